@@ -1,0 +1,48 @@
+"""Files that are either wholly the old or wholly the new ones, whenever the power fails."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TEMPORARY_PREFIX = ".tmp-"
+"""Start of the name of every file that is not finished; whatever bears it may be removed."""
+
+
+def write(path: Path, data: bytes) -> None:
+    """Make `data` the content of `path`: a temporary file beside it, flushed to the disk, then renamed.
+
+    The permissions of a file that is there are kept. The folder is made where it is missing.
+
+    :raises OSError: where the folder cannot be written; `path` is then as it was.
+    """
+    try:
+        mode = path.stat().st_mode & 0o7777
+    except FileNotFoundError:
+        mode = None
+        path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _flush_folder(path.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    # Without this the rename itself may be lost with the power, though never half done.
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # some file systems cannot flush a folder
+    finally:
+        os.close(descriptor)

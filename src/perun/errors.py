@@ -1,0 +1,102 @@
+"""Every error that Perun raises on purpose, and the exit code each ends the program with.
+
+A `PerunError` is raised beside the code that detects the trouble. Its message names the file, key or
+option that is wrong; its hint says what to do next. `perun.cli` prints both and exits, in one place.
+Anything else that escapes is a bug in Perun and is reported as one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXIT_CODES: Final[dict[int, str]] = {
+    0: "done",
+    1: "`check --fail-on` found a change of the kind it was told to fail on",
+    2: "wrong usage: an unknown command or option, or a value the option does not take",
+    3: "not inside a Perun repository, or the repository cannot be opened",
+    4: "the version control system refused: unknown revision, broken repository, failed checkout",
+    5: "the configuration is wrong: unknown key, wrong value, or not YAML",
+    6: "a profile, object or index is damaged, of another commit, or not there",
+    7: "another Perun holds the lock of the repository",
+    8: "the profiled command, a `pre_run` command or a whole job failed; nothing of it was stored",
+    9: "a collector, postprocessor, view, check or version control plugin is missing or cannot run here",
+    10: "`fsck` found damage",
+    70: "a bug in Perun itself; a report was written",
+    130: "interrupted by Ctrl-C",
+    141: "the reader of the output went away (broken pipe)",
+}
+
+
+class PerunError(Exception):
+    """Base of all errors that are the user's or the environment's, never a bug of Perun.
+
+    :param message: what is wrong, naming the file, key or option.
+    :param hint: what to do next; may be empty.
+    """
+
+    exit_code: int = 3
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(PerunError):
+    """The command line is well formed but asks for something that makes no sense."""
+
+    exit_code = 2
+
+
+class NotPerunRepository(PerunError):
+    """There is no usable `.perun` at or above the given folder."""
+
+    exit_code = 3
+
+
+class VersionControlError(PerunError):
+    """The wrapped version control system refused or failed."""
+
+    exit_code = 4
+
+
+class ConfigError(PerunError):
+    """A configuration file or value is wrong."""
+
+    exit_code = 5
+
+
+class ProfileError(PerunError):
+    """A profile is not in the format of the manual's chapter 2, or belongs to another minor version."""
+
+    exit_code = 6
+
+
+class DamagedStore(ProfileError):
+    """An object, index or other file of the store does not hold what its name or checksum promises."""
+
+
+class ProfileNotFound(ProfileError):
+    """No profile answers to the given tag, name or path."""
+
+
+class LockTimeout(PerunError):
+    """Another process holds the lock and did not release it in time."""
+
+    exit_code = 7
+
+
+class JobFailed(PerunError):
+    """The measured command, or a command that prepares it, failed; nothing was stored."""
+
+    exit_code = 8
+
+
+class PluginError(PerunError):
+    """A plugin is unknown, not allowed, or does not keep its contract."""
+
+    exit_code = 9
+
+
+class CollectorUnavailable(PluginError):
+    """The collector cannot run here; raised before the workload starts. The hint installs what is missing."""

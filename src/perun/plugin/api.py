@@ -1,0 +1,316 @@
+"""All contracts between Perun and its plugins, built-in ones included.
+
+A plugin is a class with the attributes and the one method of its protocol. It is constructed without
+arguments, may be used more than once, prints nothing and knows nothing of the store or the configuration:
+whatever it needs beyond its parameters arrives in its context.
+"""
+
+from __future__ import annotations
+
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
+
+from perun.errors import UsageError
+from perun.profile.changes import DegradationInfo
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+P_contra = TypeVar("P_contra", contravariant=True)
+Report = Callable[[str, int, int], None]
+"""Progress of a plugin: what it does now, steps done, steps in all (0 where not known)."""
+
+
+def silent(activity: str, done: int, total: int) -> None:
+    """A :data:`Report` that shows nothing."""
+
+
+class Command(NamedTuple):
+    """What is really executed: an argument vector, and what it reads from standard input.
+
+    `stdin_file` is relative to the working directory of the run; at most one of the two is set.
+    """
+
+    argv: list[str]
+    stdin_file: str | None
+    stdin_text: str | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One configuration of the measured program and the place where it runs (manual 7.2).
+
+    `cmd`, `args` and `workload` are as the user wrote them; `cwd` is an absolute folder that holds the
+    measured version of the project; `environ` is the whole environment of the measured command.
+    """
+
+    cmd: str
+    args: str = ""
+    workload: str = ""
+    cwd: Path = Path()
+    environ: Mapping[str, str] = field(default_factory=dict)
+    minor_version: str = ""
+
+    def command(self) -> Command:
+        """The command with its arguments and workload, split as a POSIX shell would, without a shell.
+
+        A workload `< file` is read from standard input, a workload `<< "text"` is standard input itself;
+        any other workload is appended as last arguments (manual 7.3).
+
+        :raises UsageError: where the quotes of a part are not closed, or the command is empty.
+        """
+        argv = _split("command", self.cmd) + _split("arguments", self.args)
+        if not argv:
+            raise UsageError("the command to measure is empty", "name one with --cmd (-c or -b)")
+        workload = self.workload.strip()
+        if workload.startswith("<<"):
+            return Command(argv, None, " ".join(_split("workload", workload[2:])))
+        if workload.startswith("<"):
+            files = _split("workload", workload[1:])
+            if len(files) != 1:
+                raise UsageError(f"workload {self.workload!r} must name one file after '<'")
+            return Command(argv, files[0], None)
+        return Command(argv + _split("workload", workload), None, None)
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
+
+
+def _split(what: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as problem:
+        raise UsageError(f"the {what} {text!r} cannot be split: {problem}", "close the quotes") from None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One generated input: what is passed to the command, and its size where the generator knows it."""
+
+    value: str
+    size: float | None = None
+
+
+@dataclass(frozen=True)
+class CollectContext:
+    """What a collector may use: a scratch folder that is removed afterwards, and a progress report."""
+
+    scratch: Path
+    report: Report = silent
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """What a check may use beyond the two profiles.
+
+    `settings` are the values of `degradation.*` in the configuration; `models_type` is the value of
+    `check --models-type`, empty where not given; `postprocess(profile, name, params)` returns the profile
+    processed by another plugin.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    models_type: str = ""
+    postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
+
+
+@dataclass(frozen=True)
+class NoParams:
+    """Parameters of a plugin that has none."""
+
+
+class Plugin(Protocol):
+    """What every plugin has: the name it is called by, its parameters, and a one-line description.
+
+    `Params` is a frozen dataclass whose fields are declared with :func:`perun.plugin.params.param`.
+    """
+
+    name: ClassVar[str]
+    help: ClassVar[str]
+    Params: ClassVar[type]
+
+
+class Collector(Plugin, Protocol[P_contra]):
+    """Measures one run. `collect` returns a profile with `header.type`, `header.units` and resources.
+
+    It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts where it cannot run
+    here, and :class:`~perun.errors.JobFailed` where the measured command fails.
+    """
+
+    def collect(self, run: Run, params: P_contra, ctx: CollectContext) -> Profile: ...
+
+
+class Postprocessor(Plugin, Protocol[P_contra]):
+    """Turns a profile into another one; the given profile may be changed and returned."""
+
+    def process(self, profile: Profile, params: P_contra) -> Profile: ...
+
+
+class View(Plugin, Protocol[P_contra]):
+    """Writes an interpretation of a profile to `out`, or to a file that its parameters name."""
+
+    def render(self, profile: Profile, params: P_contra, out: TextIO) -> None: ...
+
+
+class Check(Plugin, Protocol[P_contra]):
+    """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT."""
+
+    short: ClassVar[str]
+
+    def compare(
+        self, baseline: Profile, target: Profile, params: P_contra, ctx: CheckContext
+    ) -> Iterable[DegradationInfo]: ...
+
+
+class WorkloadGenerator(Plugin, Protocol[P_contra]):
+    """Yields workloads, the same ones for the same parameters."""
+
+    def generate(self, params: P_contra) -> Iterator[Workload]: ...
+
+
+class MinorVersion(NamedTuple):
+    """One version of the project (manual 13.1.1). `date` is `YYYY-MM-DD HH:MM:SS` of the commit, in UTC."""
+
+    date: str
+    author: str
+    email: str
+    checksum: str
+    desc: str
+    parents: tuple[str, ...]
+
+    @property
+    def subject(self) -> str:
+        """The first line of the description."""
+        return self.desc.partition("\n")[0]
+
+
+class MajorVersion(NamedTuple):
+    """One line of development: its name (a branch) and its newest minor version."""
+
+    name: str
+    head: str
+
+
+class Vcs(ABC):
+    """A version control system as Perun needs it (manual 13.1.1); versions are named by full checksums.
+
+    All methods raise :class:`~perun.errors.VersionControlError` where the system refuses.
+
+    :param root: folder of the wrapped repository (`vcs.url`).
+    :param environ: environment for the commands that the implementation runs.
+    """
+
+    type: ClassVar[str]
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        self.root = root
+        self.environ = environ
+
+    @abstractmethod
+    def init(self, params: Mapping[str, Any]) -> bool:
+        """Initialise or reinitialise the system at `root`; flags are keys whose value is True."""
+
+    @abstractmethod
+    def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
+        """All ancestors of `head`, itself first, children before parents, newest first."""
+
+    @abstractmethod
+    def walk_major_versions(self) -> Iterator[MajorVersion]:
+        """All lines of development."""
+
+    @abstractmethod
+    def get_minor_head(self) -> str:
+        """Checksum of the current version; an error where there is none yet."""
+
+    @abstractmethod
+    def get_head_major_version(self) -> str:
+        """Name of the current line of development; where HEAD is detached, its checksum."""
+
+    @abstractmethod
+    def get_minor_version_info(self, minor_version: str) -> MinorVersion:
+        """The given version."""
+
+    @abstractmethod
+    def check_minor_version_validity(self, minor_version: str) -> None:
+        """Raise unless the full checksum names a version."""
+
+    @abstractmethod
+    def massage_parameter(self, parameter: str, parameter_type: str | None = None) -> str:
+        """The full checksum for any spelling that the system knows (HEAD~1, a tag, a prefix)."""
+
+    @abstractmethod
+    def is_dirty(self) -> bool:
+        """Whether tracked files differ from the current version, staged or not."""
+
+    @abstractmethod
+    def save_state(self) -> tuple[bool, str]:
+        """Put uncommitted changes aside; whether there were any, and where HEAD was."""
+
+    @abstractmethod
+    def restore_state(self, saved: bool, state: str) -> None:
+        """Go back to `state` and reapply what :meth:`save_state` put aside."""
+
+    @abstractmethod
+    def checkout(self, minor_version: str) -> None:
+        """Make the working directory that of the given version, losing nothing of the user's."""
+
+    def walk_subjects(self, head: str) -> Iterator[MinorVersion]:
+        """As :meth:`walk_minor_versions`, but `desc` may hold the subject alone; fast on long histories."""
+        return self.walk_minor_versions(head)
+
+    def working_copy(self, folder: Path) -> WorkingCopy:
+        """A second working directory at `folder` that does not touch the user's.
+
+        :raises VersionControlError: where the system has no such thing; use `--in-place` then.
+        """
+        from perun.errors import VersionControlError
+
+        raise VersionControlError(
+            f"{self.type} cannot measure other versions beside the working directory",
+            "use --in-place to check them out in the working directory itself",
+        )
+
+
+class WorkingCopy(Protocol):
+    """A working directory of Perun's own; a context manager that removes it at the end."""
+
+    def switch(self, minor_version: str) -> Path:
+        """Make it that version, without left-overs of the one before; the folder to run in."""
+
+    def __enter__(self) -> WorkingCopy: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class ObjectStore(Protocol):
+    """Profiles by checksum (manual 13.2.2)."""
+
+    def put(self, profile: Profile) -> str:
+        """Store and return the checksum; storing the same profile twice is one object."""
+
+    def get(self, checksum: str) -> Profile: ...
+
+    def delete(self, checksum: str) -> None: ...
+
+    def __contains__(self, checksum: object) -> bool: ...
+
+    def ids(self) -> Iterator[str]: ...
+
+
+FAMILIES: Mapping[str, str] = {
+    "collect": "collector",
+    "postprocess": "postprocessor",
+    "view": "view",
+    "check": "check",
+    "workload": "workload generator",
+    "vcs": "version control system",
+}
+"""Families of plugins: the folder (and package) that holds them, and what one of them is called."""
+
+
+def matches(names: Sequence[str], name: str) -> bool:
+    """Whether `name` is among `names`, a dash and an underscore being the same."""
+    return name.replace("_", "-") in {known.replace("_", "-") for known in names}
