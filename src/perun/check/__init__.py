@@ -1,0 +1,1 @@
+"""Checks that compare the profiles of two versions (manual chapter 8)."""

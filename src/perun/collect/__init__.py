@@ -1,0 +1,1 @@
+"""Collectors, each in a folder of its own (manual chapter 4)."""

@@ -187,6 +187,14 @@ class MinorVersion(NamedTuple):
         return self.desc.partition("\n")[0]
 
 
+class SavedState(NamedTuple):
+    """What was put aside: whether there was anything, where HEAD was, and what the changes can be found by."""
+
+    saved: bool
+    state: str
+    stash: str = ""
+
+
 class MajorVersion(NamedTuple):
     """One line of development: its name (a branch) and its newest minor version."""
 
@@ -256,6 +264,21 @@ class Vcs(ABC):
     @abstractmethod
     def checkout(self, minor_version: str) -> None:
         """Make the working directory that of the given version, losing nothing of the user's."""
+
+    def prepare_save(self) -> SavedState:
+        """First half of :meth:`save_state`, after which nothing of the user's can be lost any more.
+
+        A system that can make a copy of uncommitted changes without touching them does so here; the others
+        put them aside now.
+        """
+        return SavedState(*self.save_state())
+
+    def finish_save(self, saved: SavedState) -> None:
+        """Second half of :meth:`save_state`: take out what :meth:`prepare_save` made a copy of."""
+
+    def resume(self, saved: SavedState) -> None:
+        """As :meth:`restore_state`; also in another process than the one that saved, whatever that was doing."""
+        self.restore_state(saved.saved, saved.state)
 
     def walk_subjects(self, head: str) -> Iterator[MinorVersion]:
         """As :meth:`walk_minor_versions`, but `desc` may hold the subject alone; fast on long histories."""

@@ -8,16 +8,16 @@ fields, so they cannot drift apart::
         warmup: int = param(3, short="-w", minimum=0, help="Executions before the measured ones.")
 
 A field is an `int`, `float`, `str`, `bool`, `tuple[str, ...]` (an option that may be repeated) or
-`tuple[tuple[str, str], ...]` (a repeated option with two values).
+`tuple[tuple[str, str], ...]` (a repeated option with two values). A plugin that takes any parameters has
+:class:`FreeParams`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, ClassVar, TypeVar, cast, get_type_hints
 
 from perun.errors import ConfigError
 
@@ -25,6 +25,9 @@ P = TypeVar("P")
 _KEY = "perun.param"
 PAIRS = tuple[tuple[str, str], ...]
 STRINGS = tuple[str, ...]
+TYPES = (int, float, str, bool, STRINGS, PAIRS)
+"""The types that a parameter may have."""
+_Wrong = Callable[[str], ConfigError]
 
 
 @dataclass(frozen=True)
@@ -74,39 +77,84 @@ def param(
     return dataclasses.field(default=default, metadata={_KEY: info})
 
 
+@dataclass(frozen=True)
+class FreeParams:
+    """Parameters of a plugin that declares none and takes all: names (with underscores) to values."""
+
+    accepts_any: ClassVar[bool] = True
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
 def specs(params: type) -> Iterator[ParamSpec]:
-    """The parameters that the dataclass `params` declares, in order."""
+    """The parameters that the dataclass `params` declares, in order; none for :class:`FreeParams`."""
+    if _accepts_any(params):
+        return
     hints = get_type_hints(params)
     for field in dataclasses.fields(params):
         info = field.metadata.get(_KEY) or ParamInfo("")
-        yield ParamSpec(field.name, hints[field.name], field.default, info)
+        made = field.default_factory is not dataclasses.MISSING
+        default = cast("Callable[[], Any]", field.default_factory)() if made else field.default
+        yield ParamSpec(field.name, hints[field.name], default, info)
 
 
-def from_mapping(params: type[P], values: Mapping[str, Any], where: str) -> P:
-    """The dataclass `params` with `values` from a configuration or a YAML file.
+def from_mapping(params: type[P], values: Mapping[str, Any] | None, where: str) -> P:
+    """The dataclass `params` with `values` from a configuration or a YAML file; None is no value at all.
 
     A dash and an underscore in a key are the same.
 
     :param where: what the values belong to, for the message, e.g. `collector 'time' in local.yml`.
     :raises ConfigError: names the unknown key and its nearest right one, or the value of a wrong type.
     """
+    named = _by_name(values, where)
+    if _accepts_any(params):
+        return params(values={name: value for name, (_, value) in named.items()})  # type: ignore[call-arg]
     known = {spec.name: spec for spec in specs(params)}
     given: dict[str, Any] = {}
-    for key, value in values.items():
-        name = str(key).replace("-", "_")
+    for name, (key, value) in named.items():
         if name not in known:
-            raise ConfigError(f"{where}: unknown parameter {key!r}", nearest(str(key), known))
+            raise ConfigError(f"{where}: unknown parameter {key!r}", nearest(key, known))
         given[name] = _convert(known[name], value, where)
-    return params(**given)
+    for name, spec in known.items():
+        if name not in given and spec.default is dataclasses.MISSING:
+            raise ConfigError(f"{where}: the parameter {name} is missing", spec.info.help)
+    try:
+        return params(**given)
+    except (TypeError, ValueError) as problem:  # from a `__post_init__` that looks at several values
+        raise ConfigError(f"{where}: {problem}") from problem
+
+
+def to_mapping(params: Any) -> dict[str, Any]:
+    """The parameters as :func:`from_mapping` takes them: what is noted in a profile."""
+    return dict(params.values) if _accepts_any(type(params)) else dataclasses.asdict(params)
+
+
+def _accepts_any(params: type) -> bool:
+    return bool(getattr(params, "accepts_any", False))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that names what is spelled nearest to `name`, or everything known where nothing is near."""
+    import difflib  # only a mistake needs it
+
     candidates = sorted(known)
     close = difflib.get_close_matches(name.replace("-", "_"), candidates, n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(repr(one) for one in close) + "?"
     return "known are: " + ", ".join(candidates) if candidates else "none are known"
+
+
+def _by_name(values: Any, where: str) -> dict[str, tuple[str, Any]]:
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where}: parameters must be a mapping of names to values, not {values!r}")
+    named: dict[str, tuple[str, Any]] = {}
+    for key, value in values.items():
+        name = str(key).replace("-", "_")
+        if name in named:
+            raise ConfigError(f"{where}: {name} is given twice", "a dash and an underscore are the same")
+        named[name] = (str(key), value)
+    return named
 
 
 def _convert(spec: ParamSpec, value: Any, where: str) -> Any:
@@ -121,34 +169,41 @@ def _convert(spec: ParamSpec, value: Any, where: str) -> Any:
         return _number(spec, value, wrong)
     if spec.type == STRINGS:
         items = value if isinstance(value, (list, tuple)) else [value]
-        return tuple(_choice(spec, str(item), wrong) for item in items)
+        return tuple(_choice(spec, _text(item, wrong), wrong) for item in items)
     if spec.type == PAIRS:
         if not isinstance(value, (list, tuple)) or any(
             not isinstance(item, (list, tuple)) or len(item) != 2 for item in value
         ):
             raise wrong("a list of pairs")
-        return tuple((str(key), str(item)) for key, item in value)
-    if isinstance(value, (dict, list)):
-        raise wrong("text")
-    return _choice(spec, str(value), wrong)
+        return tuple((_text(key, wrong), _text(item, wrong)) for key, item in value)
+    return _choice(spec, _text(value, wrong), wrong)
 
 
-def _number(spec: ParamSpec, value: Any, wrong: Any) -> Any:
+def _number(spec: ParamSpec, value: Any, wrong: _Wrong) -> Any:
     kind = "a whole number" if spec.type is int else "a number"
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise wrong(kind)
+    if spec.type is int and isinstance(value, float) and not value.is_integer():
         raise wrong(kind)
     try:
         number = spec.type(value)
-    except (TypeError, ValueError):
+    except (ValueError, OverflowError):
         raise wrong(kind) from None
-    if spec.type is int and isinstance(value, float) and not value.is_integer():
+    if number != number:  # not a number: it would pass every comparison with a limit
         raise wrong(kind)
     if spec.info.minimum is not None and number < spec.info.minimum:
         raise wrong(f"at least {spec.info.minimum:g}")
     return number
 
 
-def _choice(spec: ParamSpec, value: str, wrong: Any) -> str:
+def _text(value: Any, wrong: _Wrong) -> str:
+    # YAML turns unquoted numbers and dates into their types; anything else was not meant as text.
+    if value is None or isinstance(value, (bool, bytes, Mapping, list, tuple, set, frozenset)):
+        raise wrong("text")
+    return str(value)
+
+
+def _choice(spec: ParamSpec, value: str, wrong: _Wrong) -> str:
     if spec.info.choices and value not in spec.info.choices:
         raise wrong("one of " + ", ".join(spec.info.choices))
     return value

@@ -1,0 +1,1 @@
+"""Postprocessors, each in a folder of its own (manual chapter 5)."""

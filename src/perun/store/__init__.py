@@ -1,0 +1,114 @@
+"""The storage of Perun (manual 13.2): profiles by checksum, indexes of minor versions, pending jobs.
+
+Readers take no lock and write nothing. Whoever writes holds the lock of the repository, replaces files
+as a whole, and does so in an order after which the store is consistent at any moment: objects first,
+then the index that names them, then what can be rebuilt.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from perun.store.changes import Changes
+    from perun.store.fsck import Finding, Progress
+    from perun.store.index import Indexes
+    from perun.store.lock import Lock
+    from perun.store.objects import FileObjects
+    from perun.store.pending import Pending
+    from perun.store.stats import Stats
+    from perun.store.summaries import Summaries
+    from perun.store.temp import Temp
+
+FOLDERS = ("objects", "jobs", "logs", "cache", "stats", "tmp")
+"""The folders of `.perun`, all of them made by :meth:`Store.create`."""
+
+
+class Store:
+    """Everything below one `.perun` folder; its parts are made when they are first asked for.
+
+    :param root: the `.perun` folder.
+    :param lock_timeout: seconds that a writer waits for another one.
+    """
+
+    def __init__(self, root: Path, lock_timeout: float = 60.0) -> None:
+        self.root = root
+        self._lock_timeout = lock_timeout
+
+    def create(self) -> None:
+        """Make the folders that are missing; what is there stays as it is."""
+        for name in FOLDERS:
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+
+    def lock(self) -> AbstractContextManager[None]:
+        """The one lock of the repository, for writers; may be taken again by whoever holds it.
+
+        :raises LockTimeout: on entering, where another process holds it for too long.
+        """
+        return self._lock.hold()
+
+    @cached_property
+    def _lock(self) -> Lock:
+        from perun.store.lock import Lock
+
+        return Lock(self.root / ".lock", self._lock_timeout)
+
+    @cached_property
+    def objects(self) -> FileObjects:
+        """Registered profiles by checksum."""
+        from perun.store.objects import FileObjects
+
+        return FileObjects(self.root / "objects")
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        """The profiles registered in each minor version."""
+        from perun.store.index import Indexes
+
+        return Indexes(self.root / "objects", self.lock, lambda checksum: self.objects.header(checksum))
+
+    @cached_property
+    def changes(self) -> Changes:
+        """The changes of performance found in each minor version."""
+        from perun.store.changes import Changes
+
+        return Changes(self.root / "objects", self.lock)
+
+    @cached_property
+    def pending(self) -> Pending:
+        """Profiles that no minor version has yet."""
+        from perun.store.pending import Pending
+
+        return Pending(self.root / "jobs", self.lock)
+
+    @cached_property
+    def summaries(self) -> Summaries:
+        """Numbers of profiles and changes per minor version, from a cache where it is valid."""
+        from perun.store.summaries import Summaries
+
+        return Summaries(self.root / "cache" / "summaries.json", self.indexes, self.changes, self.lock)
+
+    @cached_property
+    def stats(self) -> Stats:
+        """Statistics that collectors keep per minor version."""
+        from perun.store.stats import Stats
+
+        return Stats(self.root / "stats", self.lock)
+
+    @cached_property
+    def temp(self) -> Temp:
+        """Temporary files."""
+        from perun.store.temp import Temp
+
+        return Temp(self.root / "tmp", self.lock)
+
+    def fsck(self, progress: Progress | None = None) -> Iterator[Finding]:
+        """All that is wrong or odd in the store, found by reading every file of it; changes nothing."""
+        from perun.store.fsck import fsck
+
+        return fsck(self, progress)

@@ -1,0 +1,1 @@
+"""Generators of workloads (manual 7.4)."""

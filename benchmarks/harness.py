@@ -1,0 +1,74 @@
+"""Measuring commands against each other: interleaved rounds, so that drift hits all alike, and medians."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Prepare = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A command in a folder; `prepare` is called before each execution, outside the measured time."""
+
+    argv: Sequence[str]
+    cwd: Path
+    prepare: Prepare | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Medians over the rounds, in seconds."""
+
+    wall: float
+    cpu: float
+    first_output: float
+
+
+def compete(contestants: Mapping[str, Contestant], rounds: int) -> dict[str, Timing]:
+    """Run every contestant once in each round, after one round that is not counted."""
+    samples: dict[str, list[Timing]] = {name: [] for name in contestants}
+    for number in range(rounds + 1):
+        for name, contestant in contestants.items():
+            timing = once(contestant)
+            if number:
+                samples[name].append(timing)
+    return {name: _median(timings) for name, timings in samples.items()}
+
+
+def once(contestant: Contestant) -> Timing:
+    """Execute a contestant and read its output to the end; it must succeed."""
+    if contestant.prepare:
+        contestant.prepare()
+    before = os.times()
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        contestant.argv, cwd=contestant.cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout and process.stderr
+    first = process.stdout.read(1)
+    first_output = time.perf_counter() - start
+    while process.stdout.read(1 << 16):
+        pass
+    complaint = process.stderr.read()
+    code = process.wait()
+    wall = time.perf_counter() - start
+    after = os.times()
+    if code:
+        raise SystemExit(f"{' '.join(contestant.argv)} ended with {code}: {complaint.decode()}")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return Timing(wall, cpu, first_output if first else wall)
+
+
+def _median(timings: Sequence[Timing]) -> Timing:
+    return Timing(
+        statistics.median(timing.wall for timing in timings),
+        statistics.median(timing.cpu for timing in timings),
+        statistics.median(timing.first_output for timing in timings),
+    )

@@ -1,0 +1,44 @@
+"""Read `perun check all --json` from standard input; fail unless it names just the two commits it should."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+EXPECTED = {
+    ("Write search as a loop over positions", "Degradation"),
+    ("Keep the number of nodes instead of counting them", "Optimization"),
+}
+
+
+def subject_of(version: str) -> str:
+    """The first line of the message of a commit in the current directory."""
+    command = ["git", "show", "--no-patch", "--format=%s", version]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def main() -> int:
+    """Compare what was found with what is known of the history."""
+    report = json.load(sys.stdin)
+    found = [
+        (subject_of(comparison["minor_version"]), change["result"])
+        for comparison in report["comparisons"]
+        for change in comparison["changes"]
+    ]
+    compared = sum(comparison["baseline"] is not None for comparison in report["comparisons"])
+    if set(found) == EXPECTED and len(found) == len(EXPECTED):
+        print(f"Of {compared} pairs of versions, Perun names the two that matter:")
+        for subject, result in sorted(found):
+            print(f"  {result.lower():13} {subject}")
+        return 0
+    print("This is not what is known of the history:", file=sys.stderr)
+    for subject, result in sorted(set(found) - EXPECTED):
+        print(f"  reported though nothing changed: {result} at {subject!r}", file=sys.stderr)
+    for subject, result in sorted(EXPECTED - set(found)):
+        print(f"  not found: {result} at {subject!r}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

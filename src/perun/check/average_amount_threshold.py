@@ -1,0 +1,175 @@
+"""Average Amount Threshold: mean amounts of baseline and target, compared by division (manual 8.2.2)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import fsum, isfinite, nan
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from perun.plugin.api import CheckContext
+from perun.plugin.params import param
+from perun.profile.changes import DegradationInfo, PerformanceChange
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+_SMALLER_TIMES: Final = {"s": "ms", "ms": "us", "us": "ns"}
+_ABSENT: Final = "-"
+
+
+@dataclass(frozen=True)
+class ThresholdParams:
+    """The ratios of target and baseline from which on a change is reported."""
+
+    degradation: float = param(
+        2.0, metavar="<ratio>", minimum=0, help="A mean that grew at least this many times is a degradation."
+    )
+    optimization: float = param(
+        0.5, metavar="<ratio>", minimum=0, help="A mean at most this many times the old is an optimization."
+    )
+
+
+@dataclass(slots=True)
+class _Group:
+    """What is known of the amounts of one uid; `trouble` says why they have no mean."""
+
+    total: float = 0.0
+    count: int = 0
+    unit: str | None = None
+    trouble: str = "no amount"
+
+    def add(self, total: float, count: int, unit: str) -> None:
+        """Count in some more amounts; of different units the group keeps none."""
+        if not self.count:
+            self.unit, self.trouble = unit, ""
+        elif unit != self.unit:
+            self.unit = ""
+        self.total += total
+        self.count += count
+        if not isfinite(self.total):
+            self.trouble = "an amount is not a number"
+
+    @property
+    def mean(self) -> float | None:
+        """The mean amount, None where there is none."""
+        return None if self.trouble else self.total / self.count
+
+    def __str__(self) -> str:
+        return self.trouble or readable(self.total / self.count, self.unit or "")
+
+
+class AverageAmountThreshold:
+    """Reports every uid, also the unchanged ones; the rate of a change is the ratio target / baseline."""
+
+    name: ClassVar[str] = "average_amount_threshold"
+    short: ClassVar[str] = "AAT"
+    help: ClassVar[str] = "Compares the average amounts of each uid: twice as much is a degradation."
+    Params: ClassVar[type] = ThresholdParams
+
+    def compare(
+        self, baseline: Profile, target: Profile, params: ThresholdParams, ctx: CheckContext
+    ) -> Iterator[DegradationInfo]:
+        """One change of type `ratio` for each uid, in the order of their names.
+
+        A uid in one of the profiles only is NotInBaseline or NotInTarget. Unknown is one that cannot be
+        compared, because amounts are absent or not numbers, or only that of the baseline is zero.
+        """
+        old, new = _groups(baseline), _groups(target)
+        for uid in sorted(old.keys() | new.keys()):
+            before, after = old.get(uid), new.get(uid)
+            change, rate = _classify(before, after, params)
+            yield DegradationInfo(
+                res=change,
+                loc=uid,
+                fb=_ABSENT if before is None else str(before),
+                tt=_ABSENT if after is None else str(after),
+                t="ratio",
+                rd=rate,
+            )
+
+
+def _classify(
+    before: _Group | None, after: _Group | None, params: ThresholdParams
+) -> tuple[PerformanceChange, float]:
+    if before is None:
+        return PerformanceChange.NotInBaseline, 0.0
+    if after is None:
+        return PerformanceChange.NotInTarget, 0.0
+    old, new = before.mean, after.mean
+    if old is None or new is None:
+        return PerformanceChange.Unknown, 0.0
+    if old == new:
+        return PerformanceChange.NoChange, 1.0
+    if old == 0:
+        return PerformanceChange.Unknown, 0.0
+    ratio = max(-sys.float_info.max, min(new / old, sys.float_info.max))
+    if ratio >= params.degradation:
+        return PerformanceChange.Degradation, ratio
+    if 0 < ratio <= params.optimization:
+        return PerformanceChange.Optimization, ratio
+    return PerformanceChange.NoChange, ratio
+
+
+def readable(amount: float, unit: str) -> str:
+    """The amount with two decimals and its unit; a time too small for that is given in a smaller unit."""
+    while 0 < abs(amount) < 0.1 and unit in _SMALLER_TIMES:
+        amount, unit = amount * 1000, _SMALLER_TIMES[unit]
+    text = f"{amount:.3g}" if 0 < abs(amount) < 0.1 else str(round(amount, 2))
+    return text + unit
+
+
+def _groups(profile: Profile) -> dict[str, _Group]:
+    """The amounts by uid as text, summed up column by column without making single resources."""
+    unit_of = _units(_mapping(_mapping(profile.get("header")).get("units")))
+    constants = _mapping(profile.get("resource_type_map"))
+    groups: dict[str, _Group] = {}
+    for key, columns in _mapping(profile.get("resources")).items():
+        # The key of a group is the uid as text, `#`, and a number.
+        uid = key.rpartition("#")[0] or key
+        group = groups.get(uid)
+        if group is None:
+            group = groups[uid] = _Group()
+        shared = _mapping(constants.get(key))
+        amounts = _amounts(_mapping(columns), shared)
+        if amounts:
+            group.add(_sum(amounts), len(amounts), unit_of(shared.get("type"), shared.get("subtype")))
+    return groups
+
+
+def _amounts(columns: Mapping[str, Any], constants: Mapping[str, Any]) -> list[Any]:
+    amounts = columns.get("amount")
+    if isinstance(amounts, list):
+        return amounts
+    if "amount" not in constants:
+        return []
+    return [constants["amount"]] * next((len(one) for one in columns.values() if isinstance(one, list)), 1)
+
+
+def _sum(amounts: list[Any]) -> float:
+    try:
+        return fsum(amounts)
+    except (TypeError, ValueError, OverflowError):
+        return nan
+
+
+def _units(units: Mapping[str, Any]) -> Callable[[object, object], str]:
+    known: dict[tuple[str, str], str] = {}
+
+    def unit_of(kind: object, subtype: object) -> str:
+        pair = str(kind), str(subtype)
+        if pair not in known:
+            # The collectors of older releases wrote the subtype in brackets, with a blank or without.
+            keys = (f"{kind} ({subtype})", f"{kind}({subtype})", *pair)
+            known[pair] = next((units[key] for key in keys if isinstance(units.get(key), str)), "")
+        return known[pair]
+
+    return unit_of
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+PLUGIN = AverageAmountThreshold

@@ -1,0 +1,1 @@
+"""One module for each verb: options in, porcelain called, its answer printed."""

@@ -1,0 +1,44 @@
+"""`perun add`."""
+
+from __future__ import annotations
+
+import click
+
+from perun.cli.commands.completing import complete_minor, complete_pending
+from perun.cli.session import Session
+
+
+@click.command()
+@click.argument("profile", nargs=-1, required=True, shell_complete=complete_pending)
+@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Register in this version; HEAD by default.")
+@click.option("--to-origin", is_flag=True, help="Register each profile in the version it was collected for.")
+@click.option("--keep-profile", is_flag=True, help="Keep the files afterwards.")
+@click.option("--force", "-f", is_flag=True, help="Register although the profile was collected for another version.")
+@click.pass_obj
+def add(
+    session: Session, profile: tuple[str, ...], minor: str | None, to_origin: bool, keep_profile: bool, force: bool
+) -> None:
+    """Register profiles in the index of a version.
+
+    PROFILE is a pending tag (`0@p`), a range of tags (`0@p-5@p`), the name of a pending profile or a path.
+    """
+    from perun.porcelain.add import add as run
+
+    if to_origin and minor:
+        raise click.UsageError("--to-origin and --minor exclude each other")
+    linked = run(
+        session.repository,
+        profile,
+        cwd=session.cwd,
+        minor=minor,
+        to_origin=to_origin,
+        keep_profile=keep_profile,
+        force=force,
+    )
+    for one in linked:
+        if one.is_new:
+            session.say(f"registered {session.paint(one.name, 'bold')} in {one.minor_version[:10]}")
+        else:
+            session.warn(f"{one.name} was registered in {one.minor_version[:10]} already")
+    if not linked:
+        session.note("no profile is in this range; perun status shows the tags")

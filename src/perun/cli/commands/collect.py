@@ -1,0 +1,70 @@
+"""`perun collect`."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import click
+
+from perun.cli.commands.measuring import measure, version_options
+from perun.cli.options import PluginGroup, read_params
+from perun.cli.session import Session
+from perun.porcelain.jobs import Job, Unit
+
+
+def _run(session: Session, name: str, params: Any) -> None:
+    session.run_collector(name, params)
+
+
+class _Collectors(PluginGroup):
+    family = "collect"
+    runner = staticmethod(_run)
+
+
+@click.group(cls=_Collectors)
+@click.option("--profile-name", "-pn", metavar="NAME", help="Name of the profile, e.g. profile.perf.")
+@version_options("-cp")
+@click.option("--cmd", "-c", metavar="CMD", multiple=True, help="The command to measure, e.g. ./mybin.")
+@click.option("--args", "-a", metavar="ARGS", multiple=True, help="Arguments of the command.")
+@click.option("--workload", "-w", metavar="WORKLOAD", multiple=True, help="Input of the command: last arguments, '< file', or '<< \"text\"'.")
+@click.option("--params", "-p", metavar="PARAMS", multiple=True, help="Parameters of the collector: a YAML file, key=value, or YAML.")
+@click.pass_context
+def collect(
+    ctx: click.Context,
+    profile_name: str | None,
+    cmd: tuple[str, ...],
+    args: tuple[str, ...],
+    workload: tuple[str, ...],
+    params: tuple[str, ...],
+    **where: Any,
+) -> None:
+    """Measure one command with one collector.
+
+    The profile is pending afterwards: `perun status` shows it, `perun add` registers it. The current version is
+    measured where it is; other versions, and a working directory with uncommitted changes, in a copy of their own.
+
+    \b
+    perun collect -c ./mybin -w input.txt time --repeat 20
+    perun collect -m HEAD~3 -c ./mybin time
+    """
+    session: Session = ctx.obj
+    ctx.meta["perun.params"] = read_params(params)
+
+    def runner(name: str, values: Any) -> None:
+        plugin = session.registry.get("collect", name)
+        if not cmd and not getattr(plugin, "without_command", False):
+            raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
+        made = values if not isinstance(values, dict) else _params(plugin, values)
+        unit = Unit(plugin.name, made)
+        combinations = itertools.product(cmd or [""], [" ".join(args)], workload or [""])
+        jobs = [Job(*combination, unit) for combination in combinations]
+        measure(session, jobs, name=profile_name, **where)
+
+    session.collector_runner = runner
+
+
+def _params(plugin: Any, values: dict[str, Any]) -> Any:
+    from perun.plugin.params import from_mapping
+
+    return from_mapping(plugin.Params, values, f"{plugin.name!r}")

@@ -1,0 +1,56 @@
+"""Shell completion of tags, profiles and versions. Whatever goes wrong completes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+from click.shell_completion import CompletionItem
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _completer(kinds: str) -> Completer:
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        import os
+        from pathlib import Path
+
+        from perun.porcelain import lookup
+        from perun.porcelain.repository import open_repository
+
+        try:
+            repo = open_repository(Path.cwd(), dict(os.environ))
+            found = []
+            if "i" in kinds:
+                found += [(f"{n}@i", one) for n, one in enumerate(lookup.registered(repo, repo.version(None)))]
+            if "p" in kinds:
+                found += [(f"{n}@p", one) for n, one in enumerate(lookup.pending(repo))]
+        except Exception:
+            return []
+        items = [CompletionItem(tag, help=one.source) for tag, one in found if tag.startswith(incomplete)]
+        if incomplete:
+            items += [CompletionItem(one.source) for _, one in found if one.source.startswith(incomplete)]
+        return items or [CompletionItem(incomplete, type="file")]
+
+    return complete
+
+
+complete_pending = _completer("p")
+complete_any = _completer("ip")
+
+
+def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Branches and the newest versions."""
+    import itertools
+    import os
+    from pathlib import Path
+
+    from perun.porcelain.repository import open_repository
+
+    try:
+        vcs = open_repository(Path.cwd(), dict(os.environ)).vcs
+        names = [major.name for major in vcs.walk_major_versions()]
+        names += [one.checksum[:10] for one in itertools.islice(vcs.walk_subjects("HEAD"), 20)]
+    except Exception:
+        return []
+    return [name for name in ["HEAD", *names] if name.startswith(incomplete)]

@@ -1,0 +1,115 @@
+"""`perun config`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perun.cli.session import Session
+from perun.errors import ConfigError
+from perun.porcelain import config as porcelain
+
+SCOPES = (
+    ("--local", "-l", "local", "Use .perun/local.yml of the nearest repository."),
+    ("--shared", "-h", "shared", "Use the shared configuration of the user."),
+    ("--nearest", "-n", "nearest", "Use the nearest configuration that has the key (the default)."),
+)
+
+
+def _complete_key(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from perun.config.schema import KEYS
+
+    return [name for name in KEYS if name.startswith(incomplete)]
+
+
+@click.group(invoke_without_command=True)
+@click.option("--local", "-l", "scope", flag_value="local", help=SCOPES[0][3])
+@click.option("--shared", "-h", "scope", flag_value="shared", help=SCOPES[1][3])
+@click.option("--nearest", "-n", "scope", flag_value="nearest", default="nearest", help=SCOPES[2][3])
+@click.option("--edit", "-e", "edit_now", is_flag=True, help="Open the configuration in the editor, as `config edit`.")
+@click.pass_context
+def config(ctx: click.Context, scope: str, edit_now: bool) -> None:
+    """Read and change the configuration.
+
+    The local configuration (`.perun/local.yml`) says what is measured in this project; the shared one holds
+    what is common to all projects of the user. A KEY is a path of sections, e.g. `degradation.apply`.
+    """
+    ctx.meta["scope"] = scope
+    if edit_now:
+        ctx.invoke(edit)
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@config.command()
+@click.argument("key", shell_complete=_complete_key)
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_context
+def get(ctx: click.Context, key: str, as_json: bool) -> None:
+    """Look KEY up in the hierarchy of configurations."""
+    session: Session = ctx.obj
+    setting = porcelain.get_value(session.cwd, session.environ, key, ctx.meta["scope"])
+    if as_json:
+        answer = {"schema": "perun.config/1", "key": key, "value": setting.value, "source": setting.source}
+        session.say(json.dumps(answer, indent=2, default=str))
+        return
+    session.say(f"{key}: {readable(setting.value)}")
+
+
+@config.command("set")
+@click.argument("key", shell_complete=_complete_key)
+@click.argument("value")
+@click.pass_context
+def set_(ctx: click.Context, key: str, value: str) -> None:
+    """Set KEY to VALUE, which is read as YAML; comments and order of the file are kept."""
+    session: Session = ctx.obj
+    setting = porcelain.set_in(session.cwd, session.environ, key, value, ctx.meta["scope"])
+    session.say(f"{key}: {readable(setting.value)}")
+
+
+@config.command()
+@click.pass_context
+def edit(ctx: click.Context) -> None:
+    """Open the configuration in the editor that `general.editor` names."""
+    session: Session = ctx.obj
+    open_editor(session, porcelain.file_of(session.cwd, session.environ, ctx.meta["scope"]))
+
+
+@config.command()
+@click.argument("template", default="master")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_context
+def reset(ctx: click.Context, template: str, yes: bool) -> None:
+    """Write the configuration anew, from TEMPLATE: user, developer or master."""
+    session: Session = ctx.obj
+    scope = ctx.meta["scope"]
+    path = porcelain.file_of(session.cwd, session.environ, scope)
+    if not yes:
+        click.confirm(f"replace {path}? what it holds now is lost", abort=True, err=True)
+    session.say(f"reset {porcelain.reset(session.cwd, session.environ, scope, template)}")
+
+
+def open_editor(session: Session, path: Path) -> None:
+    """Open `path` in the user's editor and wait; afterwards what is wrong in it is told."""
+    command = porcelain.editor_command(session.cwd, session.environ)
+    try:
+        code = subprocess.run([*command, str(path)]).returncode
+    except OSError as problem:
+        raise ConfigError(
+            f"the editor {command[0]!r} cannot be started: {problem.strerror}",
+            "set another one with: perun config --shared set general.editor NAME",
+        ) from None
+    if code:
+        raise ConfigError(f"the editor {command[0]!r} ended with status {code}")
+    porcelain.verify(path)
+
+
+def readable(value: Any) -> str:
+    """A value as `config get` prints it: text as it is, lists and sections as one line of JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

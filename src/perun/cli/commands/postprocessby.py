@@ -1,0 +1,48 @@
+"""`perun postprocessby`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from perun.cli.commands.completing import complete_any, complete_minor
+from perun.cli.options import PluginGroup
+from perun.cli.session import Session
+
+
+def _run(session: Session, name: str, params: Any) -> None:
+    session.run_postprocessor(session.profile, name, params)  # type: ignore[arg-type]
+
+
+class _Postprocessors(PluginGroup):
+    family = "postprocess"
+    runner = staticmethod(_run)
+
+
+@click.group(cls=_Postprocessors)
+@click.argument("profile", shell_complete=complete_any)
+@click.option("--output-filename-template", "-ot", "template", metavar="TEMPLATE", help="Template for the name of the new profile, instead of format.output_profile_template.")
+@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Look in the index of this version; HEAD by default.")
+@click.pass_context
+def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
+    """Make a new profile out of one; it is pending afterwards.
+
+    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a path.
+    """
+    from perun.plugin.params import from_mapping
+    from perun.porcelain.postprocessby import postprocessby as process
+    from perun.porcelain.show import load_profile
+
+    session: Session = ctx.obj
+    repo = session.repository
+    session.profile = load_profile(repo, profile, minor, session.confirm)
+    session.minor = repo.version(minor)
+
+    def runner(given: Any, name: str, values: Any) -> None:
+        plugin = session.registry.get("postprocess", name)
+        params = from_mapping(plugin.Params, values, f"{name!r}") if isinstance(values, dict) else values
+        path = process(repo, given, session.minor, name, params, template)
+        session.say(f"stored {session.paint(path.name, 'bold')}")
+
+    session.postprocessor_runner = runner

@@ -1,0 +1,25 @@
+"""`perun rm`."""
+
+from __future__ import annotations
+
+import click
+
+from perun.cli.commands.completing import complete_any, complete_minor
+from perun.cli.session import Session
+
+
+@click.command()
+@click.argument("profile", nargs=-1, required=True, shell_complete=complete_any)
+@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Unlink from this version; HEAD by default.")
+@click.pass_obj
+def rm(session: Session, profile: tuple[str, ...], minor: str | None) -> None:
+    """Unlink registered profiles, delete pending ones.
+
+    PROFILE is a tag (`0@i` registered, `0@p` pending), a range of tags (`0@i-2@i`) or a name. What an
+    unlinked profile holds is kept in `.perun/objects`.
+    """
+    from perun.porcelain.rm import rm as run
+
+    for one in run(session.repository, profile, minor=minor):
+        where = "the pending profiles" if one.minor_version is None else one.minor_version[:10]
+        session.say(f"removed {session.paint(one.name, 'bold')} from {where}")

@@ -1,0 +1,98 @@
+"""`perun run`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from perun.cli.commands.measuring import measure, version_options
+from perun.cli.options import read_params
+from perun.cli.session import Session
+
+
+@click.group()
+@version_options("-c")
+@click.pass_context
+def run(ctx: click.Context, **where: Any) -> None:
+    """Run a batch of jobs, or the job matrix.
+
+    A job is a command with its arguments and workload, a collector, and the postprocessors applied afterwards.
+    """
+    ctx.meta["where"] = where
+
+
+def _names(family: str) -> Any:
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from perun.plugin.registry import Registry
+
+        return [name for name in Registry().names(family) if name.startswith(incomplete)]
+
+    return complete
+
+
+@run.command()
+@click.option("--cmd", "-b", required=True, multiple=True, metavar="CMD", help="The command to measure; may be repeated.")
+@click.option("--args", "-a", multiple=True, metavar="ARGS", help="Arguments of the command; may be repeated.")
+@click.option("--workload", "-w", multiple=True, metavar="WORKLOAD", help="Input of the command; may be repeated.")
+@click.option("--collector", "-c", required=True, multiple=True, metavar="NAME", shell_complete=_names("collect"), help="The collector; may be repeated.")
+@click.option("--collector-params", "-cp", nargs=2, multiple=True, metavar="NAME PARAMS", help="Parameters of a collector: a YAML file, key=value, or YAML.")
+@click.option("--postprocessor", "-p", multiple=True, metavar="NAME", shell_complete=_names("postprocess"), help="Postprocess each profile with this; may be repeated, applied in order.")
+@click.option("--postprocessor-params", "-pp", nargs=2, multiple=True, metavar="NAME PARAMS", help="Parameters of a postprocessor: a YAML file, key=value, or YAML.")
+@click.pass_context
+def job(
+    ctx: click.Context,
+    cmd: tuple[str, ...],
+    args: tuple[str, ...],
+    workload: tuple[str, ...],
+    collector: tuple[str, ...],
+    collector_params: tuple[tuple[str, str], ...],
+    postprocessor: tuple[str, ...],
+    postprocessor_params: tuple[tuple[str, str], ...],
+) -> None:
+    """Run one batch of jobs: every command with every argument, workload and collector.
+
+    \b
+    perun run job -c time -b ./mybin -w file.in -w file2.in
+    """
+    from perun.porcelain.jobs import combine
+
+    session: Session = ctx.obj
+    jobs = combine(
+        session.repository,
+        cmd,
+        args,
+        workload,
+        _units(collector, collector_params, "--collector-params"),
+        _units(postprocessor, postprocessor_params, "--postprocessor-params"),
+        "the command line",
+    )
+    measure(session, jobs, **ctx.meta["where"])
+
+
+@run.command()
+@click.option("--without-vcs-history", "-q", is_flag=True, help="Do not name the versions while they are measured.")
+@click.pass_context
+def matrix(ctx: click.Context, without_vcs_history: bool) -> None:
+    """Run the job matrix of the local configuration.
+
+    `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each with
+    each; the commands of `execute.pre_run` are run first, in every version.
+    """
+    from perun.porcelain.jobs import matrix as jobs_of
+
+    session: Session = ctx.obj
+    measure(session, jobs_of(session.repository), history=not without_vcs_history, **ctx.meta["where"])
+
+
+def _units(
+    names: tuple[str, ...], params: tuple[tuple[str, str], ...], option: str
+) -> list[tuple[str, dict[str, Any]]]:
+    plain = [name.replace("-", "_") for name in names]
+    for name, _ in params:
+        if name.replace("-", "_") not in plain:
+            raise click.UsageError(f"{option} {name}: no such unit in this job")
+    return [
+        (name, read_params(tuple(text for owner, text in params if owner.replace("-", "_") == key)))
+        for name, key in zip(names, plain)
+    ]

@@ -1,0 +1,39 @@
+"""`perun show`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from perun.cli.commands.completing import complete_any, complete_minor
+from perun.cli.options import PluginGroup
+from perun.cli.session import Session
+
+
+def _run(session: Session, name: str, params: Any) -> None:
+    session.render(name, params)
+
+
+class _Views(PluginGroup):
+    family = "view"
+    runner = staticmethod(_run)
+
+
+@click.group(cls=_Views)
+@click.argument("profile", shell_complete=complete_any)
+@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Look in the index of this version; HEAD by default.")
+@click.pass_context
+def show(ctx: click.Context, profile: str, minor: str | None) -> None:
+    """Interpret a profile: as a table, as text, as a picture.
+
+    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a path.
+
+    \b
+    perun show 0@i tableof resources
+    perun show -m HEAD~1 0@i raw
+    """
+    from perun.porcelain.show import load_profile
+
+    session: Session = ctx.obj
+    session.profile = load_profile(session.repository, profile, minor, session.confirm)

@@ -1,0 +1,118 @@
+"""The command tree and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perun import __version__
+from perun.cli.lazy import LazyGroup
+from perun.cli.session import Session
+from perun.errors import PerunError
+
+COMMANDS = {
+    "init": ("perun.cli.commands.init:init", "Make a folder a Perun repository."),
+    "config": ("perun.cli.commands.config:config", "Read and change the configuration."),
+    "status": ("perun.cli.commands.status:status", "Show the current version and its profiles."),
+    "log": ("perun.cli.commands.log:log", "Show the history with what is stored for each version."),
+    "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
+    "run": ("perun.cli.commands.run:run", "Run a batch of jobs, or the job matrix."),
+    "add": ("perun.cli.commands.add:add", "Register profiles in the index of a version."),
+    "rm": ("perun.cli.commands.rm:rm", "Unlink registered profiles, delete pending ones."),
+    "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
+    "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
+    "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Make a new profile out of one."),
+    "fsck": ("perun.cli.commands.fsck:fsck", "Verify everything that is stored."),
+    "recover": ("perun.cli.commands.recover:recover", "Give back what an interrupted --in-place run put aside."),
+    "completion": ("perun.cli.commands.completion:completion", "Print the completion script for a shell."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["--help"]})
+@click.option("--dev-mode", "-d", is_flag=True, help="Show the traceback of an unexpected error instead of writing a report.")
+@click.option("--no-pager", is_flag=True, help="Do not page the output of status and log.")
+@click.option("--no-color", "-nc", is_flag=True, help="Do not colour the output.")
+@click.option("--verbose", "-v", count=True, help="Say more; may be repeated.")
+@click.version_option(__version__, "--version", message="perun %(version)s")
+@click.option(
+    "--metrics",
+    "-m",
+    nargs=2,
+    metavar="FILE ID",
+    help="Append how long the command and its parts took to the JSON in FILE, under ID.",
+)
+@click.pass_context
+def cli(
+    ctx: click.Context,
+    dev_mode: bool,
+    no_pager: bool,
+    no_color: bool,
+    verbose: int,
+    metrics: tuple[str, str] | None,
+) -> None:
+    """Perun, a performance version system: profiles of your program, kept by commit.
+
+    \b
+    perun init               make this folder a Perun repository
+    perun config edit        say what is to be measured (the job matrix)
+    perun run matrix         measure the current version
+    perun check head         what got slower since the version before
+    """
+    session: Session = ctx.obj
+    session.dev_mode = dev_mode
+    session.pager = not no_pager
+    session.colour = False if no_color else None
+    session.verbosity = verbose
+    if metrics:
+        from perun.cli.metrics import Metrics
+
+        session.metrics = Metrics(Path(metrics[0]), metrics[1], ctx.invoked_subcommand or "")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code (see :data:`perun.errors.EXIT_CODES`)."""
+    session = Session(dict(os.environ), _current_directory())
+    code = _run(session, list(arguments))
+    if session.metrics is not None:
+        session.metrics.write(code)
+    return code
+
+
+def _run(session: Session, arguments: list[str]) -> int:
+    try:
+        outcome: Any = cli.main(arguments, prog_name="perun", standalone_mode=False, obj=session)
+        session.out.flush()
+        return outcome if isinstance(outcome, int) else 0
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.ClickException as problem:
+        problem.show()
+        return 2
+    except PerunError as problem:
+        session.fail(problem.message, problem.hint)
+        return problem.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as bug:
+        if session.dev_mode:
+            raise
+        from perun.cli.crash import report_crash
+
+        return report_crash(session, bug, arguments)
+
+
+def _current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        sys.stderr.write("error: the current directory does not exist any more\nhint: cd to another one\n")
+        sys.exit(3)

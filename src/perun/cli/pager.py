@@ -1,0 +1,99 @@
+"""Long output through the user's pager, line by line as it is made (manual 3.2.8, 3.2.9 and chapter 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO, cast
+
+from perun.errors import UsageError
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+
+@contextmanager
+def paged(enabled: bool, environ: Mapping[str, str], stream: TextIO) -> Iterator[TextIO]:
+    """A file to write to: the input of a pager that shows it on `stream`, or `stream` itself.
+
+    The pager is `PERUN_PAGER`, else `PAGER`, else `less`. There is none where `stream` is no capable
+    terminal, where the pager is `cat` or empty, or where it cannot be started. A user who leaves the
+    pager early ends the block quietly; what else the block raises is passed on after the pager has ended.
+
+    :raises UsageError: where the command of the pager has an unclosed quote.
+    """
+    pager = _start(environ, stream) if enabled and stream.isatty() else None
+    if pager is None:
+        yield stream
+        return
+    pipe = cast(TextIO, pager.stdin)
+    try:
+        yield pipe
+    except BrokenPipeError:
+        if not _reader_is_gone(pipe):
+            raise
+    finally:
+        _finish(pager, pipe)
+
+
+def _start(environ: Mapping[str, str], stream: TextIO) -> Popen[str] | None:
+    command = _command(environ)
+    if command in ([], ["cat"]) or environ.get("TERM") == "dumb":
+        return None
+    from subprocess import PIPE, Popen
+
+    stream.flush()
+    # Leave at once what fits on one screen, keep colours, and leave the text on the terminal at the end.
+    defaults = {"LESS": "FRX", "LV": "-c"}
+    try:
+        return Popen(
+            command,
+            stdin=PIPE,
+            stdout=stream,
+            env={**defaults, **environ},
+            bufsize=1,  # every line is there as soon as it is known
+            encoding=stream.encoding,
+            errors=stream.errors,
+        )
+    except OSError:
+        return None  # missing or not executable: the output matters more than the comfort
+
+
+def _command(environ: Mapping[str, str]) -> list[str]:
+    variable = "PERUN_PAGER" if "PERUN_PAGER" in environ else "PAGER"
+    text = environ.get(variable, "less")
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError as problem:
+        raise UsageError(
+            f"the pager {text!r} of {variable} cannot be split: {problem}", "correct it, or use --no-pager"
+        ) from None
+
+
+def _reader_is_gone(pipe: TextIO) -> bool:
+    """Whether this pipe is the broken one, and not another that the block wrote to."""
+    import select
+
+    poll = select.poll()
+    poll.register(pipe, select.POLLERR)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _finish(pager: Popen[str], pipe: TextIO) -> None:
+    """Give the pager the rest of the output and wait until the user leaves it."""
+    while True:
+        try:
+            pipe.close()
+            break
+        except BrokenPipeError:
+            break
+        except KeyboardInterrupt:
+            continue
+    while pager.returncode is None:
+        try:
+            pager.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C in a pager stops a search or a wait for more, not Perun; the terminal is the pager's.
+            continue

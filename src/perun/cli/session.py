@@ -1,0 +1,145 @@
+"""What the command line knows of its surroundings: read once, handed to every command as `ctx.obj`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from perun.errors import NotPerunRepository
+from perun.porcelain.repository import Repository, open_repository
+
+if TYPE_CHECKING:
+    from perun.cli.metrics import Metrics
+    from perun.plugin.registry import Registry
+    from perun.profile.factory import Profile
+
+STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "bright_yellow": "93",
+    "bright_blue": "94",
+    "bright_magenta": "95",
+}
+"""Styles that :meth:`Session.paint` knows, with their code for the terminal."""
+
+
+@dataclass
+class Session:
+    """One invocation of `perun`: where it was called, how it talks, and the repository it works on.
+
+    The attributes `profile`, `minor` and the methods `render`, `run_collector` and `run_postprocessor` are
+    what the click commands of plugins find in `ctx.obj`.
+    """
+
+    environ: Mapping[str, str]
+    cwd: Path
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+    verbosity: int = 0
+    colour: bool | None = None
+    pager: bool = True
+    dev_mode: bool = False
+    metrics: Metrics | None = None
+    profile: Profile | None = None
+    minor: str = ""
+    collector_runner: Callable[[str, Any], None] | None = None
+    postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The repository at or above the current directory.
+
+        :raises NotPerunRepository: where there is none.
+        """
+        repository = open_repository(self.cwd, self.environ)
+        for warning in repository.config.warnings:
+            self.warn(warning)
+        return repository
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The plugins; outside of any repository those that are installed."""
+        try:
+            return self.repository.registry
+        except NotPerunRepository:
+            from perun.plugin.registry import Registry
+
+            return Registry()
+
+    @cached_property
+    def coloured(self) -> bool:
+        """Whether standard output gets colours: a terminal does, unless NO_COLOR or --no-color is set."""
+        return self._coloured(self.out)
+
+    def _coloured(self, stream: TextIO) -> bool:
+        if self.colour is not None:
+            return self.colour
+        if self.environ.get("NO_COLOR"):
+            return False
+        if self.environ.get("CLICOLOR_FORCE", "0") != "0":
+            return True
+        return stream.isatty() and self.environ.get("TERM") != "dumb"
+
+    def paint(self, text: str, style: str) -> str:
+        """`text` in a style such as `bold red`, where standard output has colours."""
+        if not self.coloured or not style or not text:
+            return text
+        codes = ";".join(STYLES[word] for word in style.split())
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def say(self, text: str = "") -> None:
+        """One line of the answer, on standard output."""
+        self.out.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """One line beside the answer, on standard error."""
+        self.out.flush()
+        self.err.write(text + "\n")
+
+    def warn(self, text: str) -> None:
+        """A warning, on standard error."""
+        label = "\x1b[33mwarning:\x1b[0m" if self._coloured(self.err) else "warning:"
+        self.note(f"{label} {text}")
+
+    def fail(self, message: str, hint: str = "") -> None:
+        """An error and what to do about it, on standard error."""
+        coloured = self._coloured(self.err)
+        self.note(("\x1b[1;31merror:\x1b[0m " if coloured else "error: ") + message)
+        if hint:
+            self.note(("\x1b[36mhint:\x1b[0m " if coloured else "hint: ") + hint)
+
+    def render(self, view: str, params: Any) -> None:
+        """Interpret the profile of this invocation (`perun show`)."""
+        from perun.porcelain.show import show
+
+        assert self.profile is not None
+        show(self.repository, self.profile, view, params, self.out)
+
+    def run_collector(self, name: str, params: Any) -> None:
+        """Collect with the options of the running `perun collect`."""
+        assert self.collector_runner is not None
+        self.collector_runner(name, params)
+
+    def run_postprocessor(self, profile: Profile, name: str, params: Any) -> None:
+        """Postprocess with the options of the running `perun postprocessby`."""
+        assert self.postprocessor_runner is not None
+        self.postprocessor_runner(profile, name, params)
+
+    def confirm(self, path: Path) -> bool:
+        """Ask whether a profile found by walking the files is the one meant; no, where nobody can answer."""
+        if not sys.stdin.isatty():
+            self.note(f"found {path}; give this path to use it")
+            return False
+        import click
+
+        return click.confirm(f"use {path}?", default=False, err=True)

@@ -1,0 +1,277 @@
+"""The hierarchy of configurations (manual 11.1): runtime, local ones from the nearest up, shared, built-in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from perun.config import schema
+from perun.config.convert import checked
+from perun.config.schema import Key, Kind, Scope
+from perun.errors import ConfigError
+
+LOCAL_FILE: Final = "local.yml"
+SHARED_FILE: Final = "shared.yml"
+MISSING: Final = object()
+"""What a layer answers for a key that it does not set."""
+
+
+class Layer(NamedTuple):
+    """The values of one configuration, nested and in their types.
+
+    :param name: `runtime`, `local` (the nearest), `parent`, `shared` or `defaults`.
+    :param path: the file, None for a layer without one.
+    :param origin: `file`, `cache`, `missing` (there is no such file) or `memory`.
+    """
+
+    name: str
+    path: Path | None
+    values: Mapping[str, Any]
+    origin: str
+    warnings: tuple[str, ...] = ()
+
+    def get(self, key: str) -> Any:
+        """The value of a dotted key or section in this layer alone, :data:`MISSING` where it is not set."""
+        value: Any = self.values
+        for part in schema.ALIASES.get(key, key).split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                return MISSING
+            value = value[part]
+        return _copy(value)
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path else {"defaults": "built-in defaults"}.get(self.name, self.name)
+
+
+class Config(NamedTuple):
+    """All layers, the one that is asked first at the front."""
+
+    layers: tuple[Layer, ...]
+
+    def get(self, key: str) -> Any:
+        """The effective value of a key; that of a gathered key is a list, that of a section a mapping.
+
+        :raises ConfigError: where there is no such key; the hint names the nearest one.
+        """
+        if key in schema.SECTIONS or self._is_method(key):
+            return self.section(key)
+        row = schema.find(key)
+        if row.scope is Scope.GATHERED:
+            return self.gather(key)
+        layer = self._setter(key, row)
+        if layer is not None:
+            return layer.get(key)
+        return None if row.kind is Kind.SETTINGS else _copy(row.default)
+
+    def gather(self, key: str) -> list[Any]:
+        """The items of a list from all layers, runtime first, shared last (manual 11.1).
+
+        The built-in list takes part where there is no shared configuration, or where no layer sets the key.
+
+        :raises ConfigError: where there is no such key, or it does not hold a list.
+        """
+        row = schema.find(key)
+        if not isinstance(row.default, list):
+            raise ConfigError(f"{key} does not hold a list")
+        found = [layer.get(key) for layer in self._asked(key, row) if layer.name != "defaults"]
+        lists = [value for value in found if value is not MISSING]
+        shared = self.layer("shared")
+        if not lists or shared is None or shared.origin == "missing":
+            lists.append(_copy(row.default))
+        return [item for items in lists for item in items]
+
+    def origin(self, key: str) -> Layer:
+        """The layer that the value of the key comes from; of a gathered key the first of them.
+
+        :raises ConfigError: where there is no such key.
+        """
+        row = schema.find(key)
+        return self._setter(key, row) or self.layers[-1]
+
+    def section(self, name: str) -> dict[str, Any]:
+        """All keys of a section with their effective values; {} for settings of a check that has none.
+
+        :param name: e.g. `degradation`, or `degradation.<method>`.
+        :raises ConfigError: where there is no such section.
+        """
+        top, _, rest = name.partition(".")
+        if top not in schema.SECTIONS or (rest and top != schema.SETTINGS_SECTION):
+            raise ConfigError(f"there is no section {name!r} in the configuration", schema.nearest(name))
+        merged: dict[str, Any] = {}
+        for layer in reversed(self.layers):
+            found = layer.get(name)
+            if isinstance(found, Mapping):
+                _merge(merged, found)
+        for row in schema.KEYS.values():
+            if not rest and row.name.startswith(name + ".") and "<" not in row.name:
+                value = self.get(row.name)
+                if row.kind is not Kind.IGNORED or value is not None:
+                    merged[row.name.partition(".")[2]] = value
+        return merged
+
+    def with_runtime(self, values: Mapping[str, Any]) -> Config:
+        """The same with values of the command line in front; keys are dotted, None leaves a key unset.
+
+        :raises ConfigError: where a key or value is wrong.
+        """
+        nested: dict[str, Any] = {}
+        for key, value in values.items():
+            schema.find(key)
+            schema.put(nested, key, value)
+        given, warnings = checked(nested, "command line", "runtime")
+        first, rest = self.layers[:1], self.layers[1:]
+        if not first or first[0].name != "runtime":
+            first, rest = (), self.layers
+        merged = _copy(first[0].values) if first else {}
+        _merge(merged, given)
+        return Config((Layer("runtime", None, merged, "memory", warnings), *rest))
+
+    def layer(self, name: str) -> Layer | None:
+        """The first layer of that name, e.g. `local` or `shared`; None where there is none."""
+        return next((layer for layer in self.layers if layer.name == name), None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is accepted but should be changed, naming file and line."""
+        return tuple(warning for layer in self.layers for warning in layer.warnings)
+
+    def _setter(self, key: str, row: Key) -> Layer | None:
+        return next((one for one in self._asked(key, row) if one.get(key) is not MISSING), None)
+
+    def _asked(self, key: str, row: Key) -> list[Layer]:
+        """The layers that may set the key, in the order in which they are asked."""
+        if row.scope is Scope.LOCAL:
+            return [layer for layer in self.layers if layer.name in ("runtime", "local", "defaults")]
+        if row.scope is Scope.SHARED:
+            asked = [layer for layer in self.layers if layer.name in ("runtime", "shared", "defaults")]
+            return [_from_file(layer) for layer in asked]
+        return list(self.layers)
+
+    def _is_method(self, key: str) -> bool:
+        """Whether the key names settings of a check that some layer holds."""
+        if not key.startswith(schema.SETTINGS_SECTION + ".") or key in schema.KEYS or key.count(".") != 1:
+            return False
+        return any(isinstance(layer.get(key), Mapping) for layer in self.layers)
+
+
+class _FileReader:
+    """Reads configuration files, through the cache of parsed ones where that knows the same text."""
+
+    def __init__(self, cache: Path | None) -> None:
+        self.cache = cache
+
+    @cached_property
+    def entries(self) -> Mapping[str, Any]:
+        from perun.config.cache import read
+
+        return read(self.cache) if self.cache else {}
+
+    def layer(self, name: str, path: Path) -> Layer:
+        from perun.config.reader import read_text
+
+        text = read_text(path)
+        if text is None:
+            return Layer(name, path, {}, "missing")
+        return self._cached(name, path, text) or parse_layer(name, path, text)
+
+    def _cached(self, name: str, path: Path, text: str) -> Layer | None:
+        entry = self.entries.get(os.path.abspath(path))
+        if entry is None or entry["text"] != text:
+            return None
+        try:
+            values, _ = checked(entry["values"], str(path), _kind(name))
+        except ConfigError:
+            return None  # of a release with other keys, or damaged
+        return Layer(name, path, values, "cache", tuple(entry["warnings"]))
+
+
+def load(perun_dirs: Sequence[Path], shared_dir: Path, cache: Path | None = None) -> Config:
+    """The configuration of the instance whose `.perun` folder is the first of `perun_dirs`.
+
+    Nothing is written; a file that is not there is an empty layer.
+
+    :param perun_dirs: `.perun` folders, the nearest first; may be empty.
+    :param shared_dir: folder of `shared.yml`.
+    :param cache: file with parsed configurations, see :func:`refresh_cache`.
+    :raises ConfigError: names file, line and key of what is wrong.
+    """
+    reader = _FileReader(cache)
+    layers = [Layer("runtime", None, {}, "memory")]
+    for n, folder in enumerate(perun_dirs):
+        layers.append(reader.layer("parent" if n else "local", folder / LOCAL_FILE))
+    layers.append(reader.layer("shared", shared_dir / SHARED_FILE))
+    layers.append(Layer("defaults", None, schema.defaults(), "memory"))
+    return Config(tuple(layers))
+
+
+def read_file(path: Path) -> Layer:
+    """One configuration file, parsed and checked; which kind it is, its name says.
+
+    :raises ConfigError: names file, line and key of what is wrong.
+    """
+    name = "shared" if path.name == SHARED_FILE else "local"
+    return _FileReader(None).layer(name, path)
+
+
+def parse_layer(name: str, path: Path, text: str) -> Layer:
+    """The layer that the text of a file holds.
+
+    :raises ConfigError: names file, line and key of what is wrong.
+    """
+    from perun.config.reader import parse, values
+    from perun.config.scalars import is_null
+
+    node = parse(text, str(path))
+    if node is None or is_null(node.value):
+        return Layer(name, path, {}, "file")
+    if not isinstance(node.value, dict):
+        what = "a list" if isinstance(node.value, list) else "text"
+        raise ConfigError(
+            f"{path}:{node.line}: a configuration holds sections with keys, not {what}",
+            "write e.g. `general:` and below it `  editor: vim`",
+        )
+    found, warnings = checked(values(node), str(path), _kind(name))
+    return Layer(name, path, found, "file", warnings)
+
+
+def refresh_cache(config: Config, cache: Path) -> bool:
+    """Bring the cache of parsed files up to date; whether anything was written.
+
+    Called by commands that write anyway and hold the lock; files that are wrong are left out.
+
+    :raises OSError: where the cache cannot be written.
+    """
+    from perun.config.cache import refresh
+
+    return refresh([layer for layer in config.layers if layer.path], cache)
+
+
+def _from_file(layer: Layer) -> Layer:
+    """The layer as its file says. The cache lies in the repository, so trust is never read from it."""
+    if layer.path is None or layer.origin != "cache":
+        return layer
+    return _FileReader(None).layer(layer.name, layer.path)
+
+
+def _kind(name: str) -> str:
+    return "local" if name == "parent" else name
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
+
+
+def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> None:
+    for key, value in above.items():
+        inner = below.get(key)
+        if isinstance(value, Mapping) and isinstance(inner, dict):
+            _merge(inner, value)
+        else:
+            below[key] = _copy(value)

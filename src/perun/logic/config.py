@@ -1,0 +1,7 @@
+"""The configuration of Perun, under the name of older releases (manual 11)."""
+
+from __future__ import annotations
+
+from perun.config.layers import Config, load
+
+__all__ = ["Config", "load"]

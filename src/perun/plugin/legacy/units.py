@@ -1,0 +1,166 @@
+"""Collectors and postprocessors of the documented API: phases that pass one dict on (manual 4.2, 5.2)."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from perun.errors import JobFailed, PerunError, PluginError
+from perun.plugin.api import CollectContext, Run
+from perun.plugin.legacy.calling import (
+    Executable,
+    accepted,
+    blamed,
+    run_module,
+    short,
+    summary,
+    surroundings,
+)
+from perun.plugin.params import FreeParams
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+class _Unit:
+    """A plugin whose work is done by `before`, a main phase and `after`, each of them a function.
+
+    `command` is its click command, None where it has none; `accepts_any` says that it takes any
+    parameters.
+    """
+
+    accepts_any = True
+    Params = FreeParams
+
+    def __init__(self, kind: str, main: str, name: str, package: ModuleType) -> None:
+        from perun.plugin.legacy.commands import command_of
+
+        run = run_module(package)
+        self.name = name
+        self.help = summary(package, run) or f"The {kind} {name}."
+        self.what = f"the {kind} {name!r}"
+        self.command = command_of(run, name, self.what)
+        self._package = package
+        self._phases = {phase: getattr(run, phase, None) for phase in ("before", main, "after")}
+        if not callable(self._phases[main]):
+            raise PluginError(f"{run.__file__} defines no function {main}()")
+
+    def _run(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Run the phases; what they print is a diagnostic, the answer of the command is Perun's."""
+        with contextlib.redirect_stdout(sys.stderr):
+            for phase, function in self._phases.items():
+                if callable(function):
+                    kwargs = self._run_phase(phase, function, kwargs)
+        return kwargs
+
+    def _run_phase(self, phase: str, function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        with blamed(f"{phase}() of {self.what}", JobFailed):
+            outcome = function(**accepted(function, kwargs))
+        if not isinstance(outcome, tuple) or len(outcome) != 3 or not isinstance(outcome[2], Mapping):
+            raise PluginError(
+                f"{phase}() of {self.what} must return (status, message, kwargs), not {short(outcome)}"
+            )
+        status, message, returned = outcome
+        if not _is_success(status):
+            raise JobFailed(f"{phase}() of {self.what} failed with status {_value(status)}: {message}")
+        return {**kwargs, **returned}
+
+    def _profile(self, kwargs: Mapping[str, Any], complete: Callable[[Any], None]) -> Profile:
+        from perun.profile.factory import Profile
+
+        made = kwargs.get("profile")
+        if not isinstance(made, Mapping):
+            raise PluginError(f"{self.what} must leave a profile in kwargs['profile'], not {short(made)}")
+        profile = made if isinstance(made, Profile) else dict(made)
+        complete(profile)
+        if isinstance(profile, Profile):
+            return profile
+        try:
+            return Profile(profile)
+        except PerunError as problem:
+            message = f"the profile of {self.what} is wrong: {problem.message}"
+            raise PluginError(message, problem.hint) from problem
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise PluginError(f"the profile of {self.what} is in no known layout: {problem!r}") from problem
+
+
+class LegacyCollector(_Unit):
+    """A collector whose package has `COLLECTOR_TYPE`, `COLLECTOR_DEFAULT_UNITS` and phases in `run.py`."""
+
+    def __init__(self, name: str, package: ModuleType) -> None:
+        super().__init__("collector", "collect", name, package)
+
+    def collect(self, run: Run, params: FreeParams, ctx: CollectContext) -> Profile:
+        """Run the phases in the folder and environment of `run`.
+
+        :raises JobFailed: where a phase raises, or returns a status that is not 0.
+        :raises PluginError: where a phase returns something else than the manual says.
+        """
+        kwargs = {
+            **params.values,
+            "cmd": run.cmd,
+            "args": run.args,
+            "workload": run.workload,
+            "executable": Executable(run.cmd, run.args, run.workload),
+        }
+        with blamed(self.what, JobFailed), surroundings(run.cwd, run.environ):
+            kwargs = self._run(kwargs)
+        return self._profile(kwargs, lambda profile: self._complete(profile, run, params))
+
+    def _complete(self, profile: Any, run: Run, params: FreeParams) -> None:
+        header = dict(profile.get("header") or {})
+        header.setdefault("type", str(getattr(self._package, "COLLECTOR_TYPE", "mixed")))
+        header.setdefault("units", dict(getattr(self._package, "COLLECTOR_DEFAULT_UNITS", {})))
+        for key, value in (("cmd", run.cmd), ("args", run.args), ("workload", run.workload)):
+            header.setdefault(key, value)
+        profile["header"] = header
+        if not profile.get("collector_info"):
+            profile["collector_info"] = {"name": self.name, "params": _plain(params.values)}
+        if profile.get("postprocessors") is None:
+            profile["postprocessors"] = []
+
+
+class LegacyPostprocessor(_Unit):
+    """A postprocessor whose package has `SUPPORTED_PROFILES` and phases in `run.py`."""
+
+    def __init__(self, name: str, package: ModuleType) -> None:
+        super().__init__("postprocessor", "postprocess", name, package)
+        supported = getattr(package, "SUPPORTED_PROFILES", ())
+        entries = [supported] if isinstance(supported, str) else supported
+        self.supported_profiles = tuple(one for entry in entries for one in str(entry).split("|"))
+
+    def process(self, profile: Profile, params: FreeParams) -> Profile:
+        """Run the phases on `profile`.
+
+        :raises JobFailed: where a phase raises, or returns a status that is not 0.
+        :raises PluginError: where a phase returns something else than the manual says.
+        """
+        kwargs = self._run({**params.values, "profile": profile})
+        return self._profile(kwargs, lambda made: _keep(made, profile))
+
+
+def _keep(made: Any, original: Profile) -> None:
+    """Give a profile that was made anew what belongs to how the original one was collected."""
+    for key in ("header", "collector_info", "postprocessors", "origin", "machine"):
+        if key not in made and key in original:
+            made[key] = original[key]
+
+
+def _is_success(status: Any) -> bool:
+    return getattr(status, "name", None) == "OK" or bool(_value(status) == 0)
+
+
+def _value(status: Any) -> Any:
+    return getattr(status, "value", status)
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON can hold it; click gives paths and files, too."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

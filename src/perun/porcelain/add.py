@@ -1,0 +1,90 @@
+"""`perun add`: link profiles to a minor version (manual 3.2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perun.errors import ProfileError
+from perun.porcelain import lookup
+from perun.porcelain.repository import Repository
+from perun.store.linking import link
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A profile that is registered now, or was already (`is_new` False), in `minor_version`."""
+
+    name: str
+    minor_version: str
+    is_new: bool
+
+
+def add(
+    repo: Repository,
+    specs: Sequence[str],
+    *,
+    cwd: Path,
+    minor: str | None = None,
+    to_origin: bool = False,
+    keep_profile: bool = False,
+    force: bool = False,
+) -> list[Linked]:
+    """Register the profiles that `specs` name in the index of `minor` (HEAD where None).
+
+    All of them are read and verified before the first is stored, so a wrong one leaves nothing half done.
+
+    :param to_origin: link each profile to the version it was collected for, instead of `minor`.
+    :param keep_profile: do not delete the files afterwards.
+    :param force: link although the profile's origin is another version.
+    :raises ProfileError: where a profile is not one, or belongs to another version.
+    """
+    minor_version = "" if to_origin else repo.version(minor)
+    paths = dict.fromkeys(found.path for spec in specs for found in lookup.find_pending(repo, spec, cwd))
+    items: dict[str, list[tuple[Profile, str, float]]] = {}
+    for path in paths:
+        profile = repo.store.pending.load(path)
+        target = _target(profile, path, minor_version, force)
+        items.setdefault(target, []).append((profile, path.name, path.stat().st_mtime))
+    for target in items:
+        repo.vcs.check_minor_version_validity(target)
+    linked = []
+    for target, group in items.items():
+        done = link(repo.store, target, group)
+        linked += [Linked(entry.path, target, True) for entry in done.added]
+        linked += [Linked(entry.path, target, False) for entry in done.duplicates]
+    if not keep_profile:
+        _delete(repo, paths)
+    return linked
+
+
+def _delete(repo: Repository, paths: Iterable[Path]) -> None:
+    jobs = repo.store.pending.root.resolve()
+    repo.store.pending.remove([path for path in paths if path.resolve().parent == jobs])
+    for path in paths:
+        if path.resolve().parent != jobs:
+            path.unlink()
+
+
+def _target(profile: Profile, path: Path, minor_version: str, force: bool) -> str:
+    origin = profile.get("origin")
+    if not minor_version:
+        if not isinstance(origin, str):
+            raise ProfileError(f"{path.name} does not say its origin", "name a version with --minor")
+        return origin
+    if origin == minor_version or force:
+        return minor_version
+    if origin is None:
+        raise ProfileError(
+            f"{path.name} does not say which minor version it was collected for",
+            "register it nevertheless with --force",
+        )
+    raise ProfileError(
+        f"{path.name} was collected for {str(origin)[:10]}, not for {minor_version[:10]}",
+        f"add it to its own version: perun add -m {str(origin)[:10]} {path.name}  (or --to-origin)",
+    )

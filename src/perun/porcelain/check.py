@@ -1,0 +1,244 @@
+"""`perun check`: find changes of performance between versions (manual 3.2.13-3.2.16, chapter 8)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perun.config.layers import is_true
+from perun.plugin.api import CheckContext, MinorVersion, Report, silent
+from perun.porcelain import jobs, lookup, postprocessby, precollect
+from perun.porcelain.history import History
+from perun.porcelain.repository import Repository
+from perun.porcelain.strategies import Rule, applicable, rules
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.helpers import ProfileInfo
+from perun.store.changes import ChangeRecord
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+LOADED_PROFILES = 32
+"""Profiles kept in memory: in a history each is the target once and the baseline about once."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to check: `force` compares profiles of other configurations too, `compute_missing` runs the matrix
+    where a version lacks profiles, `models_type` is handed to the checks that know it."""
+
+    force: bool = False
+    compute_missing: bool = False
+    models_type: str = ""
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """What one check reported of one pair, No Change included."""
+
+    method: str
+    changes: tuple[DegradationInfo, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A target profile and its baseline; without a baseline or a check, `reason` says why nothing was compared."""
+
+    target: ProfileInfo
+    baseline: ProfileInfo | None = None
+    baseline_version: MinorVersion | None = None
+    results: tuple[MethodResult, ...] = ()
+    reason: str = ""
+
+    @property
+    def changes(self) -> list[DegradationInfo]:
+        """All reported changes of the pair, without No Change."""
+        return [
+            change
+            for result in self.results
+            for change in result.changes
+            if change.result is not PerformanceChange.NoChange
+        ]
+
+
+@dataclass(frozen=True)
+class VersionReport:
+    """One version with the comparisons of its profiles; `reason` where it has no profile."""
+
+    version: MinorVersion
+    comparisons: tuple[Comparison, ...] = ()
+    reason: str = ""
+
+
+def check_head(
+    repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
+) -> VersionReport:
+    """Compare the profiles of `minor` (HEAD where None) with those of its nearest ancestors that have any."""
+    checker = _Checker(repo, repo.version(minor), options, report)
+    version = checker.history.get(checker.head)
+    assert version is not None
+    checker.collect_missing(version)
+    for parent in version.parents:
+        known = checker.history.get(parent)
+        if known is not None:
+            checker.collect_missing(known)
+    return checker.version(version)
+
+
+def check_all(
+    repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
+) -> Iterator[VersionReport]:
+    """Every version from `minor` (HEAD where None) down to the root, newest first, as a stream."""
+    checker = _Checker(repo, repo.version(minor), options, report)
+    if checker.collects:
+        for version in checker.history:
+            checker.collect_missing(version)
+    for done, version in enumerate(checker.history):
+        report(f"checking {version.checksum[:10]}", done, 0)
+        yield checker.version(version)
+
+
+def check_profiles(
+    repo: Repository,
+    baseline: str,
+    target: str,
+    minor: str | None,
+    options: Options = Options(),
+    confirm: lookup.Confirm | None = None,
+) -> Comparison:
+    """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: they belong to no version."""
+    found = [lookup.find(repo, spec, minor, confirm) for spec in (baseline, target)]
+    infos = [one.info for one in found]
+    difference = "" if options.force else differing(*infos)
+    if difference:
+        reason = f"the configurations differ in {difference}; compare nevertheless with --force"
+        return Comparison(infos[1], infos[0], reason=reason)
+    loaded = [lookup.load(repo, one) for one in found]
+    return _Comparer(repo, options).pair(infos[0], loaded[0], infos[1], loaded[1])
+
+
+def differing(baseline: ProfileInfo, target: ProfileInfo) -> str:
+    """The first part of the configurations that differs, with both values; empty where they are the same."""
+    for part, old, new in zip(baseline.configuration._fields, baseline.configuration, target.configuration):
+        if old != new:
+            return f"{part} ({old!r} and {new!r})"
+    return ""
+
+
+class _Comparer:
+    """Applies the configured checks to pairs of profiles."""
+
+    def __init__(self, repo: Repository, options: Options) -> None:
+        self.repo = repo
+        self.rules = rules(repo)
+        settings = repo.config.get("degradation") or {}
+        self._context = CheckContext(dict(settings), options.models_type, self._postprocess)
+
+    def pair(self, baseline: ProfileInfo, base: Profile, target: ProfileInfo, new: Profile) -> Comparison:
+        chosen = applicable(self.repo, self.rules, target)
+        if not chosen:
+            return Comparison(target, baseline, reason="no rule of degradation.strategies applies to it")
+        results = tuple(self._apply(rule, base, new) for rule in chosen)
+        return Comparison(target, baseline, None, results)
+
+    def _apply(self, rule: Rule, base: Profile, new: Profile) -> MethodResult:
+        return MethodResult(rule.check.name, tuple(rule.check.compare(base, new, rule.params, self._context)))
+
+    def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
+        unit = jobs.make_unit(self.repo, "postprocess", name, params, "a check")
+        return postprocessby.process(self.repo, profile, unit.name, unit.params)
+
+
+class _Checker:
+    """Checks versions of one history, each pair once, each profile loaded about once."""
+
+    def __init__(self, repo: Repository, head: str, options: Options, report: Report) -> None:
+        self.repo = repo
+        self.head = head
+        self.history = History(repo, head)
+        self.collects = options.compute_missing or is_true(repo.config.get("degradation.collect_before_check"))
+        self._force = options.force
+        self._report = report
+        self._comparer = _Comparer(repo, options)
+        self._with_profiles = set(repo.store.indexes.minors())
+        self._loaded: OrderedDict[str, Profile] = OrderedDict()
+        self._listed: dict[str, list[ProfileInfo]] = {}
+
+    def collect_missing(self, version: MinorVersion) -> None:
+        """Run the jobs of the matrix that the version has no profile of, where the user wants that."""
+        if self.collects and precollect.collect_missing(self.repo, version, self._report):
+            self._listed.pop(version.checksum, None)
+            self._with_profiles.add(version.checksum)
+
+    def version(self, version: MinorVersion) -> VersionReport:
+        """Compare all profiles of the version, and store what changed."""
+        targets = self._profiles(version.checksum)
+        if not targets:
+            return VersionReport(version, reason="no profile is registered")
+        comparisons = tuple(self._compare(version, target) for target in targets)
+        self._store(version, comparisons)
+        return VersionReport(version, comparisons)
+
+    def _compare(self, version: MinorVersion, target: ProfileInfo) -> Comparison:
+        found = self._baseline(version.checksum, target)
+        if found is None:
+            return Comparison(target, reason="no ancestor has a profile of the same configuration")
+        baseline_version, baseline = found
+        compared = self._comparer.pair(baseline, self._load(baseline), target, self._load(target))
+        return Comparison(target, baseline, baseline_version, compared.results, compared.reason)
+
+    def _baseline(self, checksum: str, target: ProfileInfo) -> tuple[MinorVersion, ProfileInfo] | None:
+        for ancestor in self.history.ancestors(checksum):
+            if ancestor.checksum not in self._with_profiles:
+                continue
+            profiles = self._profiles(ancestor.checksum)
+            same = [info for info in profiles if info.configuration == target.configuration]
+            if not same and self._force:
+                same = [info for info in profiles if info.collector == target.collector]
+            if same:
+                return ancestor, max(same, key=lambda info: (info.time, info.source))
+        return None
+
+    def _profiles(self, checksum: str) -> list[ProfileInfo]:
+        if checksum not in self._with_profiles:
+            return []
+        if checksum not in self._listed:
+            self._listed[checksum] = lookup.registered(self.repo, checksum)
+        return self._listed[checksum]
+
+    def _load(self, info: ProfileInfo) -> Profile:
+        profile = self._loaded.pop(info.checksum, None) or self.repo.store.objects.get(info.checksum)
+        self._loaded[info.checksum] = profile
+        if len(self._loaded) > LOADED_PROFILES:
+            self._loaded.popitem(last=False)
+        return profile
+
+    def _store(self, version: MinorVersion, comparisons: tuple[Comparison, ...]) -> None:
+        records = [
+            ChangeRecord(change, comparison.baseline_version.checksum, command_of(comparison.target))
+            for comparison in comparisons
+            if comparison.baseline_version is not None
+            for result in comparison.results
+            for change in result.changes
+        ]
+        if records:
+            self.repo.store.changes.merge(version.checksum, records)
+
+
+def command_of(info: ProfileInfo) -> str:
+    """The configuration as changes are stored under: collector, then the command with its arguments."""
+    units = "+".join((info.collector, *info.postprocessors))
+    command = " ".join(part for part in (info.cmd, info.args, info.workload) if part)
+    return f"{units} {command}"
+
+
+def is_degradation(change: PerformanceChange, *, maybe: bool) -> bool:
+    """Whether `--fail-on degradation` (with `maybe`: `--fail-on maybe`) fails on the change."""
+    certain = (
+        PerformanceChange.Degradation,
+        PerformanceChange.SevereDegradation,
+        PerformanceChange.TotalDegradation,
+    )
+    return change in certain or (maybe and change is PerformanceChange.MaybeDegradation)

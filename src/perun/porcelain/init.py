@@ -1,0 +1,85 @@
+"""`perun init`: make a folder a Perun repository (manual 3.2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perun import atomic
+from perun.config.templates import render
+from perun.errors import NotPerunRepository, VersionControlError
+from perun.plugin.registry import Registry
+from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository
+from perun.store import Store
+
+
+@dataclass(frozen=True)
+class Initialized:
+    """The repository, whether there was one before, and whether the version control was made anew."""
+
+    repository: Repository
+    reinitialized: bool
+    vcs_initialized: bool
+    config_file: Path
+
+
+def init(
+    folder: Path,
+    environ: Mapping[str, str],
+    *,
+    vcs_type: str = "git",
+    vcs_path: Path | None = None,
+    vcs_params: Mapping[str, Any] | None = None,
+    template: str = "master",
+) -> Initialized:
+    """Make `folder` a Perun repository; what is there already is kept, a configuration too.
+
+    The version control system is initialised where there is none yet, or where parameters for it are given.
+
+    :param vcs_path: folder of the wrapped repository; `folder` itself where None.
+    :param template: one of `user`, `developer`, `master` (manual 11.3).
+    :raises PluginError: where `vcs_type` is unknown.
+    """
+    root = folder.resolve()
+    vcs_root = (vcs_path or root).resolve()
+    factory = Registry().get("vcs", vcs_type)
+    local = root / PERUN_FOLDER / "local.yml"
+    relative = _relative(vcs_root, root)
+    text = render(template, root, vcs_type, relative)
+    vcs_root.mkdir(parents=True, exist_ok=True)
+    vcs = factory(vcs_root, environ)
+    made = bool(vcs_params) or not _is_repository(vcs)
+    if made:
+        vcs.init(dict(vcs_params or {}))
+    reinitialized = local.exists()
+    store = Store(root / PERUN_FOLDER)
+    store.create()
+    if not reinitialized:
+        atomic.write(local, text.encode())
+    _exclude(vcs, root)
+    return Initialized(open_repository(root, environ), reinitialized, made, local)
+
+
+def _relative(vcs_root: Path, root: Path) -> str:
+    import os.path
+
+    relative = os.path.relpath(vcs_root, root)
+    # A project that is moved keeps its version control with it, unless that lies far away.
+    return relative if relative.count("..") <= 3 else str(vcs_root)
+
+
+def _is_repository(vcs: Any) -> bool:
+    try:
+        vcs.get_head_major_version()
+    except (VersionControlError, NotPerunRepository):
+        return False
+    return True
+
+
+def _exclude(vcs: Any, root: Path) -> None:
+    # `.perun` belongs to this copy alone; without this every `git status` would show it.
+    exclude = getattr(vcs, "exclude", None)
+    if exclude is not None:
+        exclude(root / PERUN_FOLDER)

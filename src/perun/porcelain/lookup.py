@@ -1,0 +1,227 @@
+"""Finding profiles by tag, name or path, in the order of the manual's 13.2.3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perun.errors import ProfileNotFound, UsageError
+from perun.porcelain.repository import Repository
+from perun.profile.helpers import ProfileInfo, header_of, sort_key
+from perun.store.index import IndexEntry
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+TAG = re.compile(r"(\d*)@([ip])(?:-(\d*)@([ip]))?", re.ASCII)
+WALK_LIMIT = 200_000
+"""Files looked at in the walk of the file system before it gives up."""
+
+Confirm = Callable[[Path], bool]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A profile and where it was found; for a registered one, the minor version whose index lists it."""
+
+    info: ProfileInfo
+    minor_version: str | None = None
+
+    @property
+    def path(self) -> Path:
+        return Path(self.info.realpath)
+
+
+def registered(repo: Repository, minor_version: str) -> list[ProfileInfo]:
+    """The profiles in the index of the version, in the order of `format.sort_profiles_by`: that of tags."""
+    entries = repo.store.indexes.read(minor_version)
+    return in_order(repo, map(_registered, entries))
+
+
+def pending(repo: Repository) -> list[ProfileInfo]:
+    """The pending profiles in the order of `format.sort_profiles_by`: that of tags."""
+    return in_order(repo, repo.store.pending.list())
+
+
+def in_order(repo: Repository, infos: Iterable[ProfileInfo]) -> list[ProfileInfo]:
+    """The profiles in the order of `format.sort_profiles_by`."""
+    key = sort_key(repo.config.get("format.sort_profiles_by"))
+    # Profiles of one batch may share a second; the name keeps tags the same from call to call.
+    return sorted(infos, key=lambda info: (key(info), info.source))
+
+
+def _registered(entry: IndexEntry) -> ProfileInfo:
+    return ProfileInfo(
+        source=entry.path,
+        realpath=entry.path,
+        type=entry.type,
+        cmd=entry.cmd,
+        args=entry.args,
+        workload=entry.workload,
+        collector=entry.collector,
+        postprocessors=entry.postprocessors,
+        time=entry.time,
+        checksum=entry.checksum,
+        is_registered=True,
+    )
+
+
+def read_info(path: Path) -> ProfileInfo:
+    """The profile in the file `path`, pending or anywhere else.
+
+    :raises ProfileError: where it is not a profile.
+    """
+    try:
+        header = header_of(path.read_bytes(), str(path))
+        seconds = int(path.stat().st_mtime)
+    except OSError as problem:
+        raise ProfileNotFound(f"{path}: {problem.strerror}") from None
+    return ProfileInfo(path.name, str(path), *header[:6], seconds)
+
+
+def load(repo: Repository, found: Found) -> Profile:
+    """The whole profile."""
+    if found.info.is_registered:
+        return repo.store.objects.get(found.info.checksum)
+    return repo.store.pending.load(found.path)
+
+
+def find(repo: Repository, spec: str, minor: str | None, confirm: Confirm | None) -> Found:
+    """The one profile that `spec` names (for `show`, `check profiles` and `postprocessby`).
+
+    Tags first, then the index of the version `minor` (HEAD where None), a path, pending profiles by
+    (part of) their name, and at last a walk of the repository's files, each match of which `confirm`
+    accepts or not; without `confirm` nothing is walked.
+
+    :raises ProfileNotFound: where nothing answers.
+    """
+    match = TAG.fullmatch(spec)
+    if match:
+        found = list(tagged(repo, match, minor, spec))
+        if len(found) != 1:
+            raise UsageError(f"{spec} names {len(found)} profiles, one is needed", "give a single tag")
+        return found[0]
+    return (
+        _in_index(repo, spec, minor)
+        or _at_path(repo, spec)
+        or _in_pending(repo, spec)
+        or _in_files(repo, spec, confirm)
+    )
+
+
+def find_pending(repo: Repository, spec: str, cwd: Path) -> list[Found]:
+    """The profiles that `perun add` is to register: a pending tag or range, a path, or a name."""
+    match = TAG.fullmatch(spec)
+    if match:
+        if match[2] == "i":
+            raise UsageError(f"{spec} is registered already", "add takes pending tags, such as 0@p")
+        return list(tagged(repo, match, None, spec))
+    found = _at_path(repo, str(cwd / spec)) or _in_pending(repo, spec)
+    if found is None:
+        raise _not_found(spec, "pending profile or file", pending(repo))
+    return [found]
+
+
+def find_removable(repo: Repository, spec: str, minor: str | None) -> list[Found]:
+    """The profiles that `perun rm` is to unlink or delete: a tag, a range, or a name."""
+    match = TAG.fullmatch(spec)
+    if match:
+        return list(tagged(repo, match, minor, spec))
+    found = _in_pending(repo, spec, exact=True) or _in_index(repo, spec, minor)
+    if found is None:
+        minor_version = repo.version(minor)
+        raise _not_found(
+            spec, f"profile pending or registered in {minor_version[:10]}", registered(repo, minor_version)
+        )
+    return [found]
+
+
+def tagged(repo: Repository, match: re.Match[str], minor: str | None, spec: str) -> Iterator[Found]:
+    """The profiles of a tag or an inclusive range of tags; of a range, those that exist (manual 3.2.6)."""
+    first, kind, last, last_kind = match.groups()
+    if last_kind and last_kind != kind:
+        raise UsageError(f"{spec} mixes registered and pending tags", "write 0@p-2@p or 0@i-2@i")
+    minor_version = None if kind == "p" else repo.version(minor)
+    infos = pending(repo) if minor_version is None else registered(repo, minor_version)
+    start = int(first or 0)
+    if last_kind is None:
+        if start >= len(infos):
+            where = "pending" if minor_version is None else f"registered in {minor_version[:10]}"
+            raise ProfileNotFound(
+                f"there is no profile {spec}: {len(infos)} profiles are {where}", "see: perun status"
+            )
+        yield Found(infos[start], minor_version)
+        return
+    for info in infos[start : int(last or 0) + 1]:
+        yield Found(info, minor_version)
+
+
+def _in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:
+    from perun.errors import VersionControlError
+
+    try:
+        minor_version = repo.version(minor)
+    except VersionControlError:
+        if minor is not None:
+            raise
+        return None  # no version yet, so nothing is registered
+    name = Path(spec).name
+    for info in registered(repo, minor_version):
+        if info.source in (spec, name) and (info.source == spec or not Path(spec).exists()):
+            return Found(info, minor_version)
+    return None
+
+
+def _at_path(repo: Repository, spec: str) -> Found | None:
+    path = Path(spec)
+    if not path.is_file():
+        return None
+    return Found(read_info(path.resolve()))
+
+
+def _in_pending(repo: Repository, spec: str, *, exact: bool = False) -> Found | None:
+    name = Path(spec).name
+    infos = pending(repo)
+    for info in infos:
+        if info.source in (name, name + ".perf"):
+            return Found(info)
+    partial = [] if exact or not name else [info for info in infos if name in info.source]
+    if len(partial) > 1:
+        raise UsageError(
+            f"{spec!r} is part of the names of {len(partial)} pending profiles",
+            "one of: " + ", ".join(info.source for info in partial[:5]),
+        )
+    return Found(partial[0]) if partial else None
+
+
+def _in_files(repo: Repository, spec: str, confirm: Confirm | None) -> Found:
+    if confirm is not None:
+        for path in _walk(repo.root, Path(spec).name):
+            if confirm(path):
+                return Found(read_info(path))
+    raise _not_found(spec, "profile", pending(repo))
+
+
+def _walk(root: Path, name: str) -> Iterator[Path]:
+    import os
+
+    seen = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(one for one in folders if one not in (".git", ".perun"))
+        seen += len(files)
+        if seen > WALK_LIMIT:
+            return
+        for file in sorted(files):
+            if name in file and file.endswith(".perf"):
+                yield Path(folder, file)
+
+
+def _not_found(spec: str, what: str, known: Sequence[ProfileInfo]) -> ProfileNotFound:
+    import difflib
+
+    close = difflib.get_close_matches(spec, [info.source for info in known], n=2, cutoff=0.5)
+    hint = "did you mean " + " or ".join(close) + "?" if close else "perun status lists profiles and tags"
+    return ProfileNotFound(f"no {what} answers to {spec!r}", hint)

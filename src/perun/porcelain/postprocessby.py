@@ -1,0 +1,34 @@
+"""`perun postprocessby`: make a new profile out of one (manual 3.4.1)."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perun.porcelain import saving
+from perun.porcelain.repository import Repository
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+def process(repo: Repository, profile: Profile, name: str, params: Any) -> Profile:
+    """`profile` processed by the postprocessor, which is appended to its `postprocessors`."""
+    from dataclasses import asdict
+
+    postprocessor = repo.registry.get("postprocess", name)
+    processed: Profile = postprocessor.process(copy.deepcopy(profile), params)
+    record = {"name": postprocessor.name, "params": getattr(params, "values", None) or asdict(params)}
+    done = list(profile.get("postprocessors") or ())
+    if len(processed.get("postprocessors") or ()) == len(done):
+        processed["postprocessors"] = [*done, record]
+    return processed
+
+
+def postprocessby(
+    repo: Repository, profile: Profile, minor: str, name: str, params: Any, template: str | None = None
+) -> Path:
+    """Process `profile`, of the version `minor`, and save the result as a pending profile."""
+    processed = process(repo, profile, name, params)
+    return saving.save(repo, processed, str(profile.get("origin") or minor), template=template)

@@ -1,0 +1,122 @@
+"""The repository a verb works on: opened once, passed down, never global."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from perun.config.layers import Config, load
+from perun.errors import NotPerunRepository, VersionControlError
+from perun.plugin.api import Vcs
+from perun.plugin.registry import Registry
+from perun.store import Store
+
+PERUN_FOLDER = ".perun"
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A project with its `.perun`: where it lies, its configuration, store and version control.
+
+    `root` holds `.perun`; `working_root` is the working directory that the user stands in, which differs
+    from `root` only in a linked working tree that shares the `.perun` of the main one.
+    """
+
+    root: Path
+    working_root: Path
+    config: Config
+    environ: Mapping[str, str]
+
+    @cached_property
+    def store(self) -> Store:
+        """Where profiles and what is known of them are kept."""
+        return Store(self.root / PERUN_FOLDER)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The plugins usable here; those of `.perun/plugins` only where the user trusts the repository."""
+        trusted = {str(Path(folder).expanduser()) for folder in self.config.get("plugins.trusted") or ()}
+        folder = self.root / PERUN_FOLDER / "plugins"
+        return Registry([folder] if str(self.root) in trusted else [])
+
+    @cached_property
+    def vcs(self) -> Vcs:
+        """The wrapped version control system, as `vcs.type` and `vcs.url` say.
+
+        :raises PluginError: where the type is unknown.
+        """
+        url = Path(self.config.get("vcs.url") or ".")
+        root = self.working_root if self.working_root != self.root else (self.root / url)
+        factory = self.registry.get("vcs", self.config.get("vcs.type") or "git")
+        vcs = factory(root.resolve(), self.environ)
+        assert isinstance(vcs, Vcs)
+        return vcs
+
+    def version(self, revision: str | None) -> str:
+        """The full checksum that `revision` names; of the current version where it is None."""
+        if revision is None:
+            return self.vcs.get_minor_head()
+        return self.vcs.massage_parameter(revision)
+
+
+def shared_folder(environ: Mapping[str, str]) -> Path:
+    """Where `shared.yml` lies: `$PERUN_CONFIG_DIR`, else `~/.config/perun` (manual 11.1)."""
+    if environ.get("PERUN_CONFIG_DIR"):
+        return Path(environ["PERUN_CONFIG_DIR"])
+    return Path(environ.get("HOME") or "~").expanduser() / ".config" / "perun"
+
+
+def enclosing(folder: Path) -> Iterator[Path]:
+    """The folders at and above `folder` that hold a `.perun`, the nearest first."""
+    for candidate in (folder, *folder.parents):
+        if (candidate / PERUN_FOLDER).is_dir():
+            yield candidate
+
+
+def read_config(roots: list[Path], environ: Mapping[str, str]) -> Config:
+    """The layered configuration of the Perun instances at `roots`, nearest first."""
+    cache = roots[0] / PERUN_FOLDER / "cache" / "config.json" if roots else None
+    return load([root / PERUN_FOLDER for root in roots], shared_folder(environ), cache)
+
+
+def open_repository(folder: Path, environ: Mapping[str, str]) -> Repository:
+    """The nearest repository at or above `folder`; in a linked git working tree also the main one's.
+
+    :raises NotPerunRepository: where there is none.
+    :raises ConfigError: where its configuration is wrong.
+    """
+    roots = list(enclosing(folder))
+    working_root = roots[0] if roots else folder
+    if not roots:
+        linked = _main_working_tree(folder, environ)
+        if linked is None:
+            raise NotPerunRepository(
+                f"no Perun repository at {folder} or above it", "make one with: perun init"
+            )
+        main, working_root = linked
+        roots = list(enclosing(main))
+    return Repository(roots[0], working_root, read_config(roots, environ), environ)
+
+
+def _main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
+    from perun.vcs.git import main_working_tree
+
+    try:
+        found = main_working_tree(folder, environ)
+    except VersionControlError:
+        return None
+    if found is None or not (found[0] / PERUN_FOLDER).is_dir():
+        return None
+    return found
+
+
+def open_nearest() -> Repository:
+    """The repository of the current directory, for scripts that use the documented `perun.vcs` functions.
+
+    This is the one place outside the command line that reads the process's directory and environment.
+    """
+    import os
+
+    return open_repository(Path.cwd(), dict(os.environ))

@@ -1,0 +1,48 @@
+"""Where a new profile goes: the pending ones, and the index where the user wants that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perun.config.layers import is_true
+from perun.porcelain.repository import Repository
+from perun.store.linking import link
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+def save(
+    repo: Repository,
+    profile: Profile,
+    minor_version: str,
+    *,
+    name: str | None = None,
+    template: str | None = None,
+    counter: int = 0,
+) -> Path:
+    """Save `profile`, collected for the version, as a pending profile; its path.
+
+    :param name: file name; else it is made by `template`, else by `format.output_profile_template`.
+    """
+    from datetime import UTC, datetime
+
+    from perun.profile.helpers import file_name
+
+    profile["origin"] = minor_version
+    if name is None:
+        text = template or str(repo.config.get("format.output_profile_template"))
+        name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
+    return repo.store.pending.save(profile, name)
+
+
+def registers_after_run(repo: Repository) -> bool:
+    """Whether `profiles.register_after_run` is set to a true value."""
+    return is_true(repo.config.get("profiles.register_after_run"))
+
+
+def register(repo: Repository, path: Path, profile: Profile, minor_version: str) -> None:
+    """Link the pending profile at `path` to its version; the file goes only when the index has it."""
+    link(repo.store, minor_version, [(profile, path.name, path.stat().st_mtime)])
+    repo.store.pending.remove([path])

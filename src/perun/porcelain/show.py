@@ -1,0 +1,21 @@
+"""`perun show`: interpret a profile (manual 3.5.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from perun.porcelain import lookup
+from perun.porcelain.repository import Repository
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+def load_profile(repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None) -> Profile:
+    """The profile that `spec` names, looked up as the manual's 3.5.1 says."""
+    return lookup.load(repo, lookup.find(repo, spec, minor, confirm))
+
+
+def show(repo: Repository, profile: Profile, view: str, params: Any, out: TextIO) -> None:
+    """Interpret `profile` with the view, into `out` or the file that `params` name."""
+    repo.registry.get("view", view).render(profile, params, out)

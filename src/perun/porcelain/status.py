@@ -1,0 +1,48 @@
+"""`perun status`: where the project stands, and its profiles (manual 3.2.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perun.errors import VersionControlError
+from perun.plugin.api import MinorVersion
+from perun.porcelain import lookup
+from perun.porcelain.repository import Repository
+from perun.profile.helpers import ProfileInfo
+from perun.store.changes import ChangeRecord
+
+
+@dataclass(frozen=True)
+class Status:
+    """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
+
+    `damaged` are pending files that cannot be read, with the reason.
+    """
+
+    major_version: str
+    head: MinorVersion | None
+    registered: list[ProfileInfo]
+    pending: list[ProfileInfo]
+    damaged: list[tuple[str, str]]
+    changes: list[ChangeRecord]
+
+
+def status(repo: Repository) -> Status:
+    """The state of the current version and its profiles. Reads only."""
+    major_version = repo.vcs.get_head_major_version()
+    try:
+        head = repo.vcs.get_minor_version_info("HEAD")
+    except VersionControlError:
+        head = None
+    registered = lookup.registered(repo, head.checksum) if head else []
+    changes = repo.store.changes.read(head.checksum) if head else []
+    scan = repo.store.pending.scan()
+    damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
+    return Status(major_version, head, registered, lookup.in_order(repo, scan.profiles), damaged, changes)
+
+
+def set_sort_key(repo: Repository, key: str) -> None:
+    """Make `key` the order of profiles, and so of tags, from now on (`status --sort-by`)."""
+    from perun.porcelain import config
+
+    config.set_value(repo, "format.sort_profiles_by", key, scope="local")

@@ -1,0 +1,113 @@
+"""Questions to the resources and models of a profile (manual 2.4).
+
+A key may lead into nested values: `:` goes to a key of a mapping, `::` to all items of a list, so that
+`uid:function` is the function of a uid and `trace::function` those of all records of a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from perun.profile.factory import Profile, flatten
+
+
+def all_items_of(resource: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each field of a resource with its flattened value, each followed by the fields of a nested mapping.
+
+    :raises ProfileError: where the resource is nested too deeply.
+    """
+    for key, value in resource.items():
+        yield key, flatten(value)
+        if isinstance(value, Mapping):
+            for inner, item in all_items_of(value):
+                yield f"{key}:{inner}", item
+
+
+def all_numerical_resource_fields_of(profile: Profile) -> Iterator[str]:
+    """Names of the fields that are a number in some resource, in alphabetical order.
+
+    The number of the snapshot is not among them, as it is no measurement.
+    """
+    found: set[str] = set()
+    for constants, columns in _groups(profile):
+        if not columns or all(columns.values()):
+            found.update(_numerical_fields_of(constants))
+        for name, column in columns.items():
+            if name not in found and any(map(_is_number, column)):
+                found.add(name)
+    found.discard("snapshot")
+    yield from sorted(found)
+
+
+def unique_resource_values_of(profile: Profile, resource_key: str) -> Iterator[Any]:
+    """Values of a key over all resources, each once, in the order of their first occurrence.
+
+    Nested values are flattened.
+
+    :param resource_key: may hold `:` and `::`.
+    """
+    return _unique(value for part in _parts(profile, resource_key) for value in part)
+
+
+def all_key_values_of(resource: Mapping[str, Any], resource_key: str) -> Iterator[Any]:
+    """Values of a key in one resource or model, as they are; none where the key leads nowhere.
+
+    :param resource_key: may hold `:` and `::`.
+    """
+    here: Iterable[Any] = (resource,)
+    for number, level in enumerate(resource_key.split("::")):
+        if number:
+            here = (item for value in here if isinstance(value, (list, tuple)) for item in value)
+        for key in level.split(":"):
+            here = [value[key] for value in here if isinstance(value, Mapping) and key in value]
+    yield from here
+
+
+def unique_model_values_of(profile: Profile, model_key: str) -> Iterator[Any]:
+    """Values of a key over all models, each once, in the order of their first occurrence.
+
+    :param model_key: may hold `:` and `::`.
+    """
+    models = (model for _, model in profile.all_models())
+    return _unique(value for model in models for value in all_key_values_of(model, model_key))
+
+
+def _groups(profile: Profile) -> Iterator[tuple[dict[str, Any], dict[str, list[Any]]]]:
+    for key, columns in profile["resources"].items():
+        yield profile["resource_type_map"].get(key, {}), columns
+
+
+def _parts(profile: Profile, key: str) -> Iterator[Iterable[Any]]:
+    # A group at a time: constants answer for the whole group, so nobody walks its resources.
+    field = key.partition(":")[0]
+    for constants, columns in _groups(profile):
+        if key in columns:
+            yield columns[key]
+        elif field in columns:
+            for value in columns[field]:
+                yield all_key_values_of({field: value}, key)
+        elif not columns or all(columns.values()):
+            yield all_key_values_of(constants, key)
+
+
+def _unique(values: Iterable[Any]) -> Iterator[Any]:
+    seen: set[Any] = set()
+    for value in values:
+        plain = flatten(value)
+        if plain not in seen:
+            seen.add(plain)
+            yield plain
+
+
+def _numerical_fields_of(values: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in values.items():
+        if _is_number(value):
+            yield key
+        elif isinstance(value, Mapping):
+            for inner in _numerical_fields_of(value):
+                yield f"{key}:{inner}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,193 @@
+"""The changes of performance that checks found, one file beside the index of each target version.
+
+A line holds, separated by blanks: location, change, type, value in the baseline, value in the target,
+rate, type of confidence, confidence, relative rate, baseline version, command. The command may hold
+blanks, the other fields hold them escaped. Old releases escaped nothing and left out the last numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple
+
+from perun import atomic
+from perun.errors import DamagedStore
+from perun.profile.changes import DegradationInfo, PerformanceChange, unescape_field
+from perun.store import tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CHANGES = {str(change): change for change in PerformanceChange}
+_BASELINE = re.compile(r"HEAD|[0-9a-f]{40}|[0-9a-f]{64}")
+_FIELDS = 9
+_TAILS = (("number", "word", "number", "number"), ("number", "word", "number"), ("number",))
+# Rate, type of confidence, confidence, relative rate: the newest releases wrote all, older ones fewer.
+_LINE_BREAKS = {"\n": "%0A", "\r": "%0D"}
+
+
+class ChangeRecord(NamedTuple):
+    """One found change, the version it was compared with and the command that both profiles measured."""
+
+    info: DegradationInfo
+    baseline: str
+    command: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What is unique in one minor version; a later check replaces the earlier result."""
+        return self.info.location, self.info.type, self.command
+
+
+class Changes:
+    """The changes below `.perun/objects`.
+
+    :param lock: the lock of the repository, taken by what writes.
+    """
+
+    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self.root = root
+        self._lock = lock
+
+    def path(self, minor: str) -> Path:
+        """The file of the minor version, there or not."""
+        return tree.minor_path(self.root, minor, tree.CHANGES_SUFFIX)
+
+    def read(self, minor: str) -> list[ChangeRecord]:
+        """The changes found in the minor version; none where nothing was checked.
+
+        :raises DamagedStore: names the file and the line.
+        """
+        path = self.path(minor)
+        data = tree.read(path)
+        return [] if data is None else parse(data, str(path))
+
+    def merge(self, minor: str, records: Iterable[ChangeRecord]) -> None:
+        """Add the records; those of the same location, type and command replace what was there.
+
+        A record without a change removes what was there.
+
+        :raises DamagedStore: where the file is damaged; it is left alone.
+        """
+        with self._lock():
+            known = {record.key: record for record in self.read(minor)}
+            known.update((record.key, record) for record in records)
+            atomic.write(self.path(minor), serialize(known.values()))
+
+    def minors(self) -> Iterator[str]:
+        """The minor versions that have a file of changes, sorted."""
+        for name in tree.names(self.root):
+            minor = name.removesuffix(tree.CHANGES_SUFFIX)
+            if minor != name and tree.is_minor_version(minor):
+                yield minor
+
+
+def parse(data: bytes, source: str) -> list[ChangeRecord]:
+    """The records in a file of changes of any release.
+
+    :raises DamagedStore: names `source` and the line.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as problem:
+        raise DamagedStore(f"{source} is not UTF-8: {problem.reason}", _hint(source)) from None
+    records = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                records.append(_parse_line(line.rstrip("\r")))
+            except ValueError as problem:
+                raise DamagedStore(f"{source}, line {number}: {problem}", _hint(source)) from None
+    return records
+
+
+def serialize(records: Iterable[ChangeRecord]) -> bytes:
+    """The file that holds the records, sorted; those without a change are left out."""
+    lines = sorted(
+        f"{record.info.to_storage_record()} {record.baseline} {_escape_command(record.command)}"
+        for record in records
+        if record.info.result is not PerformanceChange.NoChange
+    )
+    return "\n".join(lines).encode(errors="backslashreplace")
+
+
+def _parse_line(line: str) -> ChangeRecord:
+    tokens = line.split(" ")
+    fields = tokens[:_FIELDS]
+    if len(tokens) > _FIELDS and _is_current(fields, tokens[_FIELDS]):
+        location, change, type_, before, after = fields[:5]
+        tail, end = fields[5:], _FIELDS
+    else:
+        where = _position(tokens, 1, _CHANGES.__contains__, "known PerformanceChange")
+        end = _position(tokens, where + 5, _BASELINE.fullmatch, "baseline version")
+        location, change = " ".join(tokens[:where]), tokens[where]
+        texts, tail = _split_tail(tokens[where + 1 : end])
+        type_, before, after = _three(texts)
+    info = DegradationInfo(
+        _CHANGES[change],
+        unescape_field(location),
+        unescape_field(before),
+        unescape_field(after),
+        unescape_field(type_),
+        float(tail[0]),
+        unescape_field(tail[1]) if len(tail) > 1 else "no",
+        float(tail[2]) if len(tail) > 2 else 0.0,
+        rdr=float(tail[3]) if len(tail) > 3 else 0.0,
+    )
+    return ChangeRecord(info, tokens[end], _unescape_command(" ".join(tokens[end + 1 :])))
+
+
+def _is_current(fields: list[str], baseline: str) -> bool:
+    numbers = _is_number(fields[5]) and _is_number(fields[7]) and _is_number(fields[8])
+    return fields[1] in _CHANGES and numbers and _BASELINE.fullmatch(baseline) is not None
+
+
+def _position(tokens: list[str], start: int, is_it: Callable[[str], object], what: str) -> int:
+    for position in range(start, len(tokens)):
+        if is_it(tokens[position]):
+            return position
+    raise ValueError(f"it names no {what}")
+
+
+def _split_tail(fields: list[str]) -> tuple[list[str], list[str]]:
+    # Looked at from the end, as the values in front may hold unescaped blanks.
+    for kinds in _TAILS:
+        texts, tail = fields[: -len(kinds)], fields[-len(kinds) :]
+        if len(texts) >= 3 and all(
+            _is_number(field) == (kind == "number") for field, kind in zip(tail, kinds, strict=True)
+        ):
+            return texts, tail
+    raise ValueError("it has no rate of the change")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _three(texts: list[str]) -> tuple[str, str, str]:
+    # Values with unescaped blanks: both have a unit or none has, so they are equally long.
+    each = (len(texts) - 1) // 2
+    first = len(texts) - 2 * each
+    return " ".join(texts[:first]), " ".join(texts[first : first + each]), " ".join(texts[first + each :])
+
+
+def _escape_command(command: str) -> str:
+    # Only what would end the line; the rest stays as old releases wrote it and read it.
+    escaped = re.sub(r"%(?=0A|0D|25)", "%25", command)
+    for char, code in _LINE_BREAKS.items():
+        escaped = escaped.replace(char, code)
+    return escaped
+
+
+def _unescape_command(text: str) -> str:
+    return re.sub(r"%(0A|0D|25)", lambda match: chr(int(match[1], 16)), text)
+
+
+def _hint(source: str) -> str:
+    return f"remove {source} and run perun check again"

@@ -1,0 +1,62 @@
+"""Registering profiles in a minor version and taking them out again (manual 13.2.3).
+
+Objects are written first, then the index that names them, once for all of them, then the cache of the
+summaries. A process that dies in between leaves at most objects that nobody names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from perun.store.index import NEWEST_TIME, IndexEntry
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+    from perun.store import Store
+
+
+class Linked(NamedTuple):
+    """The entries that are registered now, and those whose path and time were registered before."""
+
+    added: list[IndexEntry]
+    duplicates: list[IndexEntry]
+
+
+def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) -> Linked:
+    """Register profiles in the minor version; their origins are not looked at and not stored.
+
+    :param items: each profile with the base name and the modification time (seconds) of its file.
+    :raises DamagedStore: where the index is damaged; nothing is written then.
+    """
+    items = list(items)
+    with store.lock():
+        store.indexes.read(minor)  # refuses a wrong name and a damaged index before anything is written
+        checksums = store.objects.put_many(profile for profile, _, _ in items)
+        entries = [
+            _entry(profile, path, time, checksum)
+            for (profile, path, time), checksum in zip(items, checksums, strict=True)
+        ]
+        added = store.indexes.add(minor, entries)
+        if added:
+            store.summaries.update([minor])
+    new = set(map(id, added))
+    return Linked(added, [entry for entry in entries if id(entry) not in new])
+
+
+def unlink(store: Store, minor: str, entries: Iterable[IndexEntry]) -> None:
+    """Take profiles out of the minor version; their objects stay.
+
+    :raises ProfileNotFound: where one of them is not registered; then none is removed.
+    """
+    with store.lock():
+        store.indexes.remove(minor, entries)
+        store.summaries.update([minor])
+
+
+def _entry(profile: Profile, path: str, time: float, checksum: str) -> IndexEntry:
+    from perun.profile.helpers import head
+
+    known = head(profile)
+    seconds = min(max(int(time), 0), NEWEST_TIME)
+    return IndexEntry(seconds, checksum, path.rpartition("/")[2], *known[:6])

@@ -1,0 +1,103 @@
+"""One lock per repository: whoever writes to the store holds it, readers never do."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perun.errors import LockTimeout, NotPerunRepository
+
+_BUSY = (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN)
+
+
+class Lock:
+    """An exclusive lock between processes; within one process the thread that holds it may take it again.
+
+    The kernel releases it when its holder ends, however it ends. The file names the holder for those who
+    wait in vain; it is never removed, as another process may be about to lock it.
+
+    :param timeout: seconds to wait for another holder.
+    """
+
+    def __init__(self, path: Path, timeout: float = 60.0) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._thread = threading.RLock()
+        self._depth = 0
+        self._descriptor = -1
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the lock for a `with` block.
+
+        :raises LockTimeout: names the process that holds it.
+        :raises NotPerunRepository: where the lock file cannot be opened for writing.
+        """
+        if not self._thread.acquire(timeout=self._timeout):
+            raise LockTimeout(f"another thread of this process holds {self._path}", "try again later")
+        try:
+            if self._depth == 0:
+                self._descriptor = self._take()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    os.close(self._descriptor)
+        finally:
+            self._thread.release()
+
+    def _take(self) -> int:
+        descriptor = self._open()
+        try:
+            self._wait(descriptor)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()} {' '.join(sys.argv)}\n".encode(errors="replace"), 0)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as problem:
+            raise NotPerunRepository(
+                f"the repository cannot be locked: {self._path}: {problem.strerror}",
+                "run perun init first, or get permission to write there",
+            ) from problem
+
+    def _wait(self, descriptor: int) -> None:
+        deadline = time.monotonic() + self._timeout
+        pause = 0.002
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError as problem:
+                if problem.errno not in _BUSY:
+                    raise NotPerunRepository(
+                        f"{self._path} cannot be locked: {problem.strerror}",
+                        "keep the repository on a file system that supports flock",
+                    ) from problem
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise self._timed_out(descriptor)
+            time.sleep(min(pause, remaining))
+            pause = min(pause * 2, 0.05)
+
+    def _timed_out(self, descriptor: int) -> LockTimeout:
+        pid, _, command = os.pread(descriptor, 4096, 0).decode(errors="replace").strip().partition(" ")
+        holder = f"process {pid} ({command})" if pid else "another process"
+        return LockTimeout(
+            f"{holder} holds the lock {self._path}; waited {self._timeout:g} s",
+            "wait until it ends, or end it; a lock is never left behind by a process that is gone",
+        )

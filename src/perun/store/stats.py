@@ -1,0 +1,168 @@
+"""Statistics that collectors and checks keep per minor version, in `.perun/stats` (manual 3.6.6)."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from perun import atomic
+from perun.errors import DamagedStore, ProfileNotFound, UsageError
+from perun.store import tree
+
+INDEX = ".index"
+SIZE_LIMIT = 1 << 30
+_HINT = "remove it; statistics are made again when they are needed"
+
+
+class Stats:
+    """Named files of statistics, each an object of id -> values, and an index of the versions that have any.
+
+    :param root: `.perun/stats`.
+    :param lock: the lock of the repository, taken by what writes.
+    """
+
+    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self.root = root
+        self._lock = lock
+
+    def path(self, minor: str, name: str) -> Path:
+        """The file of statistics, there or not.
+
+        :raises UsageError: where `name` is not a plain file name.
+        """
+        if not name or "/" in name or "\0" in name or name.startswith("."):
+            raise UsageError(f"{name!r} cannot be the name of statistics", "give a file name without slashes")
+        return self.folder(minor) / name
+
+    def folder(self, minor: str) -> Path:
+        """The folder of the minor version, there or not."""
+        return tree.minor_path(self.root, minor)
+
+    def versions(self) -> list[tuple[str, str]]:
+        """The minor versions of the index with their dates, newest first.
+
+        :raises DamagedStore: where the index is damaged.
+        """
+        path = self.root / INDEX
+        data = read_json(path, list, _HINT)
+        for item in data or ():
+            if not (isinstance(item, list) and len(item) == 2 and all(isinstance(one, str) for one in item)):
+                raise DamagedStore(f"{path} is not a list of versions and dates: {str(item)[:80]}", _HINT)
+        return [(minor, date) for minor, date in data or ()]
+
+    def names(self, minor: str) -> list[str]:
+        """The names of the statistics of the minor version, sorted."""
+        return sorted(name for name in tree.listing(self.folder(minor)) if not name.startswith("."))
+
+    def get(self, minor: str, name: str) -> dict[str, Any]:
+        """The statistics: id -> values.
+
+        :raises ProfileNotFound: where there are none; :raises DamagedStore: where the file is damaged.
+        """
+        path = self.path(minor, name)
+        data: dict[str, Any] | None = read_json(path, dict, _HINT)
+        if data is None:
+            raise ProfileNotFound(
+                f"there are no statistics {name} of {minor}", "perun stats list-files lists all"
+            )
+        return data
+
+    def add(self, minor: str, date: str, name: str, values: Mapping[str, Any]) -> Path:
+        """Store the values under their ids, replacing those of the same ids; the file.
+
+        :param date: of the minor version, `YYYY-MM-DD HH:MM:SS`.
+        """
+        path = self.path(minor, name)
+        with self._lock():
+            known: dict[str, Any] = read_json(path, dict, _HINT) or {}
+            known.update(values)
+            write_json(path, known)
+            versions = dict(self.versions())
+            if versions.get(minor) != date:
+                versions[minor] = date
+                self._write_index(versions)
+        return path
+
+    def delete(self, minor: str, name: str, keep_folder: bool = False) -> None:
+        """Remove one file of statistics, and the folder of the version where that is empty then.
+
+        :raises ProfileNotFound: where there is none.
+        """
+        path = self.path(minor, name)
+        with self._lock():
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                raise ProfileNotFound(f"there are no statistics {name} of {minor}") from None
+            if not keep_folder:
+                self._drop_if_empty(minor)
+
+    def delete_minor(self, minor: str, keep_folder: bool = False) -> None:
+        """Remove all statistics of the minor version.
+
+        :raises ProfileNotFound: where it has none.
+        """
+        folder = self.folder(minor)
+        with self._lock():
+            if not folder.is_dir():
+                raise ProfileNotFound(f"there are no statistics of {minor}")
+            for name in tree.listing(folder):
+                (folder / name).unlink()
+            if not keep_folder:
+                self._drop_if_empty(minor)
+
+    def found(self) -> list[str]:
+        """The minor versions that have a folder, whatever the index says, sorted."""
+        return [name for name in tree.names(self.root) if tree.is_minor_version(name)]
+
+    def sync(self, date: Callable[[str], str | None]) -> None:
+        """Make the index anew from the folders that are there.
+
+        :param date: the date of a minor version; None where the version does not exist.
+        """
+        with self._lock():
+            dates = {minor: date(minor) for minor in self.found()}
+            self._write_index({minor: when for minor, when in dates.items() if when is not None})
+
+    def _drop_if_empty(self, minor: str) -> None:
+        folder = self.folder(minor)
+        if tree.listing(folder):
+            return
+        folder.rmdir()
+        if not tree.listing(folder.parent):
+            folder.parent.rmdir()
+        versions = dict(self.versions())
+        if versions.pop(minor, None) is not None:
+            self._write_index(versions)
+
+    def _write_index(self, dates: Mapping[str, str]) -> None:
+        newest_first = sorted(dates.items(), key=lambda item: (item[1], item[0]), reverse=True)
+        write_json(self.root / INDEX, [list(item) for item in newest_first])
+
+
+def read_json(path: Path, kind: type, hint: str) -> Any:
+    """What the JSON compressed in a file holds; None where there is no file.
+
+    :param kind: the type it must have: dict or list.
+    :raises DamagedStore: where it is anything else.
+    """
+    data = tree.read(path)
+    if data is None:
+        return None
+    stream = zlib.decompressobj()
+    try:
+        value = json.loads(stream.decompress(data, SIZE_LIMIT))
+    except (zlib.error, ValueError, RecursionError) as problem:
+        raise DamagedStore(f"{path} is not compressed JSON: {problem}", hint) from None
+    if not stream.eof or not isinstance(value, kind):
+        raise DamagedStore(f"{path} is cut short, or not a JSON {kind.__name__}", hint)
+    return value
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Make the file hold the value, as :func:`read_json` reads it."""
+    atomic.write(path, zlib.compress(json.dumps(value).encode()))

@@ -1,0 +1,165 @@
+"""Numbers of profiles and changes per minor version, for `perun log`.
+
+They are kept in one file that can be deleted at any time. Each number holds only as long as the index
+and the changes it was counted from have the times and sizes they had then; else it is counted anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from perun import atomic
+from perun.errors import DamagedStore
+from perun.profile.changes import PerformanceChange
+from perun.store import tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perun.store.changes import Changes
+    from perun.store.index import Indexes
+
+_FORMAT = 1
+_NEITHER = (PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
+_MISSING = [0, -1]
+_NEITHER_FILE = _MISSING + _MISSING
+_Stored = dict[str, list[Any]]
+
+
+class Summary(NamedTuple):
+    """What a minor version has: registered profiles by type, and found changes by direction."""
+
+    profiles: Mapping[str, int]
+    degradations: int
+    optimizations: int
+
+    @property
+    def total(self) -> int:
+        """The number of registered profiles of any type."""
+        return sum(self.profiles.values())
+
+
+class Snapshot:
+    """The summaries at one moment: a folder of the store is listed once, when it is first asked about."""
+
+    def __init__(self, stored: _Stored, indexes: Indexes, changes: Changes) -> None:
+        self._stored = stored
+        self._indexes = indexes
+        self._changes = changes
+        self._root = str(indexes.root)
+        self._folders: dict[str, frozenset[str]] = {}
+
+    def get(self, minor: str) -> Summary | None:
+        """The summary of a minor version; None where it has neither index nor changes.
+
+        :raises DamagedStore: where one of them is damaged.
+        """
+        folder, name = minor[:2], minor[2:]
+        names = self._folders.get(folder)
+        if names is None:
+            names = self._folders[folder] = frozenset(tree.listing(f"{self._root}/{folder}"))
+        if name not in names and name + tree.CHANGES_SUFFIX not in names:
+            return None
+        if not tree.is_minor_version(minor):
+            return None
+        stored = self._stored.get(minor)
+        if stored is not None and stored[:4] == _signature(f"{self._root}/{folder}/{name}"):
+            return Summary(stored[4], stored[5], stored[6])
+        return _count(minor, self._indexes, self._changes)
+
+
+class Summaries:
+    """The summaries of one repository.
+
+    :param path: the file of the cache.
+    :param lock: the lock of the repository, taken by :meth:`update`.
+    """
+
+    def __init__(
+        self, path: Path, indexes: Indexes, changes: Changes, lock: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._path = path
+        self._indexes = indexes
+        self._changes = changes
+        self._lock = lock
+
+    def load(self) -> Snapshot:
+        """The summaries as they are now; writes nothing."""
+        return Snapshot(self._read() or {}, self._indexes, self._changes)
+
+    def get(self, minor: str) -> Summary | None:
+        """The summary of one minor version; for many use :meth:`load`."""
+        return self.load().get(minor)
+
+    def read(self, minors: Iterable[str]) -> dict[str, Summary]:
+        """The summaries of those minor versions that have any."""
+        snapshot = self.load()
+        found = ((minor, snapshot.get(minor)) for minor in minors)
+        return {minor: summary for minor, summary in found if summary is not None}
+
+    def update(self, minors: Iterable[str]) -> None:
+        """Count the given minor versions anew, and all where there is no cache yet; for writers."""
+        with self._lock():
+            stored = self._read()
+            try:
+                if stored is None:
+                    stored = {}
+                    minors = {*self._indexes.minors(), *self._changes.minors()}
+                for minor in minors:
+                    self._refresh(stored, minor)
+            except DamagedStore:
+                return  # a cache must not stop a writer, and whoever reads the damaged folder will say so
+            content = {"format": _FORMAT, "minors": stored}
+            atomic.write(self._path, json.dumps(content, separators=(",", ":")).encode())
+
+    def _refresh(self, stored: _Stored, minor: str) -> None:
+        stored.pop(minor, None)
+        # Before the files are read: if they are replaced meanwhile, the old signature will not fit them.
+        signature = _signature(str(self._indexes.path(minor)))
+        if signature == _NEITHER_FILE:
+            return
+        with suppress(DamagedStore):
+            stored[minor] = [*signature, *_count(minor, self._indexes, self._changes)]
+
+    def _read(self) -> _Stored | None:
+        try:
+            with open(self._path, "rb") as file:
+                content = json.loads(file.read())
+            minors: _Stored = content["minors"]
+            valid = content["format"] == _FORMAT and all(map(_is_valid, minors.values()))
+            return minors if valid else None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+
+
+def _is_valid(stored: Any) -> bool:
+    return (
+        isinstance(stored, list)
+        and [type(value) for value in stored] == [int, int, int, int, dict, int, int]
+        and all(type(number) is int for number in stored[4].values())
+    )
+
+
+def _signature(index: str) -> list[int]:
+    return _status(index) + _status(index + tree.CHANGES_SUFFIX)
+
+
+def _status(path: str) -> list[int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return _MISSING
+    return [status.st_mtime_ns, status.st_size]
+
+
+def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
+    profiles = Counter(entry.type for entry in indexes.read(minor))
+    found = [record.info.result for record in changes.read(minor)]
+    degradations = sum(change.value < 0 for change in found if change not in _NEITHER)
+    optimizations = sum(change.value > 0 for change in found if change not in _NEITHER)
+    return Summary(dict(profiles), degradations, optimizations)

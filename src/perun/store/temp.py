@@ -1,0 +1,189 @@
+"""Temporary files of collectors and postprocessors, in `.perun/tmp` (manual 3.6.3)."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perun import atomic
+from perun.errors import DamagedStore, ProfileNotFound, UsageError
+from perun.store import tree
+from perun.store.stats import SIZE_LIMIT, read_json, write_json
+
+INDEX = ".index"
+_HINT = "remove it; the files beside it stay"
+_FLAGS = ("json", "protected", "compressed")
+_Marks = dict[str, dict[str, bool]]
+
+
+class TempFile(NamedTuple):
+    """One temporary file: its path below `.perun/tmp`, its size in bytes and its flags."""
+
+    path: str
+    size: int
+    json: bool = False
+    protected: bool = False
+    compressed: bool = False
+
+
+class Temp:
+    """A tree of temporary files, and an index of those with a flag.
+
+    Paths are relative to the folder, or absolute but inside it.
+
+    :param root: `.perun/tmp`.
+    :param lock: the lock of the repository, taken by what writes.
+    """
+
+    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self.root = root
+        self._lock = lock
+
+    def path(self, path: Path | str) -> Path:
+        """The file, there or not.
+
+        :raises UsageError: where it lies outside, or is the index.
+        """
+        return self.root / self._relative(path)
+
+    def write(
+        self,
+        path: Path | str,
+        content: Any,
+        *,
+        json_: bool = False,
+        protect: bool = False,
+        compress: bool = False,
+    ) -> Path:
+        """Make a file, or replace it; its folders are made.
+
+        :param content: text or bytes; with `json_` anything that JSON can hold.
+        :param protect: such a file is only deleted by force.
+        """
+        name = self._relative(path)
+        data = json.dumps(content, indent=2) if json_ else content
+        encoded = data if isinstance(data, bytes) else str(data).encode()
+        with self._lock():
+            marks = self._marks()
+            atomic.write(self.root / name, zlib.compress(encoded) if compress else encoded)
+            marks[name] = {"json": json_, "protected": protect, "compressed": compress}
+            self._write_marks(marks)
+        return self.root / name
+
+    def read(self, path: Path | str) -> Any:
+        """The content: what JSON held where the file was written as JSON, else text, or bytes if no text.
+
+        :raises ProfileNotFound: where there is no such file.
+        :raises DamagedStore: where it is not what its flags say.
+        """
+        name = self._relative(path)
+        marks = self._marks().get(name, {})
+        data = tree.read(self.root / name)
+        if data is None:
+            raise ProfileNotFound(f"there is no {self.root / name}", "perun temp list lists all")
+        try:
+            if marks.get("compressed"):
+                stream = zlib.decompressobj()
+                data = stream.decompress(data, SIZE_LIMIT)
+                if not stream.eof:
+                    raise ValueError("it is cut short")
+            if marks.get("json"):
+                return json.loads(data)
+        except (zlib.error, ValueError, RecursionError) as problem:
+            raise DamagedStore(f"{self.root / name}: {problem}", "delete it, it is temporary") from None
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return data
+
+    def files(self, below: Path | str = "") -> list[TempFile]:
+        """The files in a folder (or the one file) and all below it, sorted by path.
+
+        :raises ProfileNotFound: where it is not there.
+        """
+        start = self._relative(below) if str(below) not in ("", ".") else ""
+        if start and not os.path.lexists(self.root / start):
+            raise ProfileNotFound(f"there is no {self.root / start}", "perun temp list lists all")
+        marks = self._marks()
+        found = []
+        for name in self._walk(start):
+            try:
+                size = os.lstat(self.root / name).st_size
+            except FileNotFoundError:
+                continue
+            found.append(TempFile(name, size, **marks.get(name, {})))
+        return sorted(found)
+
+    def delete(self, path: Path | str, *, force: bool = False) -> list[str]:
+        """Delete a file, or a folder with all below it, but no protected files unless forced.
+
+        :returns: the paths of the protected files that stayed.
+        :raises ProfileNotFound: where there is nothing of that name.
+        """
+        with self._lock():
+            files = self.files(path)
+            kept = [file.path for file in files if file.protected and not force]
+            for file in files:
+                if file.path not in kept:
+                    (self.root / file.path).unlink(missing_ok=True)
+            self._drop_empty_folders(self._relative(path) if str(path) not in ("", ".") else "")
+            self.sync()
+        return kept
+
+    def forgotten(self) -> list[str]:
+        """The paths of the files that are gone though the index still has their flags."""
+        return sorted(name for name in self._marks() if not (self.root / name).is_file())
+
+    def sync(self) -> None:
+        """Forget the flags of files that are gone."""
+        with self._lock():
+            marks, gone = self._marks(), set(self.forgotten())
+            if gone:
+                self._write_marks({name: flags for name, flags in marks.items() if name not in gone})
+
+    def _relative(self, path: Path | str) -> str:
+        root = os.path.realpath(self.root)
+        name = os.path.relpath(os.path.realpath(os.path.join(root, path)), root)
+        if name == "." or name == ".." or name.startswith("../"):
+            raise UsageError(f"{path} does not lie in {self.root}", "temporary files cannot lie elsewhere")
+        if name == INDEX:
+            raise UsageError(f"{path} is Perun's own file", "choose another name")
+        return name
+
+    def _walk(self, start: str) -> Iterator[str]:
+        if start and not (self.root / start).is_dir():
+            yield start
+            return
+        for folder, _, names in os.walk(self.root / start):
+            for name in names:
+                relative = os.path.relpath(os.path.join(folder, name), self.root)
+                if relative != INDEX:
+                    yield relative
+
+    def _drop_empty_folders(self, start: str) -> None:
+        if not (self.root / start).is_dir():
+            return
+        for folder, _, _ in os.walk(self.root / start, topdown=False):
+            if folder != str(self.root) and Path(folder) != self.root and not os.listdir(folder):
+                os.rmdir(folder)
+
+    def _marks(self) -> _Marks:
+        # The index names files by absolute paths; what counts is the part below tmp, as repositories move.
+        path = self.root / INDEX
+        stored = read_json(path, dict, _HINT) or {}
+        marks: _Marks = {}
+        for name, flags in stored.items():
+            if not isinstance(flags, dict):
+                raise DamagedStore(f"{path} holds no flags for {name}", _HINT)
+            relative = name.rpartition("/.perun/tmp/")[2].removeprefix(f"{self.root}/")
+            marks[relative] = {flag: bool(flags.get(flag)) for flag in _FLAGS}
+        return marks
+
+    def _write_marks(self, marks: _Marks) -> None:
+        marked = {name: flags for name, flags in sorted(marks.items()) if any(flags.values())}
+        write_json(self.root / INDEX, {str(self.root / name): flags for name, flags in marked.items()})

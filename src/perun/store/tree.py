@@ -1,0 +1,103 @@
+"""The tree `.perun/objects/<2 hex>/<rest>` that objects, indexes and changes share (manual 13.2)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from perun.errors import DamagedStore, ProfileNotFound
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INDEX_SIGNATURE = b"pidx"
+CHANGES_SUFFIX = ".changes"
+_CHECKSUM = re.compile(r"[0-9a-f]{40}")
+_MINOR_VERSION = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def is_checksum(name: str) -> bool:
+    """Whether `name` is that of an object: 40 lower-case hexadecimal digits."""
+    return _CHECKSUM.fullmatch(name) is not None
+
+
+def is_minor_version(name: str) -> bool:
+    """Whether `name` is a full name of a minor version: a SHA-1 or a SHA-256 in hexadecimal digits."""
+    return _MINOR_VERSION.fullmatch(name) is not None
+
+
+def object_path(root: Path, checksum: str) -> Path:
+    """The file of the object.
+
+    :raises ProfileNotFound: where `checksum` is none, so that no name leads out of the folder.
+    """
+    if not is_checksum(checksum):
+        raise ProfileNotFound(f"{checksum!r} is not the checksum of a profile: 40 hexadecimal digits")
+    return root / checksum[:2] / checksum[2:]
+
+
+def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
+    """The file that belongs to the minor version: its index, or another one with `suffix`.
+
+    :raises ProfileNotFound: where `minor` is not the full name of a minor version.
+    """
+    if not is_minor_version(minor):
+        raise ProfileNotFound(
+            f"{minor!r} is not the full name of a minor version", "resolve it with the version control first"
+        )
+    return root / minor[:2] / (minor[2:] + suffix)
+
+
+def read(path: Path) -> bytes | None:
+    """The content of a file of the store; None where there is none.
+
+    :raises DamagedStore: where there is something that cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise unreadable(path, problem) from problem
+
+
+def unreadable(path: Path | str, problem: OSError) -> DamagedStore:
+    """The error for a file of the store that is there but does not open."""
+    return DamagedStore(
+        f"{path} cannot be read: {problem.strerror or problem}", "check its permissions and the disk"
+    )
+
+
+def folders(root: Path) -> list[str]:
+    """The two-digit folders of the tree, sorted; none where the tree itself is missing."""
+    names = listing(root)
+    return sorted(name for name in names if len(name) == 2 and set(name) <= set("0123456789abcdef"))
+
+
+def listing(folder: Path | str) -> list[str]:
+    """The names in a folder, unsorted; none where it is missing or not a folder."""
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as problem:
+        raise unreadable(folder, problem) from problem
+
+
+def names(root: Path) -> Iterator[str]:
+    """All names of files in the tree, the two digits of the folder in front, sorted."""
+    for folder in folders(root):
+        for name in sorted(listing(root / folder)):
+            yield folder + name
+
+
+def is_index(path: Path) -> bool:
+    """Whether the file begins like an index; objects are compressed and never do."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(INDEX_SIGNATURE)) == INDEX_SIGNATURE
+    except OSError:
+        return False  # whoever reads the file itself will say why

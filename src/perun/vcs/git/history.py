@@ -1,0 +1,65 @@
+"""Reading versions from `git log`: six fields for each, every field ended by NUL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from perun.plugin.api import MinorVersion
+from perun.vcs.git.command import GitCommand
+
+SUBJECT: Final = "%s"
+MESSAGE: Final = "%B"
+
+_FIELDS: Final = len(MinorVersion._fields)
+_OPTIONS: Final = ("--no-decorate", "--no-color", "--date=format-local:%Y-%m-%d %H:%M:%S")
+_UTC: Final = {"TZ": "UTC"}
+
+
+def walk(git: GitCommand, head: str, description: str) -> Iterator[MinorVersion]:
+    """All ancestors of the checksum `head`, itself first, children before parents, newest first.
+
+    Git must see the whole history before it knows the order, unless a commit-graph file tells it
+    (`git gc` and `git commit-graph write --reachable` make one).
+
+    :param description: :data:`SUBJECT` or :data:`MESSAGE`.
+    """
+    return parse(git.stream(*_log(description), "--date-order", "--end-of-options", head, "--", env=_UTC))
+
+
+def one(git: GitCommand, checksum: str) -> MinorVersion:
+    """The version of that checksum, with its whole message."""
+    pieces = git.stream(*_log(MESSAGE), "--no-walk", "--end-of-options", checksum, "--", env=_UTC)
+    (version,) = parse(pieces)
+    return version
+
+
+def parse(pieces: Iterable[bytes]) -> Iterator[MinorVersion]:
+    """Versions out of the pieces of an output, each as soon as it is complete.
+
+    Bytes that are not UTF-8 become U+FFFD; git has converted what says which encoding it is in.
+    """
+    unfinished: list[bytes] = []
+    fields: list[str] = []
+    for piece in pieces:
+        end = piece.rfind(b"\0")
+        if end < 0:
+            unfinished.append(piece)
+            continue
+        unfinished.append(piece[:end])
+        fields += b"".join(unfinished).decode("utf-8", "replace").split("\0")
+        unfinished = [piece[end + 1 :]]
+        complete = len(fields) - len(fields) % _FIELDS
+        # Column by column: this loop is what `perun log` costs on a long history.
+        dates, authors, emails, checksums, texts, parents = (
+            fields[column:complete:_FIELDS] for column in range(_FIELDS)
+        )
+        descriptions = [text.strip("\n") for text in texts]
+        yield from map(
+            MinorVersion, dates, authors, emails, checksums, descriptions, map(tuple, map(str.split, parents))
+        )
+        del fields[:complete]
+
+
+def _log(description: str) -> tuple[str, ...]:
+    return ("log", "-z", f"--format=%cd%x00%an%x00%ae%x00%H%x00{description}%x00%P", *_OPTIONS)

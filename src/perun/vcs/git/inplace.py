@@ -1,0 +1,271 @@
+"""Measuring other versions in the user's own folder, for `--in-place`; nothing of the user's is ever lost.
+
+Uncommitted changes are first made an entry `W` of `git stash` (see :mod:`perun.vcs.git.stash`); only then is
+anything in the folder changed, and only by ways in which git refuses rather than overwrites::
+
+    save     git stash create, git stash store          the entry is there, nothing else has changed
+             git read-tree -i -m W                         the index is W; the folder is W anyway
+             git update-ref --no-deref HEAD W           HEAD is detached at W; `git status` is clean
+             git checkout --detach W^1                  the first step that touches a file
+             git symbolic-ref HEAD refs/heads/BRANCH    on the branch again, without the changes
+    restore  git checkout --detach W                    every file as it was
+             git symbolic-ref HEAD refs/heads/BRANCH
+             git read-tree -i -m W^2                     the index as it was
+             git stash drop                             only now, when the folder holds all that was in it
+
+Wherever this is cut off, :func:`restore` finishes it, and so does `git stash apply --index W` by hand. A file
+edited between two steps, and an untracked or ignored file that a version would overwrite, make git refuse.
+Submodules are left as they are. A file that was added, and then deleted in the folder only, is back there
+after it all, as with `git stash` itself.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from shlex import quote
+from typing import Final, NamedTuple
+
+from perun.errors import VersionControlError
+from perun.vcs.git import stash as stashes
+from perun.vcs.git.command import Answer, GitCommand
+
+CHECKSUM: Final = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""The full name of an object, in a repository of SHA-1 or of SHA-256."""
+
+_LABEL: Final = "perun: your uncommitted changes on "
+_LEFTOVER: Final = "perun: changes to tracked files found before going back to "
+_BRANCHES: Final = "refs/heads/"
+_SHOWN_FILES: Final = 10
+
+_UNFINISHED: Final = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "SQUASH_MSG": "a squashed merge",
+    "sequencer": "a cherry-pick or revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase or `git am`",
+}
+"""Files in git's folder that tell of work in progress, which a checkout would make git forget."""
+
+
+class SavedState(NamedTuple):
+    """What was put aside: whether there was anything, where HEAD was, and the checksum of the stash entry.
+
+    `state` is the name of a branch, or a full checksum where HEAD was detached.
+    """
+
+    saved: bool
+    state: str
+    stash: str
+
+
+class _Refused(VersionControlError):
+    """Files of the user's are in the way of a checkout, which has changed nothing."""
+
+
+def head_checksum(git: GitCommand) -> str:
+    """The checksum of HEAD.
+
+    :raises VersionControlError: where there is no commit yet.
+    """
+    answer = git.attempt("rev-parse", "--verify", "HEAD^{commit}")
+    if answer.code == 0:
+        return answer.text
+    if git.attempt("rev-parse", "--verify", "--quiet", "HEAD").code == 1:
+        raise VersionControlError(
+            f"the git repository in {git.folder} has no commits yet", "make the first commit: git commit"
+        )
+    raise git.failure("rev-parse", answer)
+
+
+def prepare(git: GitCommand, label: str = "") -> SavedState:
+    """Make a stash entry of uncommitted changes, and change nothing else.
+
+    :param label: name of the entry in `git stash list`.
+    :raises VersionControlError: in the middle of a merge or the like; where git cannot stash.
+    """
+    _refuse_unfinished(git)
+    head = head_checksum(git)
+    reference = git.attempt("symbolic-ref", "--quiet", "HEAD").text
+    state = reference.removeprefix(_BRANCHES) if reference.startswith(_BRANCHES) else head
+    stash = stashes.create(git)
+    if stash:
+        stashes.store(git, stash, label or _LABEL + state)
+    return SavedState(bool(stash), state, stash)
+
+
+def clear(git: GitCommand, saved: SavedState) -> None:
+    """Take out of the folder what :func:`prepare` put aside; HEAD stays where it was.
+
+    :raises VersionControlError: where files are in the way; folder and index are then as before.
+    """
+    if not saved.saved:
+        return
+    wanted = stashes.contents(git, saved.stash)
+    try:
+        _stand_on(git, saved.stash)
+        _checkout(git, wanted.base, "taking the uncommitted changes out")
+        _attach(git, saved.state, wanted.base)
+    except _Refused:
+        _finish(git, saved.state, wanted.base, wanted.staged)
+        now = stashes.create(git)
+        if now and stashes.contents(git, now).folder == wanted.folder:
+            stashes.drop(git, saved.stash)
+        raise
+    except BaseException:
+        # Ctrl-C, or git failed half-way: the entry may hold the only copy.
+        restore(git, *saved)
+        raise
+
+
+def set_aside(git: GitCommand, label: str) -> str:
+    """Take uncommitted changes out of the folder into a stash entry that stays there.
+
+    :param label: name of the entry in `git stash list`.
+    :return: checksum of the entry; empty where nothing was uncommitted.
+    """
+    saved = prepare(git, label)
+    clear(git, saved)
+    return saved.stash
+
+
+def checkout(git: GitCommand, checksum: str) -> None:
+    """Check out a commit, detached; uncommitted changes to files that do not differ are carried along.
+
+    :raises VersionControlError: where a file of the user's is in the way; nothing has changed then.
+    """
+    _refuse_unfinished(git)
+    _checkout(git, checksum, f"checking out {checksum[:12]}")
+
+
+def restore(git: GitCommand, saved: bool, state: str, stash: str = "") -> None:
+    """Go back to `state` and bring back what was put aside; may be called again where it was cut off.
+
+    Changes to tracked files that are there now (the measured command made them, or an editor) are put
+    into a stash entry of their own and stay there.
+
+    :param stash: checksum of the entry; where empty, the newest one made for `state`.
+    :raises VersionControlError: says what is in the way, where the changes are and how to get them by hand.
+    """
+    entry = _find(git, state, stash) if saved else ""
+    try:
+        _refuse_unfinished(git)
+        tip = _tip(git, state)
+        if not entry:
+            _go_back(git, state, tip)
+        elif tip in ("", stashes.contents(git, entry).base):
+            _bring_back(git, state, entry)
+        else:
+            # New commits have come to the branch in the meantime: only a merge brings the changes back.
+            _go_back(git, state, tip)
+            git.alter("stash", "apply", "--index", "--quiet", entry)
+    except VersionControlError as problem:
+        message = f"cannot go back to {state!r}: {problem.message}"
+        raise VersionControlError(message, _by_hand(state, entry)) from None
+    if entry:
+        stashes.drop(git, entry)
+
+
+def _go_back(git: GitCommand, state: str, tip: str) -> None:
+    if not tip and not CHECKSUM.fullmatch(state):
+        raise VersionControlError(f"there is no branch {state!r} any more")
+    _put_away(git, stashes.create(git), state)
+    _checkout(git, tip or state, "going back")
+    _attach(git, state, tip)
+
+
+def _bring_back(git: GitCommand, state: str, entry: str) -> None:
+    wanted = stashes.contents(git, entry)
+    staged = wanted.staged
+    now = stashes.create(git)
+    found = stashes.contents(git, now) if now else None
+    if found and found.folder == wanted.folder:
+        # An earlier run was cut off when the folder held everything already; later staging is respected.
+        staged = wanted.staged if found.staged == wanted.folder else ""
+    else:
+        _put_away(git, now, state)
+        _checkout(git, entry, "bringing back the uncommitted changes")
+    _finish(git, state, wanted.base, staged)
+
+
+def _put_away(git: GitCommand, stash: str, state: str) -> None:
+    if stash:
+        stashes.store(git, stash, _LEFTOVER + state)
+        _stand_on(git, stash)
+
+
+def _stand_on(git: GitCommand, stash: str) -> None:
+    """Make HEAD and index those of the stash commit, whose files are in the folder already."""
+    git.alter("read-tree", "-i", "-m", stash)
+    git.alter("update-ref", "--no-deref", "-m", "perun: uncommitted changes", "HEAD", stash)
+
+
+def _finish(git: GitCommand, state: str, base: str, staged: str) -> None:
+    _attach(git, state, base)
+    if staged:
+        git.alter("read-tree", "-i", "-m", staged)
+        git.attempt("update-index", "-q", "--refresh", shield=True)
+
+
+def _attach(git: GitCommand, state: str, commit: str) -> None:
+    """Put HEAD on the branch `state` if it is one, else on the commit, leaving index and files alone."""
+    message = f"perun: back to {state}"
+    if _tip(git, state):
+        git.alter("symbolic-ref", "-m", message, "HEAD", _BRANCHES + state)
+    elif commit:
+        git.alter("update-ref", "--no-deref", "-m", message, "HEAD", commit)
+
+
+def _tip(git: GitCommand, state: str) -> str:
+    """The newest commit of the branch `state`; empty where it is no branch."""
+    return git.attempt("rev-parse", "--verify", "--quiet", f"{_BRANCHES}{state}^{{commit}}").text
+
+
+def _find(git: GitCommand, state: str, stash: str) -> str:
+    for entry in stashes.entries(git):
+        if entry.checksum == stash or (not stash and entry.label == _LABEL + state):
+            return entry.checksum
+    raise VersionControlError(
+        f"the changes put aside on {state!r} are in no entry of `git stash list` any more",
+        f"unless you have them already: git stash apply --index {stash}" if stash else "",
+    )
+
+
+def _checkout(git: GitCommand, commit: str, doing: str) -> None:
+    answer = git.attempt("checkout", "--quiet", "--no-overwrite-ignore", "--detach", commit, shield=True)
+    if answer.code == 0:
+        return
+    files = _files_in_the_way(answer)
+    if not files:
+        raise git.failure("checkout", answer)
+    shown = ", ".join(files[:_SHOWN_FILES]) + (", ..." if len(files) > _SHOWN_FILES else "")
+    raise _Refused(
+        f"{doing} would overwrite files in {git.folder} that no commit holds: {shown}",
+        "commit them or move them away, or measure without --in-place",
+    )
+
+
+def _files_in_the_way(answer: Answer) -> list[str]:
+    """Git lists them in its complaint, one a line, each after a tab; it has changed nothing then."""
+    if "would be overwritten by" not in answer.complaint and "would lose untracked" not in answer.complaint:
+        return []
+    return [line.strip() for line in answer.complaint.splitlines() if line.startswith("\t")]
+
+
+def _refuse_unfinished(git: GitCommand) -> None:
+    folder = Path(git.ask("rev-parse", "--absolute-git-dir"))
+    for name, what in _UNFINISHED.items():
+        if (folder / name).exists():
+            raise VersionControlError(
+                f"{what} is in progress in {git.folder}; checking out another version would end it",
+                "finish or abort it first (see git status), or measure without --in-place",
+            )
+
+
+def _by_hand(state: str, stash: str) -> str:
+    steps = f"by hand: move the files in the way, then git checkout {quote(state)}"
+    if not stash:
+        return steps
+    return f"your changes are safe in the stash entry {stash}; {steps}, then git stash apply --index {stash}"

@@ -1,0 +1,116 @@
+"""A second working directory beside the user's, through `git worktree`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from perun.errors import VersionControlError
+from perun.vcs.git.command import GitCommand
+
+# A file system monitor would go on running in the folder, and disturb what is measured there.
+_SETTINGS: Final = ("core.fsmonitor=false",)
+
+
+class GitWorkingCopy:
+    """One linked working tree of a repository, always detached; the user's tree, index and branches stay.
+
+    Made at the first :meth:`switch`, removed at the end of the `with` block. Hooks do not run; filters
+    (LFS, line ends) do. A sparse checkout of the user's is sparse here too. Submodules are left empty.
+
+    :param root: folder of the user's; where it is below the top of the repository, so is what
+        :meth:`switch` returns.
+    :param folder: where the working tree is made; must not exist, or be empty, or be left by a killed run.
+    """
+
+    def __init__(self, root: Path, folder: Path, environ: Mapping[str, str]) -> None:
+        self._repository = GitCommand(root, environ, _SETTINGS)
+        self._folder = Path(os.path.realpath(folder))
+        self._git = GitCommand(self._folder, environ, _SETTINGS)
+        self._made = False
+
+    def __enter__(self) -> GitWorkingCopy:
+        self._prefix = self._repository.ask("rev-parse", "--show-prefix")
+        self._clean_up_after_killed_run()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._remove()
+
+    def switch(self, minor_version: str) -> Path:
+        """Make it exactly that version, whatever a run has left there.
+
+        :return: the folder to run in.
+        :raises VersionControlError: where git cannot check it out, or the version has no such folder.
+        """
+        self._repository.ask("cat-file", "-e", f"{minor_version}^{{commit}}")
+        if not self._made:
+            self._make(minor_version)
+        try:
+            self._reset_to(minor_version)
+        except VersionControlError:
+            # The run has left write-protected folders, a lock, or no repository at all: start afresh.
+            self._remove()
+            self._make(minor_version)
+            self._reset_to(minor_version)
+        place = self._folder / self._prefix
+        if not place.is_dir():
+            raise VersionControlError(f"version {minor_version[:12]} has no folder {self._prefix!r}")
+        return place
+
+    def _make(self, minor_version: str) -> None:
+        self._made = True
+        # Forced twice: git may still list the folder of a killed run, even as locked.
+        options = ("--quiet", "--force", "--force", "--detach", "--no-checkout")
+        self._repository.alter("worktree", "add", *options, str(self._folder), minor_version)
+
+    def _reset_to(self, minor_version: str) -> None:
+        # Named outright: were `.git` gone, git would look for a repository above, and reset the user's.
+        here = {"GIT_DIR": str(self._folder / ".git"), "GIT_WORK_TREE": str(self._folder)}
+        self._git.ask("checkout", "--quiet", "--force", "--detach", minor_version, env=here)
+        self._git.ask("clean", "-ffdxq", env=here)
+
+    def _remove(self) -> None:
+        if not self._made:
+            return
+        options = ("--force", "--force")
+        removed = self._repository.attempt("worktree", "remove", *options, str(self._folder), shield=True)
+        if removed.code:
+            _remove_tree(self._folder)
+            self._repository.alter("worktree", "prune")
+        self._made = False
+
+    def _clean_up_after_killed_run(self) -> None:
+        if self._is_ours():
+            self._made = True
+            self._remove()
+        elif self._folder.exists() and any(self._folder.iterdir()):
+            raise VersionControlError(
+                f"{self._folder} is not empty, and no working copy that Perun made", "move it away"
+            )
+
+    def _is_ours(self) -> bool:
+        """Whether git lists the folder as linked working tree; one on a branch is the user's, not ours."""
+        listed = self._repository.ask("worktree", "list", "--porcelain")
+        for entry in listed.split("\n\n")[1:]:
+            lines = entry.split("\n")
+            if lines[0] == f"worktree {self._folder}":
+                return "detached" in lines
+        return False
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder, write-protected parts of it included."""
+    from shutil import rmtree
+
+    if not folder.exists():
+        return
+    folder.chmod(0o700)
+    for place, names, _ in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    rmtree(folder)

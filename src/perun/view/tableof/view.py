@@ -1,0 +1,146 @@
+"""The table-of view: which table, in which format, and where it goes."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, TextIO
+
+from perun.errors import UsageError
+from perun.plugin.params import param
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+KINDS: Final = ("resources", "models")
+# fmt: off
+FORMATS: Final = (
+    "asciidoc", "double_grid", "double_outline", "fancy_grid", "fancy_outline", "github", "grid",
+    "heavy_grid", "heavy_outline", "html", "jira", "latex", "latex_booktabs", "latex_longtable",
+    "latex_raw", "mediawiki", "mixed_grid", "mixed_outline", "moinmoin", "orgtbl", "outline", "pipe",
+    "plain", "presto", "pretty", "psql", "rounded_grid", "rounded_outline", "rst", "simple", "simple_grid",
+    "simple_outline", "textile", "tsv", "unsafe-html", "youtrack", "unsafehtml",
+)
+# fmt: on
+"""Formats of the manual; `unsafehtml` is what the library itself calls `unsafe-html`."""
+
+_EXTENSIONS: Final = {
+    "asciidoc": "adoc",
+    "github": "md",
+    "html": "html",
+    "latex": "tex",
+    "latex_booktabs": "tex",
+    "latex_longtable": "tex",
+    "latex_raw": "tex",
+    "orgtbl": "org",
+    "pipe": "md",
+    "rst": "rst",
+    "textile": "textile",
+    "tsv": "tsv",
+    "unsafe-html": "html",
+    "unsafehtml": "html",
+}
+_NO_ROWS: Final = {
+    "resources": "collect a new profile; this one measured nothing",
+    "models": "make some with a postprocessor first, e.g. perun postprocessby <profile> regression-analysis",
+}
+_NAME_LIMIT: Final = 100
+
+
+@dataclass(frozen=True)
+class TableParams:
+    """Content, format and destination of the table; without a destination it goes to standard output."""
+
+    kind: str = param("resources", choices=KINDS, help="What the rows of the table are.")
+    to_file: bool = param(
+        False,
+        short="-tf",
+        help="The table will be saved into a file, named by --output-file or else automatically.",
+    )
+    to_stdout: bool = param(False, short="-ts", help="The table will be output to standard output.")
+    output_file: str = param(
+        "",
+        short="-of",
+        metavar="<output_file>",
+        help="Target output file, where the transformed table will be saved; replaced where it exists.",
+    )
+    format: str = param("simple", short="-f", choices=FORMATS, help="Format of the outputted table.")
+    headers: tuple[str, ...] = param(
+        (), short="-h", metavar="<key>", help="Only these columns, in this order; all of them by default."
+    )
+    sort_by: tuple[str, ...] = param(
+        (), short="-s", metavar="<key>", help="Sorts the table by <key>; by the next one where equal."
+    )
+    filter_by: tuple[tuple[str, str], ...] = param(
+        (),
+        short="-f",
+        metavar="<key> <value>",
+        help="Filters the table to rows, where <key> == <value>; of several values for one key any one "
+        "has to match, of several keys all have to.",
+    )
+
+
+class TableOfView:
+    """Writes a table of the resources or of the models."""
+
+    name: ClassVar[str] = "tableof"
+    help: ClassVar[str] = "Textual representation of the profile as a table."
+    Params: ClassVar[type] = TableParams
+
+    def render(self, profile: Profile, params: TableParams, out: TextIO) -> None:
+        """Write the table to `out`, to a file, or to both; for a file alone `out` gets its name.
+
+        :raises UsageError: where a key is in no row, there are no rows to choose from, or the file cannot
+            be written.
+        """
+        from perun.view.tableof.table import columns_of, filtered, formatted, rows_of, sorted_rows
+
+        rows = rows_of(profile, params.kind)
+        if not rows:
+            raise UsageError(f"the profile has no {params.kind}", _NO_ROWS[params.kind])
+        known = columns_of(rows)
+        columns = list(params.headers) or known
+        chosen = sorted_rows(filtered(rows, params.filter_by, known), params.sort_by, known)
+        text = formatted(chosen, columns, known, params.format) + "\n"
+        saved = params.to_file or bool(params.output_file)
+        if params.to_stdout or not saved:
+            out.write(text)
+        if saved:
+            name = _save(text, params, profile)
+            if not params.to_stdout:
+                out.write(name + "\n")
+
+
+def _save(text: str, params: TableParams, profile: Profile) -> str:
+    try:
+        if params.output_file:
+            return _write(params.output_file, text, "w")
+        # The user did not choose this name, so nothing that bears it may be lost.
+        for name in _names(params, profile):
+            try:
+                return _write(name, text, "x")
+            except FileExistsError:
+                continue
+    except OSError as problem:
+        where = problem.filename or params.output_file
+        raise UsageError(
+            f"cannot write the table to {where}: {problem.strerror}", "name another file with --output-file"
+        ) from None
+    raise UsageError("no file name is free for the table", "name one with --output-file")
+
+
+def _write(name: str, text: str, mode: str) -> str:
+    with open(name, mode, encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    return name
+
+
+def _names(params: TableParams, profile: Profile) -> list[str]:
+    what = profile.configuration
+    measured = (what.collector, os.path.basename(what.cmd), os.path.basename(what.workload))
+    parts = (TableOfView.name, params.kind, *measured)
+    cleaned = (re.sub(r"[^\w.+-]+", "_", part).strip("_.") for part in parts)
+    stem = "-".join(part for part in cleaned if part)[:_NAME_LIMIT]
+    extension = _EXTENSIONS.get(params.format, "txt")
+    return [f"{stem}.{extension}", *(f"{stem}({count}).{extension}" for count in range(1, 1000))]

@@ -1,0 +1,112 @@
+"""What all tests share: an environment without traces of the user, and real git repositories."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("dev", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+FIRST_COMMIT = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)
+USER_SETTINGS = ("GIT_", "PERUN_", "XDG_", "LC_", "LANG", "PAGER", "EDITOR", "VISUAL", "NO_COLOR", "CLICOLOR")
+"""Starts of the names of variables that change what git or Perun do."""
+
+
+@pytest.fixture(autouse=True)
+def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder of its own for each test; git and Perun see no configuration of the user or the machine."""
+    home = tmp_path_factory.mktemp("home")
+    git_config = home / "gitconfig"
+    git_config.touch()
+    for name in list(os.environ):
+        if name.startswith(USER_SETTINGS):
+            monkeypatch.delenv(name)
+    settings = {
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "PAGER": "cat",
+        "PERUN_CONFIG_DIR": str(home / "perun"),
+        "GIT_CONFIG_GLOBAL": str(git_config),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_AUTHOR_NAME": "Ada Lindqvist",
+        "GIT_AUTHOR_EMAIL": "ada@example.org",
+        "GIT_AUTHOR_DATE": FIRST_COMMIT.isoformat(),
+        "GIT_COMMITTER_NAME": "Ada Lindqvist",
+        "GIT_COMMITTER_EMAIL": "ada@example.org",
+        "GIT_COMMITTER_DATE": FIRST_COMMIT.isoformat(),
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    return home
+
+
+@dataclass
+class GitRepository:
+    """A git repository on disk. Its commits are a minute apart and have the same checksums in every run."""
+
+    path: Path
+    _commits: int = field(default=0, repr=False)
+
+    def git(self, *arguments: str, environ: Mapping[str, str] | None = None) -> str:
+        """Run git in the repository; what it printed, without the last line break."""
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.path,
+            env={**os.environ, **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr}"
+        return done.stdout.rstrip("\n")
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        """Write files of the working directory; paths are relative to it."""
+        for name, content in files.items():
+            file = self.path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def commit(self, message: str = "", files: Mapping[str, str | bytes] | None = None) -> str:
+        """Commit everything, after writing `files`; the full checksum. Without changes the commit is empty."""
+        self.write(files or {})
+        date = (FIRST_COMMIT + timedelta(minutes=self._commits)).isoformat()
+        self._commits += 1
+        self.git("add", "--all")
+        self.git(
+            *("commit", "--quiet", "--allow-empty", "--message", message or f"Commit {self._commits}"),
+            environ={"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date},
+        )
+        return self.head
+
+    @property
+    def head(self) -> str:
+        """The full checksum of HEAD."""
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def git_repository(tmp_path: Path) -> Callable[..., GitRepository]:
+    """Make a git repository: `git_repository(commits=3)`, `git_repository("other")`; its branch is `main`."""
+
+    def make(name: str = "project", *, commits: int = 0) -> GitRepository:
+        repository = GitRepository(tmp_path / name)
+        repository.path.mkdir(parents=True)
+        repository.git("init", "--quiet", "--initial-branch=main")
+        for number in range(1, commits + 1):
+            repository.commit(f"Commit {number}", {"file.txt": f"{number}\n"})
+        return repository
+
+    return make

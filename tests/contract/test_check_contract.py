@@ -1,0 +1,91 @@
+"""What every check keeps to: one suite, run over all of them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import pkgutil
+from typing import Any
+
+import pytest
+
+import perun.check
+from perun.check.average_amount_threshold import AverageAmountThreshold, ThresholdParams
+from perun.plugin.api import Check, CheckContext
+from perun.plugin.params import specs
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
+
+_average: Check[ThresholdParams] = AverageAmountThreshold()
+
+CHECKS = ("average_amount_threshold",)
+
+
+@pytest.fixture(params=CHECKS)
+def check(request: pytest.FixtureRequest) -> Any:
+    return importlib.import_module(f"perun.check.{request.param}").PLUGIN()
+
+
+def profile(**amounts: float) -> Profile:
+    made = Profile(
+        {
+            "header": {"type": "time", "cmd": "./prog", "args": "", "workload": "", "units": {"time": "s"}},
+            "collector_info": {"name": "time", "params": {}},
+            "postprocessors": [],
+        }
+    )
+    made.update_resources(
+        [{"uid": uid, "type": "time", "amount": amount, "order": 1} for uid, amount in amounts.items()]
+    )
+    return made
+
+
+def compare(check: Any, baseline: Profile, target: Profile) -> list[DegradationInfo]:
+    return list(check.compare(baseline, target, check.Params(), CheckContext()))
+
+
+def test_every_check_is_tried_here() -> None:
+    assert {module.name for module in pkgutil.iter_modules(perun.check.__path__)} == set(CHECKS)
+
+
+def test_describes_itself(check: Any) -> None:
+    assert check.name in CHECKS
+    assert check.short == "".join(word[0] for word in check.name.split("_")).upper()
+    assert check.help
+    declared: Any = check.Params
+    assert dataclasses.is_dataclass(declared)
+    assert all(spec.info.help for spec in specs(check.Params))
+    check.Params()
+
+
+def test_a_profile_against_itself(check: Any) -> None:
+    same = profile(f=1.0, g=2.0)
+    quiet = {PerformanceChange.NoChange, PerformanceChange.Unknown}
+    assert {change.result for change in compare(check, same, same)} <= quiet
+
+
+def test_changes_can_be_stored(check: Any) -> None:
+    for change in compare(check, profile(f=1.0, g=2.0, old=1.0), profile(f=4.0, g=0.1, new=1.0)):
+        assert isinstance(change, DegradationInfo)
+        assert len(change.to_storage_record().split(" ")) == 9
+
+
+def test_profiles_are_not_changed(check: Any) -> None:
+    baseline, target = profile(f=1.0, old=3.0), profile(f=4.0)
+    before = copy.deepcopy((baseline.serialize(), target.serialize()))
+    compare(check, baseline, target)
+    assert (baseline.serialize(), target.serialize()) == before
+
+
+def test_empty_profiles(check: Any) -> None:
+    empty = Profile({"header": {"type": "time"}})
+    assert compare(check, empty, empty) == []
+    for pair in ((empty, profile(f=1.0)), (profile(f=1.0), empty)):
+        for change in compare(check, *pair):
+            assert change.location == "f"
+
+
+def test_same_again(check: Any) -> None:
+    pair = profile(f=1.0, g=2.0), profile(g=7.0, f=0.1)
+    assert compare(check, *pair) == compare(check, *pair)

@@ -1,0 +1,113 @@
+"""What every collector keeps to: one suite, run over all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import os
+import pkgutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import perun.collect
+from perun.collect.time import TimeCollector
+from perun.collect.time.collector import TimeParams
+from perun.errors import JobFailed
+from perun.plugin.api import CollectContext, Collector, Run
+from perun.plugin.params import specs
+from perun.profile.factory import Profile
+from perun.profile.formats import dumps_pending, loads, validate
+
+_typed: Collector[TimeParams] = TimeCollector()
+
+QUICK: dict[str, Mapping[str, Any]] = {"time": {"warmup": 1, "repeat": 2}}
+"""Every built-in collector, with parameters that keep its run short."""
+
+
+@pytest.fixture(params=sorted(QUICK))
+def collector(request: pytest.FixtureRequest) -> Any:
+    return importlib.import_module(f"perun.collect.{request.param}").PLUGIN()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    project = tmp_path / "project"
+    project.mkdir()
+    script = project / "prog"
+    script.write_text("#!/bin/sh\necho out; echo err >&2; exit ${1:-0}\n")
+    script.chmod(0o755)
+    return Run("./prog", cwd=project, environ={"PATH": "/usr/bin:/bin"})
+
+
+def collect(collector: Any, run: Run, tmp_path: Path, **params: Any) -> Profile:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    profile = collector.collect(
+        run, collector.Params(**QUICK[collector.name], **params), CollectContext(scratch)
+    )
+    assert isinstance(profile, Profile)
+    return profile
+
+
+def test_every_collector_is_tried_here() -> None:
+    assert {module.name for module in pkgutil.iter_modules(perun.collect.__path__)} == QUICK.keys()
+
+
+def test_describes_itself(collector: Any) -> None:
+    assert collector.name in QUICK
+    assert collector.help
+    assert "\n" not in collector.help
+    declared: Any = collector.Params
+    assert dataclasses.is_dataclass(declared)
+    assert all(spec.info.help for spec in specs(collector.Params))
+    collector.Params()
+
+
+def test_constants_of_the_manual(collector: Any) -> None:
+    module = importlib.import_module(f"perun.collect.{collector.name}")
+    assert module.COLLECTOR_TYPE in ("time", "memory", "mixed")
+    assert module.COLLECTOR_DEFAULT_UNITS
+
+
+def test_profile_is_valid(collector: Any, run: Run, tmp_path: Path) -> None:
+    profile = collect(collector, run, tmp_path)
+    validate(profile, collector.name)
+    module = importlib.import_module(f"perun.collect.{collector.name}")
+    assert profile.type == module.COLLECTOR_TYPE
+    assert profile["header"]["units"]
+    assert profile.configuration[:4] == (collector.name, run.cmd, run.args, run.workload)
+    assert next(profile.all_resources(), None)
+    assert "origin" not in profile
+    assert loads(dumps_pending(profile), "again").serialize() == profile.serialize()
+
+
+def test_can_be_used_again(collector: Any, run: Run, tmp_path: Path) -> None:
+    first, second = (collect(collector, run, tmp_path) for _ in range(2))
+    assert first is not second
+    assert first["header"] == second["header"]
+
+
+def test_prints_nothing(collector: Any, run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    collect(collector, run, tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_leaves_the_surroundings_alone(collector: Any, run: Run, tmp_path: Path) -> None:
+    before = os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))
+    collect(collector, run, tmp_path)
+    assert (os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))) == before
+    assert os.listdir(run.cwd) == ["prog"]
+
+
+def test_failing_command(collector: Any, run: Run, tmp_path: Path) -> None:
+    with pytest.raises(JobFailed, match="err") as failure:
+        collect(collector, dataclasses.replace(run, args="3"), tmp_path)
+    assert "3" in failure.value.message
+
+
+def test_missing_command(collector: Any, run: Run, tmp_path: Path) -> None:
+    with pytest.raises(JobFailed, match="absent"):
+        collect(collector, dataclasses.replace(run, cmd="./absent"), tmp_path)

@@ -1,0 +1,235 @@
+"""Average Amount Threshold: classification, units, and odd profiles."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from perun.check.average_amount_threshold import PLUGIN, ThresholdParams, readable
+from perun.plugin.api import CheckContext
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
+
+AMOUNTS = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5)
+PROFILES = st.dictionaries(st.sampled_from("abcdef"), AMOUNTS, max_size=6)
+MIRROR = {
+    PerformanceChange.Degradation: PerformanceChange.Optimization,
+    PerformanceChange.Optimization: PerformanceChange.Degradation,
+    PerformanceChange.NotInBaseline: PerformanceChange.NotInTarget,
+    PerformanceChange.NotInTarget: PerformanceChange.NotInBaseline,
+    PerformanceChange.NoChange: PerformanceChange.NoChange,
+}
+
+
+def profile(amounts: dict[str, list[Any]], units: Any = None, **constants: Any) -> Profile:
+    made = Profile({"header": {"type": "time", "units": {"time": "s"} if units is None else units}})
+    made.update_resources(
+        [
+            {"uid": uid, "type": "time", "amount": amount} | constants
+            for uid, values in amounts.items()
+            for amount in values
+        ]
+    )
+    return made
+
+
+def compare(baseline: Profile, target: Profile, **params: float) -> dict[str, DegradationInfo]:
+    found = list(PLUGIN().compare(baseline, target, ThresholdParams(**params), CheckContext()))
+    changes = {change.location: change for change in found}
+    assert len(changes) == len(found)
+    return changes
+
+
+def compared(old: list[Any], new: list[Any]) -> DegradationInfo:
+    return compare(profile({"f": old}), profile({"f": new}))["f"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "change", "rate"),
+    [
+        ([1, 3], [4], PerformanceChange.Degradation, 2.0),
+        ([1, 3], [3.99], PerformanceChange.NoChange, 1.995),
+        ([1, 3], [1.01], PerformanceChange.NoChange, 0.505),
+        ([1, 3], [0.5, 1.5], PerformanceChange.Optimization, 0.5),
+        ([2], [2], PerformanceChange.NoChange, 1.0),
+        ([2], [0], PerformanceChange.NoChange, 0.0),
+        ([0], [0], PerformanceChange.NoChange, 1.0),
+        ([0], [2], PerformanceChange.Unknown, 0.0),
+        ([1e-300], [1e300], PerformanceChange.Degradation, 1.7976931348623157e308),
+    ],
+)
+def test_classification(old: list[float], new: list[float], change: PerformanceChange, rate: float) -> None:
+    found = compared(old, new)
+    assert found.result is change
+    assert found.rate_degradation == pytest.approx(rate)
+    assert found.type == "ratio"
+    assert found.confidence_type == "no"
+
+
+def test_values_of_the_example() -> None:
+    old = profile({"search": [60677.984]}, {"mixed(time delta)": "ms"}, type="mixed", subtype="time delta")
+    new = profile({"search": [135.288]}, {"mixed(time delta)": "ms"}, type="mixed", subtype="time delta")
+    found = compare(old, new)["search"]
+    assert (found.from_baseline, found.to_target) == ("60677.98ms", "135.29ms")
+    assert found.result is PerformanceChange.Optimization
+
+
+def test_in_one_profile_only() -> None:
+    found = compare(profile({"old": [1.5]}), profile({"new": [0.002]}))
+    assert found["old"].result is PerformanceChange.NotInTarget
+    assert (found["old"].from_baseline, found["old"].to_target) == ("1.5s", "-")
+    assert found["new"].result is PerformanceChange.NotInBaseline
+    assert (found["new"].from_baseline, found["new"].to_target) == ("-", "2.0ms")
+
+
+def test_all_groups_of_a_uid_make_one_mean() -> None:
+    old = profile({"f": [1, 1]})
+    old.update_resources([{"uid": "f", "type": "time", "subtype": "user", "amount": 4, "order": 1}])
+    found = compare(old, profile({"f": [2]}))["f"]
+    assert found.from_baseline == "2.0s"
+
+
+def test_nested_uids_are_compared_as_text() -> None:
+    uid = {"source": "list.c", "function": "search", "line": 3}
+    nested = Profile({"header": {"type": "memory", "units": {"memory": "B"}}})
+    nested.update_resources([{"uid": uid, "type": "memory", "subtype": "malloc", "amount": 64}])
+    found = compare(nested, nested)
+    assert list(found) == ["list.c:search:3"]
+    assert found["list.c:search:3"].to_target == "64.0B"
+
+
+def test_other_thresholds() -> None:
+    old, new = profile({"f": [10]}), profile({"f": [12]})
+    assert compare(old, new, degradation=1.2)["f"].result is PerformanceChange.Degradation
+    assert compare(new, old, optimization=0.9)["f"].result is PerformanceChange.Optimization
+
+
+@given(PROFILES, PROFILES)
+@example({"a": [2.0]}, {"a": [1.0]})
+@example({"a": [1.9999999999999998]}, {"a": [1.0]})
+def test_swapping_mirrors(old: dict[str, list[float]], new: dict[str, list[float]]) -> None:
+    there = compare(profile(old), profile(new))
+    back = compare(profile(new), profile(old))
+    assert there.keys() == back.keys() == old.keys() | new.keys()
+    for uid, change in there.items():
+        other = back[uid]
+        assert other.result is MIRROR[change.result]
+        assert (other.from_baseline, other.to_target) == (change.to_target, change.from_baseline)
+        if change.rate_degradation:
+            assert other.rate_degradation == pytest.approx(1 / change.rate_degradation)
+
+
+@given(PROFILES)
+def test_nothing_changes_against_itself(amounts: dict[str, list[float]]) -> None:
+    found = compare(profile(amounts), profile(amounts))
+    assert {change.result for change in found.values()} <= {PerformanceChange.NoChange}
+
+
+@given(st.dictionaries(st.sampled_from("ab"), st.lists(st.integers(1, 10**6), min_size=1)), st.randoms())
+def test_order_of_resources_is_of_no_matter(amounts: dict[str, list[int]], random: Any) -> None:
+    shuffled = {uid: random.sample(values, len(values)) for uid, values in amounts.items()}
+    found = compare(profile(amounts), profile(shuffled))
+    assert {change.result for change in found.values()} <= {PerformanceChange.NoChange}
+
+
+ODD = st.one_of(
+    st.floats(),
+    st.integers(),
+    st.text(max_size=3),
+    st.none(),
+    st.booleans(),
+    st.lists(st.floats(), max_size=2),
+)
+
+
+@given(st.lists(ODD, max_size=4), st.lists(ODD, max_size=4), st.one_of(st.none(), st.text(max_size=2)))
+@example([10**400], [10**400], None)
+@example([float("inf"), float("-inf")], [1], None)
+@example(["0.6s"], [1], None)
+def test_odd_amounts_never_raise(old: list[Any], new: list[Any], units: Any) -> None:
+    for change in compare(profile({"f": old}, units), profile({"f": new}, units)).values():
+        assert isinstance(change, DegradationInfo)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "reason"),
+    [
+        ([float("nan"), 1.0], "an amount is not a number"),
+        (["0.6s"], "an amount is not a number"),
+        ([None], "an amount is not a number"),
+        ([10**400], "an amount is not a number"),
+    ],
+)
+def test_no_mean_is_unknown_with_a_reason(amounts: list[Any], reason: str) -> None:
+    found = compared(amounts, [1.0])
+    assert found.result is PerformanceChange.Unknown
+    assert (found.from_baseline, found.to_target) == (reason, "1.0s")
+
+
+def test_resources_without_amounts() -> None:
+    without = Profile({"header": {"type": "mixed"}})
+    without.update_resources([{"uid": "f", "type": "bound", "class": "O(n)"}])
+    found = compare(without, profile({"f": [1]}))["f"]
+    assert found.result is PerformanceChange.Unknown
+    assert found.from_baseline == "no amount"
+
+
+def test_amounts_that_are_constants_count() -> None:
+    constant = Profile(
+        {
+            "header": {"type": "time", "units": {"time": "s"}},
+            "resources": {"f#0": {}, "f#1": {"order": [1, 2]}},
+            "resource_type_map": {
+                "f#0": {"uid": "f", "type": "time", "amount": 4},
+                "f#1": {"uid": "f", "type": "time", "amount": 1},
+            },
+        }
+    )
+    assert compare(constant, constant)["f"].to_target == "2.0s"
+
+
+def test_empty_profiles() -> None:
+    empty = Profile({"header": {"type": "time"}})
+    assert compare(empty, empty) == {}
+    assert compare(empty, profile({"f": [1]}))["f"].result is PerformanceChange.NotInBaseline
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit", "text"),
+    [
+        (1.23456, "s", "1.23s"),
+        (0.42, "s", "0.42s"),
+        (0.0042, "s", "4.2ms"),
+        (0.0000042, "s", "4.2us"),
+        (0.09, "ms", "90.0us"),
+        (1e-14, "s", "1e-05ns"),
+        (-0.05, "s", "-50.0ms"),
+        (0.0, "s", "0.0s"),
+        (0.004, "B", "0.004B"),
+        (0.00412345, "", "0.00412"),
+        (60677.984, "ms", "60677.98ms"),
+    ],
+)
+def test_readable(amount: float, unit: str, text: str) -> None:
+    assert readable(amount, unit) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["s", "ms", "us", "ns", "B", ""]))
+def test_only_zero_is_shown_as_zero(amount: float, unit: str) -> None:
+    assume(abs(amount) > 1e-300)
+    assert float(readable(amount, unit).rstrip("smunB")) != 0
+
+
+def test_a_million_resources() -> None:
+    # One column for each of ten functions, and once a group for each of many.
+    wide = {f"f{index}": [float(index)] * 100_000 for index in range(10)}
+    constants = {f"{uid}#0": {"uid": uid, "type": "time"} for uid in wide}
+    columns = {f"{uid}#0": {"amount": values} for uid, values in wide.items()}
+    large = Profile({"header": {"type": "time"}, "resource_type_map": constants, "resources": columns})
+    start = time.perf_counter()
+    compare(large, large)
+    assert time.perf_counter() - start < 5  # 0.1 s where the machine has nothing else to do

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perun.errors import LockTimeout, NotPerunRepository
+from perun.store import Store
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from perun.store import Store
+sys.argv = ["perun", "run", "matrix"]
+with Store(Path(sys.orig_argv[-1])).lock():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_it_may_be_taken_again_by_its_holder(store: Store) -> None:
+    with store.lock(), store.lock():
+        pass
+    with store.lock():
+        pass
+
+
+def test_it_is_released_after_an_error(store: Store) -> None:
+    with pytest.raises(ValueError, match="x"), store.lock():
+        raise ValueError("x")
+    with Store(store.root, lock_timeout=0).lock():
+        pass
+
+
+def test_two_stores_exclude_each_other(store: Store) -> None:
+    with store.lock(), pytest.raises(LockTimeout), Store(store.root, lock_timeout=0.01).lock():
+        pass
+
+
+def test_threads_exclude_each_other(store: Store) -> None:
+    inside = [0]
+    most = [0]
+
+    def work() -> None:
+        for _ in range(20):
+            with store.lock():
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+
+
+def test_the_holder_is_named_and_its_death_frees_the_lock(
+    store: Store, spawn: Callable[..., subprocess.Popen[str]]
+) -> None:
+    holder = spawn(HOLDER, store.root)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with (
+            pytest.raises(LockTimeout, match=rf"process {holder.pid} \(perun run matrix\)") as caught,
+            Store(store.root, lock_timeout=0.05).lock(),
+        ):
+            pass
+        assert caught.value.hint
+        assert caught.value.exit_code == 7
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.communicate()
+    with Store(store.root, lock_timeout=0).lock():
+        pass
+
+
+def test_where_there_is_no_repository_there_is_no_lock(tmp_path: Path) -> None:
+    with pytest.raises(NotPerunRepository, match="cannot be locked"), Store(tmp_path / "nowhere").lock():
+        pass
+
+
+def test_readers_neither_lock_nor_write(
+    store: Store, minor: Callable[[object], str], tree_of: Callable[[Path], dict[str, bytes]]
+) -> None:
+    before = tree_of(store.root)
+    with Store(store.root).lock():
+        before = tree_of(store.root)
+        reader = Store(store.root, lock_timeout=0)
+        assert reader.pending.list() == []
+        assert reader.indexes.read(minor(0)) == []
+        assert reader.changes.read(minor(0)) == []
+        assert reader.summaries.get(minor(0)) is None
+        assert list(reader.objects.ids()) == []
+        assert reader.stats.versions() == []
+        assert reader.temp.files() == []
+        assert list(reader.fsck()) == []
+    assert tree_of(store.root) == before
+
+
+def test_create_is_idempotent_and_keeps_what_is_there(store: Store) -> None:
+    file = store.root / "jobs" / "x.perf"
+    file.write_text("x")
+    store.create()
+    assert file.read_text() == "x"
+    assert {path.name for path in store.root.iterdir()} == {"objects", "jobs", "logs", "cache", "stats", "tmp"}

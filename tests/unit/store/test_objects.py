@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.profile.factory import Profile
+from perun.store import Store
+from perun.store.objects import FileObjects, decode, encode
+
+MakeProfile = Callable[..., Profile]
+
+BODY = b'{"header":{"type":"time","cmd":"ls","args":"","workload":"","units":{"time":"s"}},"resources":{}}'
+
+
+def named(content: bytes) -> tuple[bytes, str]:
+    return zlib.compress(content), hashlib.sha1(content).hexdigest()
+
+
+def test_an_object_is_header_and_body_named_by_their_sha1(store: Store, make_profile: MakeProfile) -> None:
+    checksum = store.objects.put(make_profile(origin="a" * 40))
+    path = store.root / "objects" / checksum[:2] / checksum[2:]
+    content = zlib.decompress(path.read_bytes())
+    header, _, body = content.partition(b"\0")
+    assert header == b"profile time %d" % len(body)
+    assert hashlib.sha1(content).hexdigest() == checksum
+    assert b"origin" not in body
+    assert b"\n" not in body
+    assert body.isascii()
+
+
+def test_a_stored_profile_comes_back(store: Store, make_profile: MakeProfile) -> None:
+    profile = make_profile(3.5, cmd="ž", postprocessors=("normalizer", "clusterizer"))
+    checksum = store.objects.put(profile)
+    assert checksum in store.objects
+    assert dict(store.objects.get(checksum)) == dict(profile)
+    assert store.objects.header(checksum).postprocessors == ("normalizer", "clusterizer")
+    assert store.objects.put(profile) == checksum
+    assert list(store.objects.ids()) == [checksum]
+
+
+def test_an_existing_object_is_not_rewritten(store: Store, make_profile: MakeProfile) -> None:
+    checksum = store.objects.put(make_profile())
+    path = store.root / "objects" / checksum[:2] / checksum[2:]
+    before = path.stat()
+    store.objects.put(make_profile())
+    assert path.stat() == before
+
+
+def test_put_many_keeps_the_order(store: Store, make_profile: MakeProfile) -> None:
+    profiles = [make_profile(float(number)) for number in range(30)]
+    checksums = store.objects.put_many(iter(profiles))
+    assert [store.objects.get(checksum) for checksum in checksums] == profiles
+    assert store.objects.put_many([]) == []
+
+
+def test_deleted_objects_are_gone(store: Store, make_profile: MakeProfile) -> None:
+    checksum = store.objects.put(make_profile())
+    store.objects.delete(checksum)
+    assert checksum not in store.objects
+    for action in (store.objects.delete, store.objects.get, store.objects.header):
+        with pytest.raises(ProfileNotFound, match=checksum):
+            action(checksum)
+
+
+@pytest.mark.parametrize("name", ["", "..", "../" * 13 + "x", "A" * 40, "a" * 39, "a" * 64, "a" * 40 + "\n", "/" * 40])
+def test_a_name_that_is_no_checksum_leads_nowhere(store: Store, name: str) -> None:
+    assert name not in store.objects
+    for action in (store.objects.get_body, store.objects.delete):
+        with pytest.raises(ProfileNotFound, match="not the checksum"):
+            action(name)
+
+
+def test_indexes_and_other_files_are_no_objects(store: Store, make_profile: MakeProfile) -> None:
+    checksum = store.objects.put(make_profile())
+    folder = store.root / "objects" / "ab"
+    folder.mkdir()
+    (folder / ("c" * 38)).write_bytes(b"pidx\2\0\0\0\0\0\0\0")
+    (folder / ("c" * 38 + ".changes")).write_bytes(b"")
+    (folder / ".tmp-1-2").write_bytes(b"")
+    other = store.root / "objects" / "HE"
+    other.mkdir()
+    (other / "AD.changes").write_bytes(b"")
+    assert list(store.objects.ids()) == [checksum]
+
+
+def test_no_store_means_no_objects(tmp_path: Path) -> None:
+    assert list(FileObjects(tmp_path / "nowhere").ids()) == []
+
+
+def test_a_type_that_would_break_the_header_is_refused(store: Store) -> None:
+    with pytest.raises(ProfileError, match=r"header\.type"):
+        store.objects.put_body("time 3", BODY)
+    assert list((store.root / "objects").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "does not begin"),
+        (b"profile time 2", "does not begin"),
+        (b"profile  2\0{}", "does not begin"),
+        (b"profile time 02\0{}", "does not begin"),
+        (b"profile time -2\0{}", "does not begin"),
+        (b"profile time +2\0{}", "does not begin"),
+        (b"profile time two\0{}", "does not begin"),
+        (b"profile time  2\0{}", "does not begin"),
+        (b"profile ti/me 2\0{}", "does not begin"),
+        (b"Profile time 2\0{}", "does not begin"),
+        (b"profile time 2 \0{}", "does not begin"),
+        (b"profile time " + b"9" * 400 + b"\0{}", "does not begin"),
+        (b"profile time 3\0{}", "has 2 characters where its header says 3"),
+        (b"profile time 1\0{ }", "has 3 characters where its header says 1"),
+        (b"profile time 1\0" + b"x" * 9, "longer"),
+        (b"profile time 0\0{}", "longer"),
+        (b"profile time 3\0{\xff}", "UTF-8"),
+        (b"profile time 99999999999\0{}", "more than the limit"),
+    ],
+)
+def test_a_wrong_header_or_length_is_named(content: bytes, message: str) -> None:
+    data, checksum = named(content)
+    with pytest.raises(DamagedStore, match=f"the-file.*{message}"):
+        decode(data, checksum, "the-file")
+
+
+def test_length_counts_characters() -> None:
+    body = '{"č": 1}'.encode()
+    assert encode("time", body)[1].startswith(b"profile time 8\0")
+    data, checksum = named(b"profile time 8\0" + body)
+    assert decode(data, checksum, "f") == ("time", body)
+    data, checksum = named(b"profile time 9\0" + body)
+    with pytest.raises(DamagedStore):
+        decode(data, checksum, "f")
+
+
+def test_unknown_types_of_plugins_are_read() -> None:
+    data, checksum = named(b"profile energy-v2.1_x 2\0{}")
+    assert decode(data, checksum, "f") == ("energy-v2.1_x", b"{}")
+
+
+def test_what_surrounds_the_compressed_data_counts() -> None:
+    checksum, content = encode("time", BODY)
+    data = zlib.compress(content)
+    with pytest.raises(DamagedStore, match="followed by 3 bytes"):
+        decode(data + b"abc", checksum, "f")
+    with pytest.raises(DamagedStore, match="does not match its name"):
+        decode(data, "0" * 40, "f")
+    with pytest.raises(DamagedStore, match="zlib"):
+        decode(content, checksum, "f")
+    for size in range(len(data)):
+        with pytest.raises(DamagedStore):
+            decode(data[:size], checksum, "f")
+
+
+def test_a_bomb_is_not_unpacked(store: Store) -> None:
+    size = 1 << 28
+    header = b"profile time %d\0" % size
+    packer = zlib.compressobj(9)
+    piece = b" " * (1 << 20)
+    data = packer.compress(header) + b"".join(packer.compress(piece) for _ in range(size >> 20)) + packer.flush()
+    with pytest.raises(DamagedStore, match="more than the limit"):
+        decode(data, "0" * 40, "f", limit=1 << 20)
+    lying = zlib.compress(b"profile time 10\0" + piece * 64)
+    with pytest.raises(DamagedStore, match="longer than the 10 characters"):
+        decode(lying, "0" * 40, "f")
+
+
+def test_what_lies_in_the_place_of_an_object_is_named(store: Store) -> None:
+    place = store.root / "objects" / "ab" / ("c" * 38)
+    place.mkdir(parents=True)
+    with pytest.raises(DamagedStore, match="cannot be read"):
+        store.objects.get("ab" + "c" * 38)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_is_always_noticed(store: Store, data: st.DataObject) -> None:
+    checksum, content = encode("time", BODY)
+    packed = bytearray(zlib.compress(content))
+    kind = data.draw(st.sampled_from(["bits", "cut", "random", "unpacked"]))
+    if kind == "bits":
+        for position in data.draw(st.lists(st.integers(0, len(packed) * 8 - 1), min_size=1, max_size=4, unique=True)):
+            packed[position // 8] ^= 1 << position % 8
+    elif kind == "cut":
+        del packed[data.draw(st.integers(0, len(packed) - 1)) :]
+    elif kind == "random":
+        packed = bytearray(data.draw(st.binary(max_size=200)))
+    else:
+        packed = bytearray(zlib.compress(data.draw(st.binary(max_size=200))))
+    path = store.root / "objects" / checksum[:2] / checksum[2:]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(packed)
+    try:
+        assert store.objects.get_body(checksum) == BODY
+    except DamagedStore as problem:
+        assert str(path) in problem.message
+        assert problem.hint
+    assert path.read_bytes() == packed
+    assert os.listdir(path.parent) == [path.name]

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.errors import VersionControlError
+from perun.plugin.api import MajorVersion
+from perun.vcs.git import Git
+
+Make = Callable[..., Any]
+
+
+def error(call: Callable[[], object]) -> VersionControlError:
+    with pytest.raises(VersionControlError) as caught:
+        call()
+    return caught.value
+
+
+# Where HEAD is
+
+
+def test_head_on_a_branch(repo: Any) -> None:
+    assert repo.vcs.get_minor_head() == repo.git("rev-parse", "HEAD")
+    assert repo.vcs.get_head_major_version() == "main"
+
+
+def test_head_detached(repo: Any) -> None:
+    repo.git("checkout", "--quiet", "HEAD~1")
+    assert repo.vcs.get_head_major_version() == repo.vcs.get_minor_head() == repo.git("rev-parse", "HEAD")
+
+
+def test_no_commit_yet(make: Make) -> None:
+    repo = make()
+    problem = error(repo.vcs.get_minor_head)
+    assert "no commits" in problem.message
+    assert "first commit" in problem.hint
+    assert "first commit" in error(lambda: repo.vcs.massage_parameter("HEAD")).hint
+    assert "first commit" in error(repo.vcs.save_state).hint
+    assert repo.vcs.get_head_major_version() == "main"
+    assert list(repo.vcs.walk_major_versions()) == []
+    assert not repo.vcs.is_dirty()
+    repo.write({"new": "x"})
+    repo.git("add", "new")
+    assert repo.vcs.is_dirty()
+
+
+def test_branch_names(repo: Any) -> None:
+    head, old = repo.git("rev-parse", "HEAD"), repo.git("rev-parse", "HEAD~1")
+    repo.git("branch", "feature/žluť", old)
+    repo.git("tag", "main", old)  # a tag of the same name confuses nothing
+    assert list(repo.vcs.walk_major_versions()) == [
+        MajorVersion("feature/žluť", old),
+        MajorVersion("main", head),
+    ]
+    assert repo.vcs.get_head_major_version() == "main"
+    repo.git("switch", "--quiet", "feature/žluť")
+    assert repo.vcs.get_head_major_version() == "feature/žluť"
+
+
+# Names of versions
+
+
+def test_spellings(repo: Any) -> None:
+    head, old = repo.git("rev-parse", "HEAD"), repo.git("rev-parse", "HEAD~1")
+    repo.git("tag", "-a", "-m", "annotated", "v1", old)
+    for spelling in ("HEAD~1", "main^", "@~", "v1", "refs/tags/v1", old, old[:10], old.upper(), ":/two"):
+        assert repo.vcs.massage_parameter(spelling) == old, spelling
+    assert repo.vcs.massage_parameter("main") == repo.vcs.massage_parameter("HEAD", "commit") == head
+    assert repo.vcs.massage_parameter("HEAD", "tree") == repo.git("rev-parse", "HEAD^{tree}")
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["nosuch", "", " ", "--all", "-h", "--git-dir", "HEAD~99", "HEAD..main", "a b", "HEAD:a.txt", "a\nb", "f" * 40],
+)
+def test_unknown_spelling_is_named(repo: Any, spelling: str) -> None:
+    assert repr(spelling) in error(lambda: repo.vcs.massage_parameter(spelling)).message
+
+
+def test_impossible_spelling(repo: Any) -> None:
+    error(lambda: repo.vcs.massage_parameter("a\0b"))
+    error(lambda: repo.vcs.massage_parameter("\ud83d"))
+
+
+def test_ambiguous_prefix_lists_candidates(repo: Any) -> None:
+    seen: dict[str, str] = {}
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    for number in range(500):
+        checksum = repo.git("commit-tree", tree, "-m", str(number))
+        other = seen.setdefault(checksum[:4], checksum)
+        if other != checksum:
+            break
+    problem = error(lambda: repo.vcs.massage_parameter(checksum[:4]))
+    assert "ambiguous" in problem.message
+    assert checksum[:7] in problem.message
+
+
+@pytest.mark.parametrize("options", [(), ("--object-format=sha256",)])
+def test_validity(make: Make, options: tuple[str, ...]) -> None:
+    repo = make("project", *options)
+    head = repo.commit()
+    repo.git("tag", "-a", "-m", "annotated", "v1")
+    repo.vcs.check_minor_version_validity(head)
+    wrong = [
+        "HEAD", "main", "", head[:-1], head + "0", head.upper(), "0" * len(head), head[:40] + " ",
+        repo.git("rev-parse", "HEAD^{tree}"), repo.git("rev-parse", "v1"),
+    ]  # fmt: skip
+    if len(head) == 64:
+        wrong.append(head[:40])
+    for checksum in wrong:
+        assert repr(checksum) in error(lambda name=checksum: repo.vcs.check_minor_version_validity(name)).message
+
+
+# Uncommitted changes
+
+
+def test_clean_with_untracked_and_ignored_files(repo: Any) -> None:
+    assert not repo.vcs.is_dirty()
+    repo.write({"new.txt": "x", "build.log": "x"})
+    assert not repo.vcs.is_dirty()
+
+
+@pytest.mark.parametrize("how", ["edited", "staged", "deleted", "staged deletion", "added", "mode"])
+def test_dirty(repo: Any, how: str) -> None:
+    if how in ("edited", "staged"):
+        repo.write({"a.txt": "changed\n"})
+    if how == "staged":
+        repo.git("add", "a.txt")
+        repo.git("config", "status.showUntrackedFiles", "no")
+    if how == "deleted":
+        (repo.root / "a.txt").unlink()
+    if how == "staged deletion":
+        repo.git("rm", "--quiet", "--cached", "a.txt")
+    if how == "added":
+        repo.write({"new": ""})
+        repo.git("add", "new")
+    if how == "mode":
+        (repo.root / "a.txt").chmod(0o755)
+    assert repo.vcs.is_dirty()
+
+
+def test_touched_file_is_clean_and_the_index_is_not_written(repo: Any) -> None:
+    os.utime(repo.root / "a.txt", (1, 1))
+    before = (repo.root / ".git/index").read_bytes()
+    assert not repo.vcs.is_dirty()
+    assert (repo.root / ".git/index").read_bytes() == before
+
+
+def test_submodule(repo: Any, make: Make) -> None:
+    library = make("library")
+    library.commit("lib", {"lib.txt": "1"})
+    repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    repo.commit("submodule")
+    assert not repo.vcs.is_dirty()
+    repo.write({"lib/untracked": "x"})
+    assert not repo.vcs.is_dirty()
+    repo.write({"lib/lib.txt": "2"})
+    assert repo.vcs.is_dirty()
+    repo.git("commit", "--quiet", "-am", "in the submodule", at=repo.root / "lib")
+    assert repo.vcs.is_dirty()
+
+
+def test_bare_repository(repo: Any, tmp_path: Path, environ: dict[str, str]) -> None:
+    repo.git("clone", "--quiet", "--bare", str(repo.root), str(tmp_path / "bare.git"))
+    bare = Git(tmp_path / "bare.git", environ)
+    assert bare.get_minor_head() == repo.vcs.get_minor_head()
+    assert not bare.is_dirty()
+
+
+# Where git runs
+
+
+def test_below_the_top(repo: Any) -> None:
+    below = Git(repo.root / "sub", repo.environ)
+    assert below.get_minor_head() == repo.vcs.get_minor_head()
+    repo.write({"a.txt": "changed\n"})
+    assert below.is_dirty()
+
+
+def test_linked_working_tree(repo: Any, tmp_path: Path) -> None:
+    repo.git("worktree", "add", "--quiet", "-b", "linked", str(tmp_path / "linked"), "HEAD~1")
+    linked = Git(tmp_path / "linked", repo.environ)
+    assert linked.get_head_major_version() == "linked"
+    assert linked.get_minor_head() == repo.git("rev-parse", "HEAD~1")
+    (tmp_path / "linked" / "a.txt").write_text("changed")
+    assert linked.is_dirty()
+    assert not repo.vcs.is_dirty()
+
+
+def test_blanks_and_unicode_in_the_path(make: Make) -> None:
+    repo = make("my prójekt '$(x)' \"q\" 🚀")
+    head = repo.commit("first", {"příliš žluťoučký.txt": "kůň"})
+    assert repo.vcs.get_minor_head() == head
+    assert not repo.vcs.is_dirty()
+
+
+def test_inside_a_hook_of_another_repository(repo: Any, make: Make) -> None:
+    other = make("other")
+    other.commit("other")
+    expected = list(repo.vcs.walk_minor_versions("HEAD"))
+    repo.environ.update(
+        GIT_DIR=str(other.root / ".git"),
+        GIT_WORK_TREE=str(other.root),
+        GIT_INDEX_FILE=str(other.root / ".git/index"),
+        GIT_OBJECT_DIRECTORY=str(other.root / ".git/objects"),
+        GIT_PREFIX="sub/",
+    )
+    assert list(repo.vcs.walk_minor_versions("HEAD")) == expected
+    assert not repo.vcs.is_dirty()
+    assert repo.vcs.save_state() == (False, "main")
+
+
+def test_inside_a_real_hook(repo: Any) -> None:
+    source = Path(sys.modules["perun"].__file__ or "").parents[1]
+    script = (
+        "import os; from pathlib import Path; from perun.vcs.git import Git;"
+        "vcs = Git(Path.cwd(), os.environ); print(vcs.get_minor_head(), vcs.is_dirty())"
+    )
+    hook = repo.root / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    python, code = shlex.quote(sys.executable), shlex.quote(script)
+    hook.write_text(f"#!/bin/sh\nPYTHONPATH={shlex.quote(str(source))} {python} -c {code} >out.log 2>&1\n")
+    hook.chmod(0o755)
+    head = repo.commit("with hook", {"a.txt": "hook\n"})
+    assert (repo.root / "out.log").read_text() == f"{head} False\n"
+
+
+def test_hooks_of_the_user_do_not_run(repo: Any) -> None:
+    hooks = repo.root / ".git/hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        (hooks / name).write_text("#!/bin/sh\ntouch ran.log\n")
+        (hooks / name).chmod(0o755)
+    repo.write({"a.txt": "changed\n"})
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    repo.vcs.restore_state(saved, state)
+    assert not (repo.root / "ran.log").exists()
+
+
+# Where git refuses
+
+
+def test_not_a_repository(tmp_path: Path, environ: dict[str, str]) -> None:
+    environ["GIT_CEILING_DIRECTORIES"] = str(tmp_path)
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    for call in (Git(folder, environ).get_minor_head, Git(folder, environ).get_head_major_version):
+        problem = error(call)
+        assert str(folder) in problem.message
+        assert "git init" in problem.hint
+    assert str(folder) in error(lambda: Git(folder, environ).massage_parameter("HEAD")).message
+    assert str(folder) in error(Git(folder, environ).is_dirty).message
+    assert str(folder) in error(Git(folder, environ).save_state).message
+
+
+def test_no_such_folder(tmp_path: Path, environ: dict[str, str]) -> None:
+    assert "gone" in error(Git(tmp_path / "gone", environ).get_minor_head).message
+
+
+def test_git_is_missing(repo: Any, tmp_path: Path) -> None:
+    problem = error(Git(repo.root, {"PATH": str(tmp_path)}).get_minor_head)
+    assert "not installed" in problem.message
+    assert "install" in problem.hint
+
+
+def test_git_may_not_be_executed(repo: Any, tmp_path: Path) -> None:
+    (tmp_path / "git").write_text("not a program")
+    (tmp_path / "git").chmod(0o755)
+    assert "cannot be started" in error(Git(repo.root, {"PATH": str(tmp_path)}).get_minor_head).message
+
+
+def test_repository_of_another_user(repo: Any) -> None:
+    repo.environ["GIT_TEST_ASSUME_DIFFERENT_OWNER"] = "1"
+    problem = error(repo.vcs.get_minor_head)
+    assert "another user" in problem.message
+    assert f"safe.directory {repo.root}" in problem.hint
+    # Containers set it in the environment.
+    repo.environ.update(GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="safe.directory", GIT_CONFIG_VALUE_0="*")
+    repo.vcs.get_minor_head()
+
+
+def test_damaged_head(repo: Any) -> None:
+    (repo.root / ".git/refs/heads/main").write_text("1" * 40 + "\n")
+    assert "no commits" not in error(repo.vcs.get_minor_head).message
+
+
+def test_killed_git_is_told(repo: Any, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o755)
+    environ = {**repo.environ, "PATH": str(program.parent)}
+    assert f"signal {int(signal.SIGKILL)}" in error(Git(repo.root, environ).is_dirty).message
+    assert f"signal {int(signal.SIGKILL)}" in error(lambda: list(Git(repo.root, environ).walk_subjects("0" * 40))).message
+
+
+def test_ctrl_c_waits_for_a_git_that_changes_the_repository(repo: Any, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nkill -INT {os.getpid()}; sleep 0.3; touch {tmp_path}/finished\n")
+    program.chmod(0o755)
+    environ = {**repo.environ, "PATH": f"{program.parent}:{repo.environ['PATH']}"}
+    with pytest.raises(KeyboardInterrupt):
+        Git(repo.root, environ)._git.alter("checkout")
+    assert (tmp_path / "finished").exists()
+
+
+# init
+
+
+def test_init_new_and_again(tmp_path: Path, environ: dict[str, str]) -> None:
+    vcs = Git(tmp_path / "new" / "project", environ)
+    assert vcs.init({})
+    assert vcs.init({})
+    assert (tmp_path / "new/project/.git").is_dir()
+
+
+def test_init_flags_and_parameters(tmp_path: Path, environ: dict[str, str]) -> None:
+    bare = Git(tmp_path / "bare", environ)
+    assert bare.init({"bare": True, "b": "trunk", "quiet": False, "template": None})
+    assert (tmp_path / "bare/HEAD").read_text() == "ref: refs/heads/trunk\n"
+
+    apart = Git(tmp_path / "apart", environ)
+    assert apart.init({"separate_git_dir": tmp_path / "git folder", "--initial-branch": "trunk"})
+    assert (tmp_path / "apart/.git").is_file()
+    assert apart.get_head_major_version() == "trunk"
+
+
+def test_init_inside_a_hook(tmp_path: Path, environ: dict[str, str], repo: Any) -> None:
+    environ["GIT_DIR"] = str(repo.root / ".git")
+    assert Git(tmp_path / "new", environ).init({})
+    assert (tmp_path / "new/.git").is_dir()
+
+
+def test_init_refuses_odd_options(tmp_path: Path, environ: dict[str, str]) -> None:
+    vcs = Git(tmp_path / "new", environ)
+    assert "'no such'" in error(lambda: vcs.init({"no such": True})).message
+    assert "unknown option" in error(lambda: vcs.init({"no-such-option": True})).message
+    (tmp_path / "file").write_text("")
+    assert "file" in error(lambda: Git(tmp_path / "file", environ).init({})).message
+
+
+def test_output_of_git_is_no_surprise_for_warnings(repo: Any) -> None:
+    repo.environ["GIT_TRACE"] = "1"
+    assert repo.vcs.get_minor_head() == repo.git("rev-parse", "HEAD")
+    assert len(list(repo.vcs.walk_subjects("HEAD"))) == 3
+
+
+def test_branch_that_is_not_utf8(repo: Any) -> None:
+    subprocess.run(["git", "-C", str(repo.root), "switch", "--quiet", "-c", b"k\xf3d"], env=repo.environ, check=True)
+    assert repo.vcs.get_head_major_version() == "k\ufffdd"
+    assert [branch.name for branch in repo.vcs.walk_major_versions()] == ["k\ufffdd", "main"]
+    repo.write({"a.txt": "changed\n"})
+    before = repo.picture()
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
