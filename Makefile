@@ -53,8 +53,15 @@ lint-imports: $(VENV)/.installed-test
 	@echo "== import-linter"
 	@$(VENV)/bin/lint-imports
 
-bench: $(VENV)/.installed-bench  ## Measure the speed of Perun itself
-	@$(VENV)/bin/python -m pytest benchmarks
+bench: $(VENV)/.installed build/peer/.made  ## Measure the speed of Perun itself, beside an older release and git
+	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write build/benchmarks.md
+
+# The older release is installed beside, to be run and compared with; nothing of it is used.
+build/peer/.made: $(VENV)/.made
+	@echo "installing perun-toolsuite 0.28.3 into build/peer, to compare with"
+	@$(VENV)/bin/python -m venv build/peer
+	@build/peer/bin/python -m pip install --quiet --quiet --no-input --compile perun-toolsuite==0.28.3
+	@touch $@
 
 docs: $(VENV)/.installed-docs  ## Build the manual into build/docs
 	@$(VENV)/bin/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs

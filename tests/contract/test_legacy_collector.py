@@ -135,7 +135,8 @@ def test_a_profile_object_may_be_returned(make: Make, tmp_path: Path) -> None:
 
 SNAPSHOTS = """
 def collect(**kwargs):
-    kwargs["profile"] = {"snapshots": [{"time": "0.1", "resources": [{"amount": 1, "uid": "f", "type": "memory"}]}]}
+    resources = [{"amount": 1, "uid": "f", "type": "memory"}]
+    kwargs["profile"] = {"snapshots": [{"time": "0.1", "resources": resources}]}
     return 0, "", kwargs
 """
 

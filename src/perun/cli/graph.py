@@ -103,6 +103,11 @@ class Graph:
         self._straight: dict[str, Rows] = {}
         self._cells = {"": "  "}
 
+    @property
+    def straight(self) -> bool:
+        """Whether no branch lies beside the version drawn last."""
+        return len(self._columns) <= 1
+
     def commit(self, checksum: str, parents: Sequence[str], taint: Taint | None = None) -> Rows:
         """Draw the next version.
 

@@ -51,6 +51,6 @@ def with_nearest(problem: click.UsageError, name: str, known: list[str]) -> clic
     import difflib
 
     close = difflib.get_close_matches(name, known, n=2)
-    if close and "Did you mean" not in problem.message:
-        problem.message += " Did you mean " + " or ".join(close) + "?"
-    return problem
+    if not close or "Did you mean" in problem.message:
+        return problem
+    return click.UsageError(f"{problem.message} Did you mean {' or '.join(close)}?", problem.ctx)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,6 +78,9 @@ def cli(
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code (see :data:`perun.errors.EXIT_CODES`)."""
+    # Profiles are large trees without cycles: looking for some among them takes longer than reading them.
+    gc.set_threshold(100_000, 50, 100)
+    _end_on_signals()
     session = Session(dict(os.environ), _current_directory())
     code = _run(session, list(arguments))
     if session.metrics is not None:
@@ -108,6 +113,17 @@ def _run(session: Session, arguments: list[str]) -> int:
         from perun.cli.crash import report_crash
 
         return report_crash(session, bug, arguments)
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM and SIGHUP unwind as Ctrl-C does, so that a measured program is not left running."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
 
 
 def _current_directory() -> Path:

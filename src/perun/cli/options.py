@@ -70,7 +70,7 @@ class PluginGroup(click.Group):
             if cmd_name in self.list_commands(ctx):
                 raise  # it is there, but broken
             ctx.fail(f"{problem.message}. {problem.hint}")
-        own = own_command(plugin, self.family, cmd_name)
+        own = own_command(plugin)
         return own if own is not None else self._command(plugin, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -122,9 +122,14 @@ def _from_file(ctx: click.Context, values: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def own_command(plugin: Any, family: str, name: str) -> click.Command | None:
-    """The click command that a plugin brings: its attribute `command`, of a built-in the module `command`."""
+def own_command(plugin: Any) -> click.Command | None:
+    """The click command that a plugin brings as its attribute `command`: itself, or as `"module:name"`."""
     command = getattr(plugin, "command", None)
+    if isinstance(command, str):
+        from importlib import import_module
+
+        module, _, name = command.partition(":")
+        command = getattr(import_module(module), name)
     return command if isinstance(command, click.Command) else None
 
 
@@ -133,19 +138,23 @@ def read_params(values: tuple[str, ...]) -> dict[str, Any]:
 
     :raises PerunError: where a file is not readable or does not hold a mapping.
     """
-    from perun.config.layers import parse_yaml
+    from perun.config.reader import parse, values as plain
     from perun.porcelain.jobs import merge_params
+
+    def read(text: str, source: str) -> Any:
+        node = parse(text, source)
+        return None if node is None else plain(node)
 
     merged: dict[str, Any] = {}
     for value in values:
         path = Path(value)
         if _is_file(path):
-            merged |= merge_params(parse_yaml(path.read_text(encoding="utf-8"), str(path)), str(path))
+            merged |= merge_params(read(path.read_text(encoding="utf-8"), str(path)), str(path))
         elif "=" in value and ":" not in value.partition("=")[0]:
             key, _, text = value.partition("=")
-            merged[key.strip()] = parse_yaml(text, repr(value))
+            merged[key.strip()] = read(text, repr(value))
         else:
-            content = parse_yaml(value, repr(value))
+            content = read(value, repr(value))
             if isinstance(content, str):
                 raise click.UsageError(f"{value!r} is neither a file nor parameters (write key=value, or YAML)")
             merged |= merge_params(content, repr(value))

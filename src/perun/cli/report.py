@@ -6,7 +6,7 @@ from collections import Counter
 
 from perun.cli.graph import Graph, Taint
 from perun.cli.session import Session
-from perun.cli.table import clean
+from perun.cli.table import one_line
 from perun.porcelain.check import Comparison, MethodResult, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
@@ -40,14 +40,13 @@ class Reporter:
         version = report.version
         found = [change.result for comparison in report.comparisons for change in comparison.changes]
         rows = self._graph.commit(version.checksum, version.parents, _taint(found))
-        straight = not rows.links and rows.text.strip() == rows.text[:1].strip()
-        if not report.comparisons and straight and not self._session.verbosity:
+        if not report.comparisons and self._graph.straight and not rows.links and not self._session.verbosity:
             self._plain += 1
             self._reasons[report.reason] += 1
             return
         self._skipped(rows.text)
         checksum = self._session.paint(version.checksum[:6], "yellow")
-        self._session.say(f"{rows.commit}{checksum}: {clean(version.subject)}")
+        self._session.say(f"{rows.commit}{checksum}: {one_line(version.subject)}")
         for comparison in report.comparisons:
             self.comparison(comparison, rows.text)
         if not report.comparisons:
@@ -73,7 +72,7 @@ class Reporter:
         if comparison.reason:
             self._reasons[comparison.reason] += 1
             if self._session.verbosity or comparison.baseline:
-                say(f"{prefix}> {clean(units)} of '$ {clean(command)}': nothing compared: {comparison.reason}")
+                say(f"{prefix}> {one_line(units)} of '$ {one_line(command)}': nothing compared: {comparison.reason}")
             return
         self._compared += 1
         shown = [result for result in comparison.results if self._visible(result)]
@@ -81,7 +80,7 @@ class Reporter:
             self._changes.update(change.result for change in result.changes)
         if not shown:
             return
-        say(f"{prefix}> collected by {clean(units)} for cmd: '$ {clean(command)}'{against}")
+        say(f"{prefix}> collected by {one_line(units)} for cmd: '$ {one_line(command)}'{against}")
         for result in shown:
             say(f"{prefix}> applying '{result.method}' method")
             for change in sorted(self._visible(result), key=lambda one: one.result.value):
@@ -96,14 +95,14 @@ class Reporter:
     def _change(self, change: DegradationInfo, prefix: str) -> None:
         say, paint = self._session.say, self._session.paint
         name = paint(NAMES[change.result].ljust(19), style_of(change.result))
-        say(f"{prefix}- {name} at {paint(clean(change.location), 'bold')}")
+        say(f"{prefix}- {name} at {paint(one_line(change.location), 'bold')}")
         confidence = ""
         if change.confidence_type != "no":
             confidence = f" (with confidence {change.confidence_type} = {change.confidence_rate:g})"
         ratio = f" ({change.rate_degradation:.3g}x)" if change.type == "ratio" and change.rate_degradation else ""
         say(
-            f"{prefix}    from: {paint(clean(change.from_baseline), 'yellow')}"
-            f" -> to: {paint(clean(change.to_target), 'yellow')}{ratio}{confidence}"
+            f"{prefix}    from: {paint(one_line(change.from_baseline), 'yellow')}"
+            f" -> to: {paint(one_line(change.to_target), 'yellow')}{ratio}{confidence}"
         )
 
     def summary(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from perun.porcelain.repository import Repository, open_repository
 
 if TYPE_CHECKING:
     from perun.cli.metrics import Metrics
+    from perun.cli.progress import Progress
     from perun.plugin.registry import Registry
     from perun.profile.factory import Profile
 
@@ -89,6 +91,42 @@ class Session:
         if self.environ.get("CLICOLOR_FORCE", "0") != "0":
             return True
         return stream.isatty() and self.environ.get("TERM") != "dumb"
+
+    @cached_property
+    def columns(self) -> int:
+        """Width of the terminal that standard output is; 0 where it is none."""
+        if not self.out.isatty():
+            return 0
+        import os
+
+        try:
+            return os.get_terminal_size(self.out.fileno()).columns
+        except OSError:
+            return 0
+
+    def progress(self, total: int, title: str, *, enabled: bool = True) -> AbstractContextManager[Progress]:
+        """The progress of long work, on standard error; what is said meanwhile must go to its `out`."""
+        from perun.cli.progress import progress
+
+        return progress(
+            total,
+            title,
+            stream=self.err,
+            enabled=enabled,
+            verbose=self.verbosity > 0,
+            colour=self._coloured(self.err),
+            out=self.out,
+        )
+
+    @contextmanager
+    def writing_to(self, out: TextIO) -> Iterator[None]:
+        """Let everything that is said in the block go to `out`, coloured as standard output is."""
+        before, _ = self.out, (self.coloured, self.columns)  # decided by the real standard output
+        self.out = out
+        try:
+            yield
+        finally:
+            self.out = before
 
     def paint(self, text: str, style: str) -> str:
         """`text` in a style such as `bold red`, where standard output has colours."""

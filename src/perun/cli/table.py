@@ -28,6 +28,11 @@ def clean(text: str, keep: str = "\n\t") -> str:
     return "".join(c if c.isprintable() or c in keep else _visible(c) for c in text)
 
 
+def one_line(text: str) -> str:
+    """:func:`clean` for text that must stay on one line: line ends and tabs become visible too."""
+    return clean(text, keep="")
+
+
 def _visible(character: str) -> str:
     from unicodedata import category
 

@@ -6,7 +6,6 @@ the same text. Times of files play no part, so there is no moment at which a cha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -45,7 +44,7 @@ def refresh(layers: Sequence[Layer], path: Path) -> bool:
     new: dict[str, Any] = {}
     for layer in layers:
         assert layer.path is not None
-        file = os.path.abspath(layer.path)
+        file = str(layer.path)
         entry = _entry(layer.name, layer.path, old.get(file))
         if entry is not None:
             new[file] = entry

@@ -41,6 +41,8 @@ def convert(key: Key, value: Any, where: str) -> Any:
     :param where: file and line of the value for the message.
     :raises ConfigError: where the value is not what the key wants.
     """
+    if isinstance(value, tuple):
+        value = list(value)
     if key.kind is Kind.TEXTS:
         items = value if isinstance(value, list) else [value]
         return [_convert_item(key, n, item, where) for n, item in enumerate(items, 1)]
@@ -104,7 +106,8 @@ class _Layer:
                 f"set it in the shared one: perun config --shared set {key.name} ...",
             )
         if key.scope is Scope.LOCAL and self.kind == "shared":
-            self.warnings.append(f"{where}: {key.name} has no effect here, it belongs in a local configuration")
+            what = "has no effect here, it belongs in a local configuration"
+            self.warnings.append(f"{where}: {key.name} {what}")
             return True
         return False
 
@@ -218,7 +221,8 @@ def _fields(
     for name, item in value.items():
         place = _narrow(where, name)
         if closed and name not in fields:
-            raise ConfigError(f"{place}: {key.name}: unknown key {str(name)!r}", "known are " + ", ".join(fields))
+            known = "known are " + ", ".join(fields)
+            raise ConfigError(f"{place}: {key.name}: unknown key {str(name)!r}", known)
         kind = fields.get(name, Kind.SETTINGS)
         if is_null(item) and name not in required:
             continue

@@ -1,8 +1,7 @@
-"""The hierarchy of configurations (manual 11.1): runtime, local ones from the nearest up, shared, built-in."""
+"""The hierarchy of configurations (manual 11.1): runtime, local from the nearest up, shared, built-in."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -178,7 +177,7 @@ class _FileReader:
         return self._cached(name, path, text) or parse_layer(name, path, text)
 
     def _cached(self, name: str, path: Path, text: str) -> Layer | None:
-        entry = self.entries.get(os.path.abspath(path))
+        entry = self.entries.get(str(path))
         if entry is None or entry["text"] != text:
             return None
         try:
@@ -193,8 +192,8 @@ def load(perun_dirs: Sequence[Path], shared_dir: Path, cache: Path | None = None
 
     Nothing is written; a file that is not there is an empty layer.
 
-    :param perun_dirs: `.perun` folders, the nearest first; may be empty.
-    :param shared_dir: folder of `shared.yml`.
+    :param perun_dirs: absolute `.perun` folders, the nearest first; may be empty.
+    :param shared_dir: absolute folder of `shared.yml`.
     :param cache: file with parsed configurations, see :func:`refresh_cache`.
     :raises ConfigError: names file, line and key of what is wrong.
     """

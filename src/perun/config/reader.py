@@ -6,7 +6,6 @@ Only the events of the YAML parser are used; the scalars stay as they are writte
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -213,8 +212,8 @@ class _Builder:
         if key.plain and not isinstance(resolve(key), str):
             raise self._error(event, f"the key {str(key) or '(empty)'} is not text", "put it in quotes")
         if key in mapping:
-            first = mapping[key].key.line
-            raise self._error(event, f"the key {str(key)!r} is here for the second time, first in line {first}")
+            what = f"the key {str(key)!r} is here for the second time"
+            raise self._error(event, what, f"the first is in line {mapping[key].key.line}")
         return node
 
     def _check_tag(self, event: Any) -> None:

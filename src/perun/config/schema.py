@@ -135,7 +135,7 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "workloads", Kind.TEXTS, Scope.LOCAL, [],
-        "Inputs of the profiled commands: further arguments, `< file` or `<< \"text\"` for standard input, or "
+        "Inputs of the profiled commands: further arguments, `< file` or `<< text` for standard input, or "
         "the id of a generator of generators.workload.",
         example=["input.txt", "< input.txt"],
     ),
@@ -151,7 +151,7 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
-        "Generators of workloads; each has an id, a type (integer, string, textfile, singleton or external) "
+        "Generators of workloads; each has an id, a type (integer, string, textfile, singleton) "
         "and parameters of its type. With profile_for_each_workload each workload has a profile of its own.",
         fields={
             "id": Kind.TEXT,

@@ -125,7 +125,11 @@ class NoParams:
 class Plugin(Protocol):
     """What every plugin has: the name it is called by, its parameters, and a one-line description.
 
-    `Params` is a frozen dataclass whose fields are declared with :func:`perun.plugin.params.param`.
+    `Params` is a frozen dataclass whose fields are declared with :func:`perun.plugin.params.param`. The
+    options on the command line are made from it; a plugin whose options are odd has an attribute `command`
+    besides: a click command, or where to import it from as `"package.module:name"`. That command finds the
+    profile of `show` and `postprocessby` in `ctx.obj.profile`, and calls `ctx.obj.render(name, params)`,
+    `ctx.obj.run_collector(name, params)` or `ctx.obj.run_postprocessor(profile, name, params)`.
     """
 
     name: ClassVar[str]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perun.config.layers import is_true
+from perun.config.schema import is_true
 from perun.plugin.api import CheckContext, MinorVersion, Report, silent
 from perun.porcelain import jobs, lookup, postprocessby, precollect
 from perun.porcelain.history import History
@@ -133,8 +133,7 @@ class _Comparer:
     def __init__(self, repo: Repository, options: Options) -> None:
         self.repo = repo
         self.rules = rules(repo)
-        settings = repo.config.get("degradation") or {}
-        self._context = CheckContext(dict(settings), options.models_type, self._postprocess)
+        self._context = CheckContext(repo.config.section("degradation"), options.models_type, self._postprocess)
 
     def pair(self, baseline: ProfileInfo, base: Profile, target: ProfileInfo, new: Profile) -> Comparison:
         chosen = applicable(self.repo, self.rules, target)

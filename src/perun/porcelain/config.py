@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perun.config import edit as editing
-from perun.config.layers import Config, load
+from perun.config.layers import MISSING, Config, Layer, read_file
 from perun.errors import ConfigError, NotPerunRepository
 from perun.porcelain.repository import (
     PERUN_FOLDER,
@@ -37,22 +37,24 @@ def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope =
 
     :raises ConfigError: where the key is unknown, or not set.
     """
-    config = _config(folder, environ, scope)
-    value = config.get(key)
-    if value is None:
-        raise ConfigError(f"{key} is not set", f"set it with: perun config set {key} VALUE")
-    return Setting(key, value, config.origin(key))
+    if scope == "local" and next(enclosing(folder), None) is None:
+        open_repository(folder, environ)  # says that there is none
+    config = read_config(list(enclosing(folder)), environ)
+    effective = config.get(key)  # also says where there is no such key
+    layer = config.layer(scope)
+    value = effective if scope == "nearest" or layer is None else layer.get(key)
+    if value is None or value is MISSING:
+        where = "" if scope == "nearest" else f" in the {scope} configuration"
+        raise ConfigError(f"{key} is not set{where}", f"set it with: perun config set {key} VALUE")
+    source = layer if scope != "nearest" else _origin(config, key)
+    return Setting(key, value, str(source.path) if source and source.path else None)
 
 
-def _config(folder: Path, environ: Mapping[str, str], scope: Scope) -> Config:
-    roots = list(enclosing(folder))
-    if scope == "local":
-        if not roots:
-            open_repository(folder, environ)  # says that there is none
-        return read_config(roots[:1], environ).only("local")
-    if scope == "shared":
-        return read_config([], environ).only("shared")
-    return read_config(roots, environ)
+def _origin(config: Config, key: str) -> Layer | None:
+    try:
+        return config.origin(key)
+    except ConfigError:
+        return None  # a section, which several files may make up
 
 
 def file_of(folder: Path, environ: Mapping[str, str], scope: Scope) -> Path:
@@ -90,7 +92,7 @@ def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest"
 def editor_command(folder: Path, environ: Mapping[str, str]) -> list[str]:
     """The editor that `general.editor` names, as an argument vector; a file name is to be appended."""
     config = read_config(list(enclosing(folder)), environ)
-    configured = config.origin("general.editor") is not None
+    configured = config.origin("general.editor").path is not None
     text = "" if configured else environ.get("VISUAL") or environ.get("EDITOR") or ""
     return shlex.split(text or str(config.get("general.editor")))
 
@@ -107,16 +109,13 @@ def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str 
     root = path.parent.parent
     try:
         config = read_config([root], environ)
-        vcs_type, url = str(config.get("vcs.type") or "git"), str(config.get("vcs.url") or ".")
+        vcs_type, url = str(config.get("vcs.type") or "git"), str(config.get("vcs.url") or "..")
     except ConfigError:
-        vcs_type, url = "git", "."  # a file too broken to read is what reset is for
-    atomic.write(path, render(template, root, vcs_type, url).encode())
+        vcs_type, url = "git", ".."  # a file too broken to read is what reset is for
+    atomic.write(path, render(template, root, vcs_type, root / PERUN_FOLDER / url).encode())
     return path
 
 
 def verify(path: Path) -> None:
     """Read one configuration file; raise what is wrong with it."""
-    if path.name == "shared.yml":
-        load([], path.parent, None)
-    else:
-        load([path.parent], path.parent / "no-shared", None)
+    read_file(path)

@@ -12,4 +12,4 @@ from perun.store.fsck import fsck as check_store
 
 def fsck(repo: Repository, report: Report = silent) -> Iterator[Finding]:
     """Whatever is damaged, missing or left over in the store, as a stream. Reads only."""
-    yield from check_store(repo.store, report)
+    yield from check_store(repo.store, lambda done, total: report("", done, total))

@@ -46,8 +46,7 @@ def init(
     vcs_root = (vcs_path or root).resolve()
     factory = Registry().get("vcs", vcs_type)
     local = root / PERUN_FOLDER / "local.yml"
-    relative = _relative(vcs_root, root)
-    text = render(template, root, vcs_type, relative)
+    text = render(template, root, vcs_type, vcs_root)
     vcs_root.mkdir(parents=True, exist_ok=True)
     vcs = factory(vcs_root, environ)
     made = bool(vcs_params) or not _is_repository(vcs)
@@ -60,14 +59,6 @@ def init(
         atomic.write(local, text.encode())
     _exclude(vcs, root)
     return Initialized(open_repository(root, environ), reinitialized, made, local)
-
-
-def _relative(vcs_root: Path, root: Path) -> str:
-    import os.path
-
-    relative = os.path.relpath(vcs_root, root)
-    # A project that is moved keeps its version control with it, unless that lies far away.
-    return relative if relative.count("..") <= 3 else str(vcs_root)
 
 
 def _is_repository(vcs: Any) -> bool:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TextIO
 
-from perun.config.layers import is_true
+from perun.config.schema import is_true
 from perun.plugin.api import MinorVersion, Report
 from perun.porcelain import lookup
 from perun.porcelain.jobs import Job, matrix

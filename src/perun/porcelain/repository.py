@@ -37,9 +37,12 @@ class Repository:
     @cached_property
     def registry(self) -> Registry:
         """The plugins usable here; those of `.perun/plugins` only where the user trusts the repository."""
-        trusted = {str(Path(folder).expanduser()) for folder in self.config.get("plugins.trusted") or ()}
         folder = self.root / PERUN_FOLDER / "plugins"
-        return Registry([folder] if str(self.root) in trusted else [])
+        return Registry([folder] if folder.is_dir() and self._is_trusted() else [])
+
+    def _is_trusted(self) -> bool:
+        trusted = (Path(folder).expanduser() for folder in self.config.get("plugins.trusted") or ())
+        return self.root.resolve() in {folder.resolve() for folder in trusted}
 
     @cached_property
     def vcs(self) -> Vcs:
@@ -47,8 +50,9 @@ class Repository:
 
         :raises PluginError: where the type is unknown.
         """
-        url = Path(self.config.get("vcs.url") or ".")
-        root = self.working_root if self.working_root != self.root else (self.root / url)
+        url = self.config.get("vcs.url") or ".."  # relative to `.perun`
+        linked = self.working_root != self.root
+        root = self.working_root if linked else self.root / PERUN_FOLDER / url
         factory = self.registry.get("vcs", self.config.get("vcs.type") or "git")
         vcs = factory(root.resolve(), self.environ)
         assert isinstance(vcs, Vcs)

@@ -88,11 +88,13 @@ def run_jobs(
     naming: Naming = Naming(),
     register: bool | None = None,
     report: Report = silent,
+    report_inside: Report = silent,
 ) -> Iterator[Event]:
     """Run every job on every version. A failing job or version is an event, and the others go on.
 
     :param register: register each profile in the index of its version; as configured where None.
-    :param report: told what runs now, jobs done and jobs in all.
+    :param report: told what runs now, jobs done and jobs in all; :param report_inside: told by the collector
+        what it does within its job.
     """
     registering = saving.registers_after_run(repo) if register is None else register
     total = len(jobs) * len(versions)
@@ -110,7 +112,7 @@ def run_jobs(
                 report(f"{version.checksum[:10]} {job}", position * len(jobs) + number, total)
                 started = time.monotonic()
                 try:
-                    profile = _measure(repo, job, version, folder, report)
+                    profile = _measure(repo, job, version, folder, report_inside)
                     path = saving.save(
                         repo, profile, version.checksum, name=naming.name, template=naming.template, counter=counter
                     )

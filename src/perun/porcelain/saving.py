@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perun.config.layers import is_true
+from perun.config.schema import is_true
 from perun.porcelain.repository import Repository
 from perun.store.linking import link
 

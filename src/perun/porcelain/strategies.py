@@ -63,7 +63,7 @@ def _rule(repo: Repository, entry: Any) -> Rule:
             nearest(unknown[0], ("method", *CONDITIONS)),
         )
     check = repo.registry.get("check", str(entry["method"]))
-    settings = repo.config.get(f"degradation.{check.name}") or {}
+    settings = repo.config.section(f"degradation.{check.name}")
     params = from_mapping(check.Params, settings, f"degradation.{check.name}")
     conditions = {key: str(value) for key, value in entry.items() if key != "method"}
     return Rule(check, params, conditions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
     from perun.profile.helpers import Header
 
-KNOWN_COLLECTORS = frozenset(
-    ("trace", "memory", "time", "complexity", "bounds", "kperf", "ktrace", "regex", "external", "pyperf")
-)
-"""Names by which a column of an index is recognised as that of the collectors."""
 NEWEST_TIME = 2**32 - 1
 
 _HEADER = struct.Struct("<4sii")
@@ -64,15 +60,14 @@ class Parsed(NamedTuple):
     certain: bool
 
 
-def parse(data: bytes, source: str, collectors: Iterable[str] = KNOWN_COLLECTORS) -> Parsed:
+def parse(data: bytes, source: str) -> Parsed:
     """The entries of an index of any release.
 
     :param source: its file, for the messages.
-    :param collectors: names by which the layouts of version 2 are told apart.
     :raises DamagedStore: says what is wrong.
     """
     try:
-        return _parse(data, frozenset(collectors))
+        return _parse(data)
     except _Damage as problem:
         raise DamagedStore(f"{source} is not a valid index: {problem}", _HINT) from None
 
@@ -105,25 +100,14 @@ def complete(entries: Iterable[IndexEntry], header: Callable[[str], Header]) -> 
     return [entry if entry.type else _completed(entry, header) for entry in entries]
 
 
-def settle(entries: Sequence[IndexEntry], header: Callable[[str], Header]) -> list[IndexEntry]:
-    """The entries of an uncertain index, with their workloads where they belong.
+def settle(entries: Iterable[IndexEntry], header: Callable[[str], Header]) -> list[IndexEntry]:
+    """The entries of an uncertain index, with args and workload as the profiles themselves say.
 
     Releases before 0.22 wrote args and workload where 0.28 writes workload and label, and nothing in the
-    file says which. The first profile that can be read decides. Where none can, the field that would be
-    the label decides: hardly anybody sets one, so an index that has any is of the older kind.
+    file says which; where 0.28 added to an older index, it holds both kinds. Where a profile is missing or
+    damaged, the last field decides: it is mostly empty if it is the label, hardly ever if the workload.
     """
-    for entry in entries:
-        if not entry.args and not entry.workload:
-            continue
-        try:
-            head = header(entry.checksum)
-        except ProfileError:
-            continue
-        if (head.args, head.workload) == (entry.args, entry.workload):
-            return list(entries)
-        if head.workload == entry.args:
-            return _without_labels(entries)
-    return list(entries) if any(entry.workload for entry in entries) else _without_labels(entries)
+    return [_settled(entry, header) if entry.args or entry.workload else entry for entry in entries]
 
 
 class Indexes:
@@ -131,7 +115,6 @@ class Indexes:
 
     :param lock: the lock of the repository, taken by what writes.
     :param header: the head of a registered profile by its checksum, for the indexes of old releases.
-    :param collectors: names of collectors beyond the built-in ones.
     """
 
     def __init__(
@@ -139,12 +122,10 @@ class Indexes:
         root: Path,
         lock: Callable[[], AbstractContextManager[None]],
         header: Callable[[str], Header],
-        collectors: Iterable[str] = (),
     ) -> None:
         self.root = root
         self._lock = lock
         self._header = header
-        self._collectors = KNOWN_COLLECTORS.union(collectors)
 
     def path(self, minor: str) -> Path:
         """The file of the index, there or not."""
@@ -159,10 +140,17 @@ class Indexes:
         data = tree.read(path)
         if data is None:
             return []
-        entries, certain = parse(data, str(path), self._collectors)
+        entries, certain = parse(data, str(path))
         if not certain:
             entries = settle(entries, self._header)
         return sorted(complete(entries, self._header), key=lambda entry: entry.key)
+
+    def types(self, minor: str) -> list[str]:
+        """The types of the profiles registered in the minor version; quicker than :meth:`read`."""
+        path = self.path(minor)
+        data = tree.read(path)
+        entries = parse(data, str(path)).entries if data is not None else []
+        return [entry.type for entry in complete(entries, self._header)]
 
     def add(self, minor: str, entries: Iterable[IndexEntry]) -> list[IndexEntry]:
         """Register the entries whose path and time are not there yet; those that were not.
@@ -205,7 +193,7 @@ class _Damage(Exception):
     pass
 
 
-def _parse(data: bytes, collectors: frozenset[str]) -> Parsed:
+def _parse(data: bytes) -> Parsed:
     if len(data) < _HEADER.size:
         raise _Damage(f"it has {len(data)} bytes, fewer than its header needs")
     signature, version, count = _HEADER.unpack_from(data)
@@ -226,14 +214,6 @@ def _parse(data: bytes, collectors: frozenset[str]) -> Parsed:
         ]
     except _Damage as problem:
         return _parse_five(data, count, problem)
-    if not checked and entries and not any(entry.collector in collectors for entry in entries):
-        try:
-            five = _parse_five(data, count, _Damage())
-        except _Damage:
-            pass
-        else:
-            if any(entry.collector in collectors for entry in five.entries):
-                return five
     return Parsed(entries, certain=checked)
 
 
@@ -293,8 +273,12 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def _without_labels(entries: Iterable[IndexEntry]) -> list[IndexEntry]:
-    return [entry._replace(args="", workload=entry.args) for entry in entries]
+def _settled(entry: IndexEntry, header: Callable[[str], Header]) -> IndexEntry:
+    try:
+        head = header(entry.checksum)
+    except ProfileError:
+        return entry if entry.workload else entry._replace(args="", workload=entry.args)
+    return entry._replace(args=head.args, workload=head.workload)
 
 
 def _completed(entry: IndexEntry, header: Callable[[str], Header]) -> IndexEntry:
@@ -302,10 +286,7 @@ def _completed(entry: IndexEntry, header: Callable[[str], Header]) -> IndexEntry
         head = header(entry.checksum)
     except ProfileError:
         return entry
-    return IndexEntry(
-        entry.time, entry.checksum, entry.path,
-        head.type, head.cmd, head.args, head.workload, head.collector, head.postprocessors,
-    )  # fmt: skip
+    return IndexEntry(entry.time, entry.checksum, entry.path, *head[:6])
 
 
 def _path_bytes(path: str) -> bytes:

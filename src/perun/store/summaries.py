@@ -158,7 +158,7 @@ def _status(path: str) -> list[int]:
 
 
 def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
-    profiles = Counter(entry.type for entry in indexes.read(minor))
+    profiles = Counter(indexes.types(minor))
     found = [record.info.result for record in changes.read(minor)]
     degradations = sum(change.value < 0 for change in found if change not in _NEITHER)
     optimizations = sum(change.value > 0 for change in found if change not in _NEITHER)

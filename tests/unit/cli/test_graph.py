@@ -106,7 +106,8 @@ class CornerTracer(Tracer):
             super().row(row.replace("●", "*").replace("│", "|"), checksum)
             return
         for column, line in self.above.items():
-            for position, shift, diagonal in ((2 * column - 1, -1, UNICODE.left), (2 * column + 1, 1, UNICODE.right)):
+            for shift, diagonal in ((-1, UNICODE.left), (1, UNICODE.right)):
+                position = 2 * column + shift
                 if 0 <= position < len(row) and row[position] == diagonal:
                     below[column + shift] |= line
             self._flow(row, 2 * column, UP, line, below)

@@ -14,12 +14,20 @@ from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.helpers import Header
 from perun.store import Store
-from perun.store.index import KNOWN_COLLECTORS, IndexEntry, complete, parse, serialize, settle
+from perun.store.index import IndexEntry, complete, parse, serialize, settle
 
 MakeProfile = Callable[..., Profile]
 
 FIRST = IndexEntry(
-    1700000000, "0123456789" * 4, "a.perf", "time", "ls", "-l -a", "/tmp", "time", ("normalizer", "clusterizer")
+    1700000000,
+    "0123456789" * 4,
+    "a.perf",
+    "time",
+    "ls",
+    "-l -a",
+    "/tmp",
+    "time",
+    ("normalizer", "clusterizer"),
 )
 SECOND = IndexEntry(1700000001, "ab" * 20, "žluť.perf", "memory", "./app", "", "", "memory", ())
 
@@ -75,7 +83,9 @@ def test_what_is_written_is_read_back() -> None:
 def test_entries_are_sorted_by_path_then_time() -> None:
     entries = [FIRST._replace(path=path, time=time) for path in ("a", "B", "é", "a b") for time in (30, 4)]
     read = parse(serialize(entries), "f").entries
-    assert [(entry.path, entry.time) for entry in read] == sorted((entry.path, entry.time) for entry in entries)
+    assert [(entry.path, entry.time) for entry in read] == sorted(
+        (entry.path, entry.time) for entry in entries
+    )
 
 
 @pytest.mark.parametrize("close", [bytes, checked])
@@ -99,9 +109,9 @@ def test_the_layout_of_early_2024_is_read(close: Callable[[bytes], bytes], colle
 
 
 def test_the_layout_of_0_28_is_read() -> None:
-    entries, certain = parse(layout(LAYOUT_28, FIRST, SECOND), "f")
+    entries, certain = parse(layout(LAYOUT_28, FIRST), "f")
     assert not certain
-    expected = [FIRST._replace(args=""), SECOND]
+    expected = [FIRST._replace(args="")]
     assert settle(entries, lambda checksum: header("time", "ls", "", "/tmp")) == expected
 
 
@@ -111,28 +121,12 @@ def test_without_labels_the_layout_of_0_28_is_guessed() -> None:
     assert settle(entries, missing) == [entry._replace(args="", workload="/tmp")]
 
 
-def test_the_first_readable_profile_settles_the_layout() -> None:
-    def second_only(checksum: str) -> Header:
-        if checksum != "cd" * 20:
-            raise ProfileNotFound(checksum)
-        return header("time", "ls", "", "big")
-
-    entries = [
-        SECOND,
-        FIRST._replace(args="small", workload="a label"),
-        FIRST._replace(checksum="cd" * 20, args="big", workload="a label"),
-    ]
-    assert [entry.workload for entry in settle(entries, second_only)] == ["", "small", "big"]
-
-
-def test_a_known_collector_decides_where_two_layouts_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Two entries of five strings whose bytes happen to be two entries of six strings as well.
-    last_six = string("time") + string("app") + string("w") + string("mine") + string("")
-    inner = struct.pack("<I", 7) + b"\xab" * 20 + b"b\0" + last_six
-    assert "mine" not in KNOWN_COLLECTORS
-    data = build(2, [(SECOND, ("time", "app", "w", "mine", ""))]) + inner[:0]
-    assert parse(data, "f").entries[0].collector == "mine"
-    assert parse(data, "f", {"mine"}).entries[0].workload == "w"
+def test_each_profile_settles_its_own_entry() -> None:
+    """0.28 added an entry to an index of 0.21."""
+    heads = {"12" * 20: header("time", "ls", "-l", "old"), "34" * 20: header("time", "ls", "", "new")}
+    old = FIRST._replace(checksum="12" * 20, args="-l", workload="old")
+    new = FIRST._replace(checksum="34" * 20, args="new", workload="a label")
+    assert settle([old, new], heads.__getitem__) == [old, new._replace(args="", workload="new")]
 
 
 @pytest.mark.parametrize("size", [0, 15, 16, 17, 36])
@@ -180,7 +174,10 @@ GOOD = layout(LAYOUT_21, FIRST, SECOND)
         (GOOD.replace(b"/tmp", b"\xff\xfe\xfd\xfc"), "entry 1 of 2 is not UTF-8"),
         (GOOD.replace(b"a.perf", b"\xff.perf"), "entry 1 of 2 is not UTF-8"),
         (b"pidx" + struct.pack("<ii", 1, 1) + b"\1" * 40, "entry 1 of 1 is cut short"),
-        (GOOD[:12] + GOOD[12:].replace(struct.pack("<I", 4), struct.pack("<I", 2**32 - 1), 1), "entry 1 of 2"),
+        (
+            GOOD[:12] + GOOD[12:].replace(struct.pack("<I", 4), struct.pack("<I", 2**32 - 1), 1),
+            "entry 1 of 2",
+        ),
     ],
 )
 def test_damage_is_named(data: bytes, message: str) -> None:
@@ -201,11 +198,20 @@ def test_no_prefix_of_an_index_is_an_index() -> None:
 def test_any_bytes_are_an_index_or_damaged(data: st.DataObject) -> None:
     base = data.draw(
         st.sampled_from(
-            [GOOD, checked(GOOD), layout(LAYOUT_28, FIRST), layout(LAYOUT_2024, SECOND), build(1, [(FIRST, ())]), b""]
+            [
+                GOOD,
+                checked(GOOD),
+                layout(LAYOUT_28, FIRST),
+                layout(LAYOUT_2024, SECOND),
+                build(1, [(FIRST, ())]),
+                b"",
+            ]
         )
     )
     raw = bytearray(base)
-    for position, value in data.draw(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 255)), max_size=5)):
+    for position, value in data.draw(
+        st.lists(st.tuples(st.integers(0, 300), st.integers(0, 255)), max_size=5)
+    ):
         if position < len(raw):
             raw[position] = value
     raw = raw[: data.draw(st.integers(0, len(raw)))] + data.draw(st.binary(max_size=40))
@@ -344,7 +350,9 @@ def test_minor_versions_of_sha_256_repositories(store: Store, minor: Callable[..
     assert list(store.indexes.minors()) == sorted([long, minor()])
 
 
-def test_only_indexes_are_minor_versions(store: Store, minor: Callable[..., str], make_profile: MakeProfile) -> None:
+def test_only_indexes_are_minor_versions(
+    store: Store, minor: Callable[..., str], make_profile: MakeProfile
+) -> None:
     store.objects.put(make_profile())
     odd = store.root / "objects" / "HE"
     odd.mkdir()

@@ -110,4 +110,11 @@ def test_create_is_idempotent_and_keeps_what_is_there(store: Store) -> None:
     file.write_text("x")
     store.create()
     assert file.read_text() == "x"
-    assert {path.name for path in store.root.iterdir()} == {"objects", "jobs", "logs", "cache", "stats", "tmp"}
+    assert {path.name for path in store.root.iterdir()} == {
+        "objects",
+        "jobs",
+        "logs",
+        "cache",
+        "stats",
+        "tmp",
+    }

@@ -70,7 +70,9 @@ def test_deleted_objects_are_gone(store: Store, make_profile: MakeProfile) -> No
             action(checksum)
 
 
-@pytest.mark.parametrize("name", ["", "..", "../" * 13 + "x", "A" * 40, "a" * 39, "a" * 64, "a" * 40 + "\n", "/" * 40])
+@pytest.mark.parametrize(
+    "name", ["", "..", "../" * 13 + "x", "A" * 40, "a" * 39, "a" * 64, "a" * 40 + "\n", "/" * 40]
+)
 def test_a_name_that_is_no_checksum_leads_nowhere(store: Store, name: str) -> None:
     assert name not in store.objects
     for action in (store.objects.get_body, store.objects.delete):
@@ -164,7 +166,9 @@ def test_a_bomb_is_not_unpacked(store: Store) -> None:
     header = b"profile time %d\0" % size
     packer = zlib.compressobj(9)
     piece = b" " * (1 << 20)
-    data = packer.compress(header) + b"".join(packer.compress(piece) for _ in range(size >> 20)) + packer.flush()
+    data = (
+        packer.compress(header) + b"".join(packer.compress(piece) for _ in range(size >> 20)) + packer.flush()
+    )
     with pytest.raises(DamagedStore, match="more than the limit"):
         decode(data, "0" * 40, "f", limit=1 << 20)
     lying = zlib.compress(b"profile time 10\0" + piece * 64)
@@ -186,7 +190,9 @@ def test_damage_is_always_noticed(store: Store, data: st.DataObject) -> None:
     packed = bytearray(zlib.compress(content))
     kind = data.draw(st.sampled_from(["bits", "cut", "random", "unpacked"]))
     if kind == "bits":
-        for position in data.draw(st.lists(st.integers(0, len(packed) * 8 - 1), min_size=1, max_size=4, unique=True)):
+        for position in data.draw(
+            st.lists(st.integers(0, len(packed) * 8 - 1), min_size=1, max_size=4, unique=True)
+        ):
             packed[position // 8] ^= 1 << position % 8
     elif kind == "cut":
         del packed[data.draw(st.integers(0, len(packed) - 1)) :]

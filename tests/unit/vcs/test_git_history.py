@@ -93,7 +93,7 @@ def test_unusual_commits(make: Make, walk: str) -> None:
     repo = make()
     first = raw_commit(repo, b"")
     latin = raw_commit(
-        repo, "Grüße aus Brünn".encode("latin-1"), b"encoding ISO-8859-1", author="Žižka <z@ž>".encode("latin-2"),
+        repo, "Grüße aus Brünn".encode("latin-1"), b"encoding ISO-8859-1", author="Žižka <z@ž>".encode("iso8859-2"),
         parents=(first,),
     )  # fmt: skip
     broken = raw_commit(repo, b"bad \xff\xfe bytes", author=b"J\xe4n <j\xe4n@x>", parents=(latin,))

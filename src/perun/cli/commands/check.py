@@ -60,9 +60,7 @@ def head(ctx: click.Context, minor: str | None, as_json: bool, fail_on: str | No
     from perun.porcelain.check import check_head
 
     session: Session = ctx.obj
-    from perun.cli.progress import progress
-
-    with progress(0, "checking", stream=session.err) as bar:
+    with session.progress(0, "checking") as bar:
         report = check_head(session.repository, minor, ctx.meta["options"], bar.update)
     return _answer(ctx, [report], as_json, fail_on)
 
@@ -73,12 +71,12 @@ def head(ctx: click.Context, minor: str | None, as_json: bool, fail_on: str | No
 @click.pass_context
 def all_(ctx: click.Context, minor: str | None, as_json: bool, fail_on: str | None) -> int:
     """Check every version from HASH (HEAD by default) down to the root."""
-    from perun.cli.progress import progress
     from perun.porcelain.check import check_all
 
     session: Session = ctx.obj
-    with progress(0, "checking", stream=session.err) as bar:
-        return _answer(ctx, check_all(session.repository, minor, ctx.meta["options"], bar.update), as_json, fail_on)
+    with session.progress(0, "checking") as bar, session.writing_to(bar.out):
+        reports = check_all(session.repository, minor, ctx.meta["options"], bar.update)
+        return _answer(ctx, reports, as_json, fail_on)
 
 
 @check.command()

@@ -32,6 +32,7 @@ class _Collectors(PluginGroup):
 @click.pass_context
 def collect(
     ctx: click.Context,
+    /,
     profile_name: str | None,
     cmd: tuple[str, ...],
     args: tuple[str, ...],

@@ -19,12 +19,11 @@ def fsck(session: Session, as_json: bool) -> int:
 
     Reads every object, index, pending profile and list of changes. Exit code 10 where something is damaged.
     """
-    from perun.cli.progress import progress
     from perun.porcelain.fsck import fsck as run
 
     repo = session.repository
     findings = []
-    with progress(0, "verifying", stream=session.err, enabled=not as_json) as bar:
+    with session.progress(0, "verifying", enabled=not as_json) as bar:
         for finding in run(repo, bar.update):
             findings.append(finding)
             if not as_json and (finding.severity != "info" or session.verbosity):

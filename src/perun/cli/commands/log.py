@@ -11,7 +11,7 @@ import click
 from perun.cli import formats
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
-from perun.cli.table import clean
+from perun.cli.table import clean, one_line
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
 
@@ -38,9 +38,7 @@ def log(session: Session, minor: str | None, short: bool, as_json: bool) -> None
     from perun.cli.pager import paged
 
     enabled = session.pager and session.repository.config.get("general.paging") in PAGED
-    colours = session.coloured
-    with paged(enabled, session.environ, session.out) as out:
-        session.out, session.coloured = out, colours
+    with paged(enabled, session.environ, session.out) as out, session.writing_to(out):
         if short:
             _short(session, entries)
         else:
@@ -110,12 +108,12 @@ def _maker(session: Session, piece: str | formats.Tag) -> Any:
 
     def make(version: Any) -> str:
         if name == "desc":
-            text = clean(version.desc.partition("\n")[0])
+            text = one_line(version.desc.partition("\n")[0])
         elif name == "parents":
             text = " ".join(parent[:size] if size else parent for parent in version.parents)
             return text
         else:
-            text = clean(getattr(version, name))
+            text = one_line(getattr(version, name))
         return text if size is None else text[:size].ljust(size)
 
     if name == "checksum":
@@ -160,7 +158,7 @@ def _long(session: Session, entry: LogEntry) -> None:
         session.say(f"Changes: {better}, {worse}")
     if len(version.parents) > 1:
         session.say("Merge: " + " ".join(parent[:10] for parent in version.parents))
-    session.say(f"Author: {clean(version.author)} <{clean(version.email)}> {version.date}\n")
+    session.say(f"Author: {one_line(version.author)} <{one_line(version.email)}> {version.date}\n")
     for line in version.desc.strip().splitlines():
         session.say("    " + clean(line))
     session.say()

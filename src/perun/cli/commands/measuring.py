@@ -9,7 +9,7 @@ import click
 
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
-from perun.cli.table import clean
+from perun.cli.table import one_line
 from perun.porcelain.jobs import Job
 from perun.porcelain.run import (
     Event,
@@ -58,12 +58,10 @@ def measure(
 
     :param history: also name each version before its jobs.
     """
-    from perun.cli.progress import progress
-
     repo = session.repository
     versions = chosen(repo, minor, crawl_parents)
     events: list[Event] = []
-    with progress(len(jobs) * len(versions), "measuring", stream=session.err) as bar:
+    with session.progress(len(jobs) * len(versions), "measuring") as bar:
         stream = run_jobs(
             repo,
             jobs,
@@ -71,6 +69,7 @@ def measure(
             placement=Placement(force_dirty, in_place),
             naming=Naming(name, template),
             report=bar.update,
+            report_inside=bar.inside,
         )
         for event in _closing(stream):
             events.append(event)
@@ -100,11 +99,11 @@ def _tell(session: Session, event: Event, write: Callable[[str], None], many: bo
     if isinstance(event, VersionStarted):
         if many:
             checksum = session.paint(event.version.checksum[:10], "yellow")
-            write(f"* {checksum} {clean(event.version.subject)}")
+            write(f"* {checksum} {one_line(event.version.subject)}")
     elif isinstance(event, VersionSkipped):
         checksum = session.paint(event.version.checksum[:10], "yellow")
         if many:
-            write(f"* {checksum} {clean(event.version.subject)}")
+            write(f"* {checksum} {one_line(event.version.subject)}")
             write(session.paint("  skipped: ", "red") + event.error.message)
     elif isinstance(event, JobDone):
         word = "registered" if event.registered else "stored"

@@ -14,7 +14,7 @@ from perun.cli.session import Session
 @click.group()
 @version_options("-c")
 @click.pass_context
-def run(ctx: click.Context, **where: Any) -> None:
+def run(ctx: click.Context, /, **where: Any) -> None:
     """Run a batch of jobs, or the job matrix.
 
     A job is a command with its arguments and workload, a collector, and the postprocessors applied afterwards.

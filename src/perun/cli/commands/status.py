@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from perun.cli import formats
 from perun.cli.session import Session
-from perun.cli.table import clean, width
+from perun.cli.table import Column, clean, one_line, table
 from perun.profile.helpers import ProfileInfo
 
 if TYPE_CHECKING:
     from perun.porcelain.status import Status
 
 PAGED = ("always", "only-status")
-BUNDLE = 5
-"""Profiles between two lines of the table (manual 14.42)."""
 TAGS = ("type", "cmd", "args", "workload", "collector", "time", "source", "postprocessors", "checksum")
-COLOURS = {"memory": "red", "mixed": "cyan", "time": "blue"}
 
 
 @click.command()
@@ -47,19 +45,17 @@ def status(session: Session, short: bool, sort_by: str | None, as_json: bool) ->
     from perun.cli.pager import paged
 
     enabled = session.pager and session.repository.config.get("general.paging") in PAGED
-    colours = session.coloured
-    with paged(enabled, session.environ, session.out) as out:
-        session.out, session.coloured = out, colours
+    with paged(enabled, session.environ, session.out) as out, session.writing_to(out):
         _print(session, found, short)
 
 
 def _print(session: Session, found: Status, short: bool) -> None:
     head = found.head
     checksum = head.checksum if head else "no version yet"
-    major = session.paint(clean(found.major_version), "green")
+    major = session.paint(one_line(found.major_version), "green")
     session.say(f"On major version {major} (minor version: {checksum[:12] if short else checksum})")
     if head and not short:
-        session.say(f"\nAuthor: {clean(head.author)} <{clean(head.email)}> {head.date}")
+        session.say(f"\nAuthor: {one_line(head.author)} <{one_line(head.email)}> {head.date}")
         session.say("\n" + "\n".join("    " + clean(line) for line in head.desc.strip().splitlines()))
     session.say()
     template = str(session.repository.config.get("format.status"))
@@ -77,38 +73,27 @@ def _profiles(session: Session, infos: Sequence[ProfileInfo], kind: str, word: s
     if not infos:
         session.say(f"no {word} profiles")
         return
-    pieces = formats.parse(template, TAGS, "format.status")
-    rows = [[f"{n}@{kind}", *(_cell(info, piece) for piece in pieces)] for n, info in enumerate(infos)]
-    title = ["id", *(piece.name if isinstance(piece, formats.Tag) else piece for piece in pieces)]
-    widths = [max(map(width, column)) for column in zip(title, *rows)]
+    columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))])]
+    raw = " "
+    for piece in formats.parse(template, TAGS, "format.status"):
+        if isinstance(piece, str):
+            raw += piece
+            continue
+        paint = partial(session.paint, style="bold") if piece.name == "cmd" else None
+        columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
+        raw = ""
     session.say(f"{len(infos)} {word} profile{'s' * (len(infos) > 1)}:")
-    rule = session.paint("─" * (sum(widths) + 1), "dim")
-    session.say(rule)
-    session.say(session.paint(_line(title, widths), "bold"))
-    for number, row in enumerate(rows):
-        if number % BUNDLE == 0:
-            session.say(rule)
-        line = _line(row, widths)
-        session.say(session.paint(line, COLOURS.get(infos[number].type, "")))
-    session.say(rule)
+    for line in table(columns, after=raw, most=session.columns):
+        session.say(line)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return cells[0].ljust(widths[0]) + " " + "".join(
-        cell + " " * (size - width(cell)) for cell, size in zip(cells[1:], widths[1:])
-    )
-
-
-def _cell(info: ProfileInfo, piece: str | formats.Tag) -> str:
-    if isinstance(piece, str):
-        return piece
+def _cell(info: ProfileInfo, piece: formats.Tag) -> str:
     if piece.name == "time":
         text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time))
     elif piece.name == "postprocessors":
         text = " ".join(info.postprocessors)
     else:
         text = str(getattr(info, piece.name))
-    text = clean(text).replace("\n", " ")
     if piece.name == "type":
         text = f"[{text}]"
     return text[: max(piece.width, len(piece.name))] if piece.width else text

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from perun.errors import PluginError, VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
-from perun.plugin.legacy.calling import blamed, short, surroundings
+from perun.plugin.legacy.calling import blamed, short, summary, surroundings
 
 FUNCTIONS = (
     "init",
@@ -39,7 +39,12 @@ def legacy_vcs(name: str, module: ModuleType) -> type[LegacyVcs]:
     if missing:
         raise PluginError(f"{module.__file__} does not define {', '.join(missing)}")
     functions = {function: getattr(module, function) for function in FUNCTIONS}
-    members = {"type": name, "functions": functions, "__doc__": module.__doc__ or f"The system {name}."}
+    members = {
+        "type": name,
+        "functions": functions,
+        "__doc__": summary(module) or f"The version control system {name}.",
+        "__module__": module.__name__,
+    }
     return type(name, (LegacyVcs,), members)
 
 

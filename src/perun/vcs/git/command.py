@@ -6,7 +6,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from perun.errors import VersionControlError
 
@@ -55,6 +55,8 @@ _SETTINGS: Final = (
 )
 
 _CHUNK: Final = 1 << 16
+_PATIENCE: Final = 1.0
+"""Seconds to wait for the last words of a git that has ended; a program it started may keep the pipe open."""
 
 
 class Answer(NamedTuple):
@@ -125,19 +127,17 @@ class GitCommand:
         assert process.stderr is not None
         complaints: list[bytes] = []
         # Read aside: git would stand still at a full pipe of warnings while we wait for its output.
-        reader = threading.Thread(target=complaints.extend, args=(process.stderr,), daemon=True)
+        reader = threading.Thread(target=_read_to_end, args=(process.stderr, complaints), daemon=True)
         reader.start()
         try:
             while piece := process.stdout.read(_CHUNK):
                 yield piece
             code = process.wait()
-            reader.join()
+            reader.join(_PATIENCE)
         finally:
             process.terminate()
             process.stdout.close()
             process.wait()
-            reader.join()
-            process.stderr.close()
         self._insist(arguments, Answer(code, b"", b"".join(complaints).decode("utf-8", "replace").strip()))
 
     def failure(self, verb: str, answer: Answer) -> VersionControlError:
@@ -185,6 +185,11 @@ class GitCommand:
             ) from None
         except (OSError, ValueError) as problem:
             raise VersionControlError(f"git cannot be started: {problem}") from None
+
+
+def _read_to_end(pipe: IO[bytes], pieces: list[bytes]) -> None:
+    with pipe:
+        pieces.extend(pipe)
 
 
 def _owned(complaint: str) -> str:

@@ -4,13 +4,13 @@ Uncommitted changes are first made an entry `W` of `git stash` (see :mod:`perun.
 anything in the folder changed, and only by ways in which git refuses rather than overwrites::
 
     save     git stash create, git stash store          the entry is there, nothing else has changed
-             git read-tree -i -m W                         the index is W; the folder is W anyway
+             git read-tree -i -m W                      the index is W; the folder is W anyway
              git update-ref --no-deref HEAD W           HEAD is detached at W; `git status` is clean
              git checkout --detach W^1                  the first step that touches a file
              git symbolic-ref HEAD refs/heads/BRANCH    on the branch again, without the changes
     restore  git checkout --detach W                    every file as it was
              git symbolic-ref HEAD refs/heads/BRANCH
-             git read-tree -i -m W^2                     the index as it was
+             git read-tree -i -m W^2                    the index as it was
              git stash drop                             only now, when the folder holds all that was in it
 
 Wherever this is cut off, :func:`restore` finishes it, and so does `git stash apply --index W` by hand. A file

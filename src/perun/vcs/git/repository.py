@@ -91,9 +91,9 @@ class Git(Vcs):
         # `:/text` takes all that follows as the text to search for in messages.
         spelling = parameter if parameter.startswith(":/") else f"{parameter}^{{{kind}}}"
         answer = self._git.attempt("rev-parse", "--verify", "--end-of-options", spelling)
-        if answer.code == 0:
+        if CHECKSUM.fullmatch(answer.text):
             return answer.text
-        if "Needed a single revision" not in answer.complaint:
+        if answer.code and "Needed a single revision" not in answer.complaint:
             raise self._git.failure("rev-parse", answer)
         if parameter in ("HEAD", "@"):
             self.get_minor_head()

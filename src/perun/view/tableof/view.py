@@ -87,6 +87,7 @@ class TableOfView:
     name: ClassVar[str] = "tableof"
     help: ClassVar[str] = "Textual representation of the profile as a table."
     Params: ClassVar[type] = TableParams
+    command: ClassVar[str] = "perun.view.tableof.command:tableof"
 
     def render(self, profile: Profile, params: TableParams, out: TextIO) -> None:
         """Write the table to `out`, to a file, or to both; for a file alone `out` gets its name.

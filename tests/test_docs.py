@@ -1,0 +1,57 @@
+"""The manual speaks of everything that the program has."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from perun.config.schema import KEYS
+from perun.errors import EXIT_CODES
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "reference.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["reference"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_reference_has_every_command_key_and_exit_code(reference: ModuleType) -> None:
+    pages = reference.pages()
+    for name in reference.cli.list_commands(None):
+        assert f"## perun {name}\n" in pages["commands"]
+    for key in KEYS:
+        assert f"## `{key}`" in pages["configuration"]
+    for code in EXIT_CODES:
+        assert f"| {code} |" in pages["exit-codes"]
+
+
+def test_reference_has_no_option_without_a_description(reference: ModuleType) -> None:
+    assert "No description." not in reference.pages()["commands"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a <file> of `<kind>`", r"a \<file\> of `<kind>`"),
+        ("snake_case and 5 %", r"snake\_case and 5 \%"),
+        ("one ` alone", r"one \` alone"),
+    ],
+)
+def test_escape_keeps_code_and_protects_the_rest(reference: ModuleType, text: str, shown: str) -> None:
+    assert reference.escape(text) == shown
+
+
+def test_every_page_is_reachable() -> None:
+    index = (DOCS / "index.md").read_text("utf-8")
+    for page in DOCS.glob("*.md"):
+        assert page.stem == "index" or f"\n{page.stem}\n" in index, f"{page.name} is not in the index"

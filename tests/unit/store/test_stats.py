@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from perun.errors import DamagedStore, ProfileNotFound, UsageError
+from perun.store import Store
+
+Minor = Callable[..., str]
+
+
+def test_values_are_merged_by_id(store: Store, minor: Minor) -> None:
+    path = store.stats.add(minor(), "2024-01-02 00:00:00", "calls", {"a": {"x": 1}, "b": {"x": 2}})
+    store.stats.add(minor(), "2024-01-02 00:00:00", "calls", {"b": {"y": 3}})
+    assert store.stats.get(minor(), "calls") == {"a": {"x": 1}, "b": {"y": 3}}
+    assert path == store.root / "stats" / minor()[:2] / minor()[2:] / "calls"
+    assert json.loads(zlib.decompress(path.read_bytes())) == {"a": {"x": 1}, "b": {"y": 3}}
+
+
+def test_the_index_lists_versions_newest_first(store: Store, minor: Minor) -> None:
+    for number, date in ((1, "2024-01-02 00:00:00"), (2, "2025-01-02 00:00:00"), (3, "2023-01-02 00:00:00")):
+        store.stats.add(minor(number), date, "calls", {})
+    assert [version for version, _ in store.stats.versions()] == [minor(2), minor(1), minor(3)]
+    stored = json.loads(zlib.decompress((store.root / "stats" / ".index").read_bytes()))
+    assert stored[0] == [minor(2), "2025-01-02 00:00:00"]
+
+
+def test_deleting(store: Store, minor: Minor) -> None:
+    for name in ("a", "b"):
+        store.stats.add(minor(), "2024", name, {})
+    assert store.stats.names(minor()) == ["a", "b"]
+    store.stats.delete(minor(), "a")
+    assert store.stats.names(minor()) == ["b"]
+    store.stats.delete(minor(), "b", keep_folder=True)
+    assert store.stats.folder(minor()).is_dir()
+    assert store.stats.versions() == [(minor(), "2024")]
+    store.stats.delete_minor(minor())
+    assert store.stats.versions() == []
+    assert [path.name for path in (store.root / "stats").iterdir()] == [".index"]
+    with pytest.raises(ProfileNotFound):
+        store.stats.delete(minor(), "a")
+    with pytest.raises(ProfileNotFound):
+        store.stats.delete_minor(minor())
+    with pytest.raises(ProfileNotFound, match="no statistics a"):
+        store.stats.get(minor(), "a")
+
+
+def test_sync_makes_the_index_anew(store: Store, minor: Minor) -> None:
+    store.stats.add(minor(1), "2024", "a", {})
+    store.stats.add(minor(2), "2025", "a", {})
+    (store.root / "stats" / ".index").write_bytes(b"damaged")
+    with pytest.raises(DamagedStore):
+        store.stats.versions()
+    store.stats.sync({minor(2): "2025"}.get)
+    assert store.stats.versions() == [(minor(2), "2025")]
+    assert sorted(store.stats.found()) == sorted([minor(1), minor(2)])
+
+
+@pytest.mark.parametrize("name", ["", "..", ".index", "a/b", "../../x", "a\0"])
+def test_names_lead_nowhere_else(store: Store, minor: Minor, name: str) -> None:
+    with pytest.raises(UsageError):
+        store.stats.add(minor(), "2024", name, {})
+    with pytest.raises(UsageError):
+        store.stats.get(minor(), name)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"x",
+        zlib.compress(b"[]"),
+        zlib.compress(b"{"),
+        zlib.compress(b"{}")[:-1],
+        zlib.compress(b"[" * 99999),
+    ],
+)
+def test_damage_is_named(store: Store, minor: Minor, content: bytes) -> None:
+    path = store.stats.add(minor(), "2024", "a", {})
+    path.write_bytes(content)
+    with pytest.raises(DamagedStore, match=str(path)):
+        store.stats.get(minor(), "a")
+
+
+@pytest.mark.parametrize("value", [{}, [1], [["a"]], [["a", 1]], "x"])
+def test_a_damaged_index_is_named(store: Store, value: object) -> None:
+    (store.root / "stats" / ".index").write_bytes(zlib.compress(json.dumps(value).encode()))
+    if value == {}:
+        with pytest.raises(DamagedStore, match="list"):
+            store.stats.versions()
+    else:
+        with pytest.raises(DamagedStore, match=r"\.index"):
+            store.stats.versions()

@@ -1,0 +1,467 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.errors import VersionControlError
+from perun.vcs.git import Git, SavedState
+
+Make = Callable[..., Any]
+
+
+def edit_staged_and_unstaged(repo: Any) -> None:
+    repo.write({"a.txt": "staged\n"})
+    repo.git("add", "a.txt")
+    repo.write({"a.txt": "staged\nand more\n"})
+
+
+def edit_unstaged(repo: Any) -> None:
+    repo.write({"a.txt": "edited\n", "sub/b.txt": "edited too\n"})
+
+
+def edit_staged(repo: Any) -> None:
+    edit_unstaged(repo)
+    repo.git("add", ".")
+
+
+def delete(repo: Any) -> None:
+    (repo.root / "a.txt").unlink()
+
+
+def delete_staged(repo: Any) -> None:
+    repo.git("rm", "--quiet", "a.txt")
+
+
+def untrack_but_keep(repo: Any) -> None:
+    repo.git("rm", "--quiet", "--cached", "a.txt")
+    repo.write({"a.txt": "only copy\n"})
+
+
+def untrack_and_ignore(repo: Any) -> None:
+    untrack_but_keep(repo)
+    repo.write({".gitignore": "a.txt\n"})
+
+
+def add_new(repo: Any) -> None:
+    repo.write({"new file.txt": "new\n", "příliš/žluťoučký": "kůň"})
+    repo.git("add", ".")
+    repo.write({"new file.txt": "new\nand more\n"})
+
+
+def rename(repo: Any) -> None:
+    repo.git("mv", "a.txt", "renamed.txt")
+
+
+def stage_then_undo(repo: Any) -> None:
+    repo.write({"a.txt": "staged\n"})
+    repo.git("add", "a.txt")
+    repo.write({"a.txt": "three\n"})
+
+
+def make_executable(repo: Any) -> None:
+    (repo.root / "a.txt").chmod(0o755)
+
+
+def file_to_link(repo: Any) -> None:
+    (repo.root / "a.txt").unlink()
+    (repo.root / "a.txt").symlink_to("sub/b.txt")
+
+
+def binary_and_empty(repo: Any) -> None:
+    repo.write({"a.txt": "a\r\nb\0c\n", "sub/b.txt": ""})
+
+
+def nothing(repo: Any) -> None:
+    pass
+
+
+CHANGES = [
+    edit_staged_and_unstaged, edit_unstaged, edit_staged, delete, delete_staged, untrack_but_keep,
+    untrack_and_ignore, add_new, rename, stage_then_undo, make_executable, file_to_link, binary_and_empty, nothing,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("detached", [False, True], ids=["branch", "detached"])
+def test_round_trip(repo: Any, change: Callable[[Any], None], detached: bool) -> None:
+    if detached:
+        repo.git("checkout", "--quiet", "--detach")
+    repo.write({"untracked.txt": "mine\n", "ignored.log": "mine\n"})
+    change(repo)
+    before = repo.picture()
+    head = repo.git("rev-parse", "HEAD")
+    dirty = repo.vcs.is_dirty()
+
+    saved, state = repo.vcs.save_state()
+    assert saved == dirty
+    assert state == (head if detached else "main")
+    assert repo.vcs.get_head_major_version() == state
+    assert not repo.vcs.is_dirty()
+    assert (repo.root / "a.txt").read_text() == "three\n"
+
+    for version, text in (("HEAD~1", "two\n"), ("HEAD~1", "one\n"), (head, "three\n")):
+        repo.vcs.checkout(version)
+        assert (repo.root / "a.txt").read_text() == text
+        assert not repo.vcs.is_dirty()
+        assert repo.vcs.get_head_major_version() == repo.vcs.get_minor_head()
+    repo.vcs.checkout(repo.git("rev-parse", "HEAD~2"))
+
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+    assert repo.stashes() == []
+    assert repo.vcs.is_dirty() == dirty
+
+
+def test_stash_is_there_before_anything_changes(repo: Any) -> None:
+    edit_staged_and_unstaged(repo)
+    before = repo.picture()
+    saved = repo.vcs.prepare_save()
+    assert saved == SavedState(True, "main", repo.stashes()[0])
+    assert repo.picture() == before
+    assert repo.git("show", f"{saved.stash}:a.txt") == "staged\nand more"
+    assert repo.git("show", f"{saved.stash}^2:a.txt") == "staged"
+    repo.vcs.finish_save(saved)
+    assert not repo.vcs.is_dirty()
+
+
+def test_git_alone_brings_the_changes_back(repo: Any) -> None:
+    edit_staged_and_unstaged(repo)
+    before = repo.picture()
+    repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~2")
+    repo.git("checkout", "--quiet", "main")
+    repo.git("stash", "pop", "--quiet", "--index")
+    assert repo.picture() == before
+
+
+def test_stashes_of_the_user_stay(repo: Any) -> None:
+    repo.write({"a.txt": "older work\n"})
+    repo.git("stash", "push", "--quiet")
+    older = repo.stashes()
+    edit_unstaged(repo)
+    saved, state = repo.vcs.save_state()
+    repo.write({"a.txt": "newer work\n"})
+    repo.git("stash", "push", "--quiet")
+    newer = repo.stashes()[0]
+    repo.vcs.restore_state(saved, state)
+    assert repo.stashes() == [newer, *older]
+    assert (repo.root / "a.txt").read_text() == "edited\n"
+
+
+def test_edit_while_saving_is_not_overwritten(repo: Any) -> None:
+    edit_staged_and_unstaged(repo)
+    saved = repo.vcs.prepare_save()
+    index = repo.git("ls-files", "--stage")
+    repo.write({"a.txt": "the editor has saved once more\n"})
+    with pytest.raises(VersionControlError, match=r"a\.txt"):
+        repo.vcs.finish_save(saved)
+    assert (repo.root / "a.txt").read_text() == "the editor has saved once more\n"
+    assert repo.git("ls-files", "--stage") == index
+    assert repo.vcs.get_head_major_version() == "main"
+
+
+def test_tracked_file_replaced_by_a_folder_of_untracked_files(repo: Any) -> None:
+    (repo.root / "a.txt").unlink()
+    repo.write({"a.txt/notes.log": "ignored but mine\n", "a.txt/notes.txt": "mine\n"})
+    before = repo.picture()
+    saved, state = repo.vcs.save_state()
+    assert repo.picture() == before  # git stash does not see such a change, and leaves it
+    with pytest.raises(VersionControlError, match=r"a\.txt"):
+        repo.vcs.checkout("HEAD~1")
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+
+
+def test_tracked_folder_replaced_by_an_ignored_file(repo: Any) -> None:
+    repo.git("rm", "--quiet", "-r", "sub")
+    repo.write({"sub": "mine\n", ".git/info/exclude": "sub\n"})
+    before = repo.picture()
+    with pytest.raises(VersionControlError, match="sub"):
+        repo.vcs.save_state()
+    assert repo.picture() == before
+
+
+@pytest.fixture
+def other_layout(repo: Any) -> str:
+    """An older version that tracks files which the newest one does not."""
+    old = repo.commit("old", {"gen.txt": "tracked\n", "out.log": "tracked\n", "lib": "a file\n"})
+    repo.git("rm", "--quiet", "gen.txt", "out.log", "lib")
+    repo.commit("new")
+    return str(old)
+
+
+@pytest.mark.parametrize("name", ["gen.txt", "out.log", "lib/x.txt", "lib/x.log"])
+def test_untracked_and_ignored_files_in_the_way(repo: Any, other_layout: str, name: str) -> None:
+    repo.write({name: "mine\n"})
+    before = repo.picture()
+    with pytest.raises(VersionControlError, match=name.partition("/")[0]) as caught:
+        repo.vcs.checkout(other_layout)
+    assert "in-place" in caught.value.hint
+    assert repo.picture() == before
+
+
+def test_untracked_file_in_the_way_back(repo: Any, other_layout: str) -> None:
+    repo.vcs.checkout(other_layout)
+    repo.git("branch", "--force", "main", other_layout)
+    repo.vcs.checkout("HEAD~1")
+    repo.write({"gen.txt": "made by a build, or mine\n", "a.txt": "edited\n"})
+    repo.write({"a.txt": "three\n"})
+    with pytest.raises(VersionControlError, match=r"gen\.txt") as caught:
+        repo.vcs.restore_state(False, "main")
+    assert "git checkout main" in caught.value.hint
+    assert (repo.root / "gen.txt").read_text() == "made by a build, or mine\n"
+
+
+def test_changes_stay_in_the_stash_where_the_way_back_is_blocked(repo: Any) -> None:
+    edit_staged(repo)
+    repo.git("mv", "sub/b.txt", "moved.txt")
+    before = repo.picture()
+    saved = repo.vcs.prepare_save()
+    repo.vcs.finish_save(saved)
+    repo.vcs.checkout("HEAD~2")
+    repo.write({"moved.txt": "made by a build\n"})
+    with pytest.raises(VersionControlError, match=r"moved\.txt") as caught:
+        repo.vcs.restore_state(saved.saved, saved.state)
+    assert f"git stash apply --index {saved.stash}" in caught.value.hint
+    assert repo.stashes() == [saved.stash]
+    (repo.root / "moved.txt").unlink()
+    repo.vcs.restore_state(saved.saved, saved.state)
+    assert repo.picture() == before
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_hidden_changes_are_not_overwritten(repo: Any, flag: str) -> None:
+    repo.git("update-index", flag, "a.txt")
+    repo.write({"a.txt": "hidden from git\n"})
+    assert not repo.vcs.is_dirty()
+    assert repo.vcs.save_state() == (False, "main")
+    with pytest.raises(VersionControlError, match=r"a\.txt"):
+        repo.vcs.checkout("HEAD~1")
+    assert (repo.root / "a.txt").read_text() == "hidden from git\n"
+    repo.write({"sub/b.txt": "seen\n"})
+    saved, state = repo.vcs.save_state()
+    repo.vcs.restore_state(saved, state)
+    assert (repo.root / "a.txt").read_text() == "hidden from git\n"
+    assert (repo.root / "sub/b.txt").read_text() == "seen\n"
+
+
+def test_changes_that_a_run_makes_are_kept_apart(repo: Any) -> None:
+    edit_staged_and_unstaged(repo)
+    before = repo.picture()
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~2")
+    repo.write({"a.txt": "made by a build\n"})
+    aside = repo.vcs.set_aside("perun: changed by the run")
+    assert not repo.vcs.is_dirty()
+    assert repo.vcs.set_aside("nothing now") == ""
+    repo.write({"sub/b.txt": "made by another build\n"})
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+    left = repo.stashes()
+    assert left[1:] == [aside]
+    assert repo.git("show", f"{left[0]}:sub/b.txt") == "made by another build"
+    assert repo.git("show", f"{aside}:a.txt") == "made by a build"
+
+
+def test_set_aside_stays_on_the_branch(repo: Any) -> None:
+    edit_unstaged(repo)
+    head = (repo.root / ".git/HEAD").read_text()
+    assert repo.vcs.set_aside("label") == repo.stashes()[0]
+    assert (repo.root / ".git/HEAD").read_text() == head
+    assert "label" in repo.git("stash", "list")
+
+
+def test_branch_that_has_moved(repo: Any) -> None:
+    repo.write({"sub/b.txt": "edited\n"})
+    repo.git("add", ".")
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    moved = repo.git("commit-tree", tree, "-p", "main", "-m", "came meanwhile")
+    repo.git("update-ref", "refs/heads/main", moved)
+    repo.vcs.restore_state(saved, state)
+    assert repo.git("rev-parse", "HEAD") == moved
+    assert repo.vcs.get_head_major_version() == "main"
+    assert (repo.root / "a.txt").read_text() == "two\n"
+    assert repo.git("diff", "--cached", "--name-only") == "sub/b.txt"
+    assert repo.stashes() == []
+
+
+def test_branch_that_has_moved_into_a_conflict(repo: Any) -> None:
+    repo.write({"a.txt": "edited\n"})
+    saved, state = repo.vcs.save_state()
+    entry = repo.stashes()[0]
+    repo.vcs.checkout("HEAD~1")
+    moved = repo.git("commit-tree", "HEAD^{tree}", "-p", "main", "-m", "came meanwhile")
+    repo.git("update-ref", "refs/heads/main", moved)
+    with pytest.raises(VersionControlError) as caught:
+        repo.vcs.restore_state(saved, state)
+    assert f"git stash apply --index {entry}" in caught.value.hint
+    assert repo.stashes() == [entry]
+
+
+def test_branch_that_has_gone(repo: Any) -> None:
+    repo.git("switch", "--quiet", "-c", "gone")
+    edit_unstaged(repo)
+    tree = repo.tree()
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    repo.git("branch", "--quiet", "-D", "gone")
+    repo.vcs.restore_state(saved, state)
+    assert repo.tree() == tree
+    with pytest.raises(VersionControlError, match="'gone'"):
+        repo.vcs.restore_state(False, "gone")
+
+
+def test_stash_that_has_gone(repo: Any) -> None:
+    edit_unstaged(repo)
+    saved = repo.vcs.prepare_save()
+    repo.vcs.finish_save(saved)
+    repo.git("stash", "drop", "--quiet")
+    with pytest.raises(VersionControlError, match="no entry") as caught:
+        repo.vcs.restore_state(*saved)
+    assert saved.stash in caught.value.hint
+
+
+def test_state_is_never_an_option(repo: Any) -> None:
+    for state in ("--force", "-f", "", "HEAD", "a b"):
+        with pytest.raises(VersionControlError):
+            repo.vcs.restore_state(False, state)
+
+
+@pytest.mark.parametrize("command", ["merge", "cherry-pick", "revert", "squash", "rebase"])
+def test_unfinished_work_is_not_ended(repo: Any, command: str) -> None:
+    repo.git("switch", "--quiet", "-c", "side", "HEAD~1")
+    side = repo.commit("side", {"c.txt": "c\n"})
+    repo.git("switch", "--quiet", "main")
+    if command == "merge":
+        repo.git("merge", "--quiet", "--no-commit", "--no-ff", "side")
+    if command == "squash":
+        repo.git("merge", "--quiet", "--squash", "side")
+    if command == "revert":
+        repo.git("revert", "--no-commit", "HEAD")
+    if command == "cherry-pick":
+        (repo.root / ".git/CHERRY_PICK_HEAD").write_text(side + "\n")
+    if command == "rebase":
+        repo.environ["GIT_SEQUENCE_EDITOR"] = "sed -i 1s/pick/edit/"
+        repo.git("rebase", "--quiet", "-i", "HEAD~1")
+    before = repo.picture()
+    for call in (repo.vcs.save_state, lambda: repo.vcs.checkout(side), lambda: repo.vcs.restore_state(False, "main")):
+        with pytest.raises(VersionControlError, match="in progress"):
+            call()
+    assert repo.picture() == before
+    assert repo.stashes() == []
+
+
+def test_bisect_is_no_hindrance(repo: Any) -> None:
+    repo.git("bisect", "start", "HEAD", "HEAD~2")
+    before = repo.picture()
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("main")
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+    assert (repo.root / ".git/BISECT_LOG").exists()
+
+
+def test_conflicts_and_intended_files_cannot_be_saved(repo: Any) -> None:
+    repo.write({"intended.txt": "x\n"})
+    repo.git("add", "--intent-to-add", "intended.txt")
+    before = repo.picture()
+    with pytest.raises(VersionControlError, match=r"intended\.txt") as caught:
+        repo.vcs.save_state()
+    assert "git add -N" in caught.value.hint
+    assert repo.picture() == before
+
+
+def test_without_a_name_of_the_user(repo: Any) -> None:
+    for name in [name for name in repo.environ if name.startswith(("GIT_AUTHOR", "GIT_COMMITTER"))]:
+        del repo.environ[name]
+    repo.git("config", "user.useConfigOnly", "true")
+    edit_staged_and_unstaged(repo)
+    before = repo.picture()
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+
+
+def test_in_a_linked_working_tree_below_the_top(repo: Any, tmp_path: Path) -> None:
+    linked = tmp_path / "linked tree"
+    repo.git("worktree", "add", "--quiet", "-b", "linked", str(linked))
+    main = repo.picture()
+    (linked / "a.txt").write_text("edited\n")
+    (linked / "sub/b.txt").write_text("staged\n")
+    repo.git("add", "sub/b.txt", at=linked)
+    status = repo.git("status", "--porcelain", at=linked)
+    vcs = Git(linked / "sub", repo.environ)
+    saved, state = vcs.save_state()
+    vcs.checkout("HEAD~1")
+    assert (linked / "a.txt").read_text() == "two\n"
+    vcs.restore_state(saved, state)
+    assert repo.git("status", "--porcelain", at=linked) == status
+    assert vcs.get_head_major_version() == "linked"
+    assert repo.picture() == main
+
+
+def test_sparse_checkout(repo: Any) -> None:
+    repo.commit("more", {"far/away.txt": "1\n"})
+    repo.git("sparse-checkout", "set", "sub")
+    edit_unstaged(repo)
+    repo.git("add", "a.txt")
+    before = repo.picture()
+    assert not (repo.root / "far").exists()
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+
+
+def test_sha256(make: Make) -> None:
+    repo = make("project", "--object-format=sha256")
+    repo.commit("one", {"a.txt": "one\n", "sub/b.txt": "same\n"})
+    repo.git("checkout", "--quiet", "--detach")
+    edit_staged_and_unstaged(repo)
+    before = repo.picture()
+    saved, state = repo.vcs.save_state()
+    assert len(state) == 64
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+
+
+def test_submodule_is_left_alone(repo: Any, make: Make) -> None:
+    library = make("library")
+    library.commit("lib", {"lib.txt": "1"})
+    repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    repo.commit("submodule")
+    repo.git("config", "submodule.recurse", "true")
+    repo.write({"lib/lib.txt": "work in the submodule\n", "a.txt": "edited\n"})
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    repo.vcs.restore_state(saved, state)
+    assert (repo.root / "lib/lib.txt").read_text() == "work in the submodule\n"
+    assert (repo.root / "a.txt").read_text() == "edited\n"
+
+
+def test_line_ends_of_the_user(repo: Any) -> None:
+    repo.git("config", "core.autocrlf", "true")
+    (repo.root / "a.txt").write_bytes(b"edited\r\nwith windows line ends\r\n")
+    before = repo.picture()
+    saved, state = repo.vcs.save_state()
+    repo.vcs.checkout("HEAD~1")
+    repo.vcs.restore_state(saved, state)
+    assert repo.picture() == before
+    assert (repo.root / "a.txt").read_bytes() == b"edited\r\nwith windows line ends\r\n"
+
+
+def test_restoring_twice_is_refused_without_harm(repo: Any) -> None:
+    edit_staged_and_unstaged(repo)
+    before = repo.picture()
+    saved = repo.vcs.prepare_save()
+    repo.vcs.finish_save(saved)
+    repo.vcs.restore_state(*saved)
+    with pytest.raises(VersionControlError, match="no entry"):
+        repo.vcs.restore_state(*saved)
+    assert repo.picture() == before
