@@ -76,6 +76,8 @@ class PluginGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The plugins with their one line of help; a broken one does not hide the others."""
         session: Session = ctx.find_object(Session) or ctx.obj
+        for warning in session.registry.shadowed(self.family):
+            session.warn(warning)
         rows = []
         for name in self.list_commands(ctx):
             try:
@@ -100,8 +102,7 @@ class PluginGroup(click.Group):
 
         @click.pass_context
         def callback(ctx: click.Context, /, **values: Any) -> None:
-            defaults = _from_file(ctx, values)
-            runner(ctx.obj, plugin.name, from_mapping(plugin.Params, defaults, f"{name!r}"))
+            runner(ctx.obj, plugin.name, from_mapping(plugin.Params, with_params(ctx, values), f"{name!r}"))
 
         text = plugin.help if plugin.help.endswith(".") else plugin.help + "."
         doc = (type(plugin).__doc__ or "").partition("\n\n")[2]
@@ -110,7 +111,7 @@ class PluginGroup(click.Group):
         )
 
 
-def _from_file(ctx: click.Context, values: Mapping[str, Any]) -> dict[str, Any]:
+def with_params(ctx: click.Context, values: Mapping[str, Any]) -> dict[str, Any]:
     """`values` with those of `--params` (of the parent command) where the option was not given itself."""
     given: Mapping[str, Any] = (ctx.parent.meta.get("perun.params") if ctx.parent else None) or {}
     merged = dict(values)

@@ -219,7 +219,7 @@ class _Builder:
     def _check_tag(self, event: Any) -> None:
         tag = getattr(event, "tag", None)
         if tag not in _ALLOWED_TAGS:
-            raise self._error(event, f"the tag {tag} is not supported", "remove the tag")
+            raise self._error(event, f"the tag {tag[:60]!r} is not supported", "remove the tag")
 
     def _error(self, event: Any, what: str, hint: str = "") -> ConfigError:
         mark = event.start_mark

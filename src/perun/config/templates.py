@@ -70,8 +70,8 @@ def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path)
 
     :param template: `user`, `developer` or `master`.
     :param project_dir: absolute folder that holds `.perun`; `user` looks there for commands and workloads.
-    :param vcs_url: folder of the wrapped repository, absolute or as seen from the project; written relative to `.perun` where one of
-        the two folders holds the other.
+    :param vcs_url: folder of the wrapped repository, absolute or as seen from the project; written relative
+        to `.perun` where one of the two folders holds the other.
     :raises UsageError: where there is no such template.
     """
     if template not in TEMPLATES:

@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perun.plugin.params import to_mapping
 from perun.porcelain import saving
 from perun.porcelain.repository import Repository
 
@@ -15,11 +16,9 @@ if TYPE_CHECKING:
 
 def process(repo: Repository, profile: Profile, name: str, params: Any) -> Profile:
     """`profile` processed by the postprocessor, which is appended to its `postprocessors`."""
-    from dataclasses import asdict
-
     postprocessor = repo.registry.get("postprocess", name)
     processed: Profile = postprocessor.process(copy.deepcopy(profile), params)
-    record = {"name": postprocessor.name, "params": getattr(params, "values", None) or asdict(params)}
+    record = {"name": postprocessor.name, "params": to_mapping(params)}
     done = list(profile.get("postprocessors") or ())
     if len(processed.get("postprocessors") or ()) == len(done):
         processed["postprocessors"] = [*done, record]

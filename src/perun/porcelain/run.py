@@ -12,13 +12,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perun import machine
 from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.plugin.api import CollectContext, MinorVersion, Report, Run, silent
+from perun.plugin.params import to_mapping
 from perun.porcelain import postprocessby, saving
 from perun.porcelain.jobs import Job
 from perun.porcelain.repository import PERUN_FOLDER, Repository
@@ -174,17 +175,11 @@ def _measure(repo: Repository, job: Job, version: MinorVersion, folder: Path, re
         described = machine.describe()  # before the run: the load it finds, not the one it makes
         profile: Profile = collector.collect(run, job.collector.params, CollectContext(Path(scratch), report))
     profile["machine"] = described
-    profile.setdefault("collector_info", {"name": collector.name, "params": params_of(job.collector.params)})
+    profile.setdefault("collector_info", {"name": collector.name, "params": to_mapping(job.collector.params)})
     profile.setdefault("postprocessors", [])
     for unit in job.postprocessors:
         profile = postprocessby.process(repo, profile, unit.name, unit.params)
     return profile
-
-
-def params_of(params: Any) -> dict[str, Any]:
-    """Parameters of a plugin as the mapping that a profile records."""
-    values = getattr(params, "values", None)
-    return dict(values) if isinstance(values, dict) else asdict(params)
 
 
 def failure_of(events: Sequence[Event]) -> PerunError | None:

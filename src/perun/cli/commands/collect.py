@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from perun.cli.commands.measuring import measure, version_options
-from perun.cli.options import PluginGroup, read_params
+from perun.cli.options import PluginGroup, read_params, with_params
 from perun.cli.session import Session
 from perun.porcelain.jobs import Job, Unit
 
@@ -56,8 +56,7 @@ def collect(
         plugin = session.registry.get("collect", name)
         if not cmd and not getattr(plugin, "without_command", False):
             raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
-        made = values if not isinstance(values, dict) else _params(plugin, values)
-        unit = Unit(plugin.name, made)
+        unit = Unit(plugin.name, values if not isinstance(values, dict) else _params(plugin, values))
         combinations = itertools.product(cmd or [""], [" ".join(args)], workload or [""])
         jobs = [Job(*combination, unit) for combination in combinations]
         measure(session, jobs, name=profile_name, **where)
@@ -66,6 +65,7 @@ def collect(
 
 
 def _params(plugin: Any, values: dict[str, Any]) -> Any:
+    """What a plugin's own click command was called with, completed by `--params`."""
     from perun.plugin.params import from_mapping
 
-    return from_mapping(plugin.Params, values, f"{plugin.name!r}")
+    return from_mapping(plugin.Params, with_params(click.get_current_context(), values), f"{plugin.name!r}")

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perun.errors import DamagedStore
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
+from perun.store import Store
+from perun.store.changes import ChangeRecord
+from perun.store.index import IndexEntry
+from perun.store.linking import link
+from perun.store.summaries import Summary
+
+MakeProfile = Callable[..., Profile]
+Minor = Callable[..., str]
+
+
+def entry(number: int, type_: str = "time") -> IndexEntry:
+    return IndexEntry(number, "ab" * 20, f"{number}.perf", type_, "ls", "", "", "time")
+
+
+def found(*changes: PerformanceChange) -> list[ChangeRecord]:
+    infos = (DegradationInfo(change, f"f{number}", "1", "2") for number, change in enumerate(changes))
+    return [ChangeRecord(info, "0" * 40, "ls") for info in infos]
+
+
+def cache(store: Store) -> Path:
+    return store.root / "cache" / "summaries.json"
+
+
+def fill(store: Store, minor: Minor) -> None:
+    store.indexes.add(minor(1), [entry(1), entry(2), entry(3, "memory"), entry(4, "energy")])
+    store.changes.merge(minor(1), found(*PerformanceChange))
+    store.changes.merge(minor(2), found(PerformanceChange.MaybeOptimization))
+    store.indexes.add(minor(3), [entry(1)])
+
+
+def expect(store: Store, minor: Minor) -> None:
+    one = Summary({"time": 2, "memory": 1, "energy": 1}, 4, 4)
+    assert store.summaries.get(minor(1)) == one
+    assert one.total == 4
+    minors = [minor(number) for number in range(1, 6)]
+    assert store.summaries.read([*minors, "HEAD", ""]) == {
+        minor(1): one,
+        minor(2): Summary({}, 0, 1),
+        minor(3): Summary({"time": 1}, 0, 0),
+    }
+
+
+def test_profiles_and_changes_are_counted_without_a_cache(store: Store, minor: Minor) -> None:
+    fill(store, minor)
+    expect(store, minor)
+    assert not cache(store).exists()
+
+
+def test_a_cache_is_made_whole_and_believed(store: Store, minor: Minor) -> None:
+    fill(store, minor)
+    store.summaries.update([minor(3)])
+    expect(store, minor)
+    content = json.loads(cache(store).read_bytes())
+    assert sorted(content["minors"]) == sorted(minor(number) for number in (1, 2, 3))
+    content["minors"][minor(3)][4] = {"time": 99}
+    cache(store).write_text(json.dumps(content))
+    assert store.summaries.get(minor(3)) == Summary({"time": 99}, 0, 0)
+    store.summaries.update([minor(3)])
+    expect(store, minor)
+
+
+def test_what_changed_after_the_cache_is_counted_anew(store: Store, minor: Minor) -> None:
+    fill(store, minor)
+    store.summaries.update([])
+    store.indexes.remove(minor(1), [entry(1)])
+    store.changes.merge(minor(3), found(PerformanceChange.TotalDegradation))
+    store.changes.path(minor(2)).unlink()
+    minors = [minor(number) for number in range(1, 4)]
+    expected = {
+        minor(1): Summary({"time": 1, "memory": 1, "energy": 1}, 4, 4),
+        minor(3): Summary({"time": 1}, 1, 0),
+    }
+    assert store.summaries.read(minors) == expected
+    store.summaries.update(minors)
+    assert store.summaries.read(minors) == expected
+    assert sorted(json.loads(cache(store).read_bytes())["minors"]) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"format": 2, "minors": {}}', b'{"format": 1, "minors": []}',
+        b'{"format": 1, "minors": {"%s": [1]}}', b'{"format": 1, "minors": {"%s": null}}',
+        b'{"format": 1, "minors": {"%s": [1,2,3,4,{"time":"x"},0,0]}}',
+        b'{"format": 1, "minors": {"%s": [1,2,3,4,[],0,0]}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_cache_changes_nothing(store: Store, minor: Minor, content: bytes) -> None:
+    fill(store, minor)
+    cache(store).write_bytes(content.replace(b"%s", minor(1).encode()))
+    before = cache(store).read_bytes()
+    expect(store, minor)
+    assert cache(store).read_bytes() == before
+    store.summaries.update([])
+    assert len(json.loads(cache(store).read_bytes())["minors"]) == 3
+    expect(store, minor)
+
+
+def test_damage_is_reported_to_readers_but_stops_no_writer(
+    store: Store, minor: Minor, make_profile: MakeProfile
+) -> None:
+    store.indexes.add(minor(1), [entry(1)])
+    store.indexes.path(minor(1)).write_bytes(b"pidx damaged")
+    link(store, minor(2), [(make_profile(), "a.perf", 1)])
+    assert store.summaries.get(minor(2)) == Summary({"time": 1}, 0, 0)
+    with pytest.raises(DamagedStore, match=str(store.indexes.path(minor(1)))):
+        store.summaries.get(minor(1))
+
+
+def test_indexes_of_old_releases_are_counted(store: Store, minor: Minor, make_profile: MakeProfile) -> None:
+    checksum = store.objects.put(make_profile(type_="memory"))
+    path = store.indexes.path(minor())
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"pidx\1\0\0\0\1\0\0\0\5\0\0\0" + bytes.fromhex(checksum) + b"x.perf\0")
+    assert store.summaries.get(minor()) == Summary({"memory": 1}, 0, 0)
+
+
+def test_a_long_history_with_few_profiles_is_quick(store: Store, minor: Minor) -> None:
+    for number in range(20):
+        store.indexes.add(minor(number), [entry(1)])
+    store.summaries.update([])
+    history = [hashlib.sha1(b"%d" % number).hexdigest() for number in range(100_000)] + [minor(3)]
+    start = time.process_time()
+    snapshot = store.summaries.load()
+    assert sum(snapshot.get(name) is not None for name in history) == 1
+    assert time.process_time() - start < 1
