@@ -51,7 +51,7 @@ lint-mypy: $(VENV)/.installed-test
 
 lint-imports: $(VENV)/.installed-test
 	@echo "== import-linter"
-	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/lint-imports --no-logo
 
 bench: $(VENV)/.installed build/peer/.made  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write build/benchmarks.md

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.linking import Item, link
+from perun.store.linking import link
 
 START = 1_600_000_000
 
@@ -54,7 +54,7 @@ def register(folder: Path, profiles: int, every: int) -> None:
     """One profile in every so-manieth version, newest first."""
     store = Store(folder / ".perun")
     for number, checksum in enumerate(checksums(folder)[::every][:profiles]):
-        link(store, checksum, [Item(time_profile(0.1 + number * 1e-6), f"time-{number}.perf", START + number)])
+        link(store, checksum, [(time_profile(0.1 + number * 1e-6), f"time-{number}.perf", START + number)])
 
 
 def pending(folder: Path, count: int) -> Iterator[tuple[Path, bytes]]:

@@ -22,6 +22,9 @@ from pathlib import Path
 import repositories
 from harness import Contestant, compete, once
 
+from perun.store import Store
+from perun.store.linking import link
+
 BARE_LOOP = """
 import os, sys
 for _ in range(int(sys.argv[1])):
@@ -155,14 +158,10 @@ class Bench:
     def index(self) -> Iterator[Row]:
         folder = self.repository("index", 1)
         head = repositories.checksums(folder)[0]
-        store = repositories.Store(folder / ".perun")
         profile = repositories.time_profile(0.1)
-        items = [repositories.Item(profile, f"time-{number}.perf", number) for number in range(10_000)]
-        repositories.link(store, head, items)
+        link(Store(folder / ".perun"), head, [(profile, f"time-{number}.perf", number) for number in range(10_000)])
         result = compete({"ours": Contestant([self.perun, "status", "--json"], folder)}, max(3, self.rounds // 3))
         yield Row("status --json of 10,000 profiles, CPU", result["ours"].cpu, 0.2, "limit", None)
-        from perun.store import Store
-
         start = os.times()
         count = len(Store(folder / ".perun").indexes.read(head))
         spent = os.times()
@@ -213,7 +212,7 @@ def main() -> int:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
         home = Path(folder, "home")
-        home.mkdir()
+        (home / "perun").mkdir(parents=True)  # the peer does not make it
         os.environ |= {"HOME": str(home), "PERUN_CONFIG_DIR": str(home / "perun"), "GIT_CONFIG_GLOBAL": "/dev/null"}
         bench = Bench(options.perun, options.peer, Path(folder), options.rounds)
         once(Contestant([options.peer, "--version"], home))

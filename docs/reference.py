@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -61,11 +62,11 @@ def _command(command: click.Command, context: click.Context, level: int) -> Iter
     if level > 1:
         yield f"\n{'#' * level} {context.command_path}"
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    yield f"\n```text\n{usage}\n```\n"
+    yield f"\n```text\n{usage}\n```"
     yield from _help(command.help or "")
-    for parameter in command.get_params(context):
+    for parameter in command.params:  # without --help, which every command has
         record = parameter.get_help_record(context)
-        if record and isinstance(parameter, click.Option) and parameter.name != "help":
+        if record and isinstance(parameter, click.Option):
             yield f"\n`{record[0]}`\n: {escape(record[1]) or 'No description.'}"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -77,9 +78,9 @@ def _command(command: click.Command, context: click.Context, level: int) -> Iter
 
 def _help(text: str) -> Iterator[str]:
     """Paragraphs of a help text; one that starts with click's `\\b` is kept as it is."""
-    for paragraph in re.split(r"\n\s*\n", text.partition("\f")[0].strip()):
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text.partition("\f")[0])):
         if paragraph.startswith("\b"):
-            yield "\n```text" + paragraph[1:].rstrip() + "\n```\n"
+            yield "\n```text" + paragraph[1:].rstrip() + "\n```"
         else:
             yield "\n" + escape(" ".join(paragraph.split()))
 
@@ -87,7 +88,7 @@ def _help(text: str) -> Iterator[str]:
 def configuration_lines() -> Iterator[str]:
     """Every key with what it holds, where it is looked up and what it defaults to."""
     yield "# Configuration keys"
-    yield "\n[The page on configuration](../configuration.md) tells where the files are and how to change them."
+    yield "\n[Configuration](../configuration.md) tells where the files are and how to change them."
     for key in KEYS.values():
         yield f"\n## `{key.name}`"
         yield from _key(key)

@@ -23,7 +23,7 @@ USER_SETTINGS = ("GIT_", "PERUN_", "XDG_", "LC_", "LANG", "PAGER", "EDITOR", "VI
 
 @pytest.fixture(autouse=True)
 def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home folder of its own for each test; git and Perun see no configuration of the user or the machine."""
+    """A home folder of its own for each test; git and Perun see no settings of the user or the machine."""
     home = tmp_path_factory.mktemp("home")
     git_config = home / "gitconfig"
     git_config.touch()
@@ -80,7 +80,7 @@ class GitRepository:
             file.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def commit(self, message: str = "", files: Mapping[str, str | bytes] | None = None) -> str:
-        """Commit everything, after writing `files`; the full checksum. Without changes the commit is empty."""
+        """Commit everything, after writing `files`; its full checksum. The commit may be empty."""
         self.write(files or {})
         date = (FIRST_COMMIT + timedelta(minutes=self._commits)).isoformat()
         self._commits += 1

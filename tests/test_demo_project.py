@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-CREATE_PROJECT = Path(__file__).parents[1] / "demo" / "create_project.sh"
+DEMO = Path(__file__).parents[1] / "demo"
+CREATE_PROJECT = DEMO / "create_project.sh"
 SLOW = "Write search as a loop over positions"
 REPAIR = "Keep the number of nodes instead of counting them"
 
@@ -45,7 +48,16 @@ def test_every_version_builds_and_passes_its_tests(tmp_path: Path) -> None:
     for version in git(project, "rev-list", "--reverse", "HEAD").splitlines():
         git(project, "checkout", "--quiet", version)
         subprocess.run(["make", "--silent", "clean", "all"], cwd=project, check=True)
-        done = subprocess.run(["./list_bench", "100"], cwd=project, check=True, capture_output=True, text=True)
-        assert done.stdout.startswith("100 values")
+        printed = subprocess.check_output(["./list_bench", "100"], cwd=project, text=True)
+        assert printed.startswith("100 values")
         if (project / "test.cpp").exists():
             subprocess.run(["make", "--silent", "check"], cwd=project, check=True, capture_output=True)
+
+
+@pytest.mark.slow
+def test_demo_names_just_the_two_commits(tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = [DEMO / "run.sh", tmp_path / "demo"]
+    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Perun names the two that matter" in done.stdout

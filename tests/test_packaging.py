@@ -23,8 +23,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     bin_folder = str(Path(sys.executable).parent)
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-        + ["--wheel-dir", str(folder), str(PROJECT)],
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
+            *("--wheel-dir", str(folder), str(PROJECT)),
+        ],
         env={**os.environ, "PATH": bin_folder + os.pathsep + os.environ["PATH"]},
         capture_output=True,
         text=True,
@@ -74,9 +76,7 @@ def test_wheel_starts_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> Non
     subprocess.run([bin_folder / "python", "-m", "pip", "install", "--quiet", wheel], check=True)
 
     def perun(*arguments: str) -> str:
-        done = subprocess.run([bin_folder / "perun", *arguments], capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return subprocess.check_output([bin_folder / "perun", *arguments], text=True, cwd=tmp_path)
 
     assert perun("--version") == f"perun {source_version()}\n"
     assert "check" in perun("--help")

@@ -6,32 +6,45 @@ which is three quarters of the time they would take otherwise.
 
 from __future__ import annotations
 
+import os
 import sys
+
+from perun.cli import streams
 
 
 def main() -> None:
     """Run the command line and exit with one of :data:`perun.errors.EXIT_CODES`."""
-    arguments = sys.argv[1:]
+    try:
+        streams.prepare()
+        sys.exit(_run(sys.argv[1:]))
+    except KeyboardInterrupt:  # while Python was still loading
+        sys.exit(130)
+
+
+def _run(arguments: list[str]) -> int:
+    text = _known_answer(arguments)
+    if text is None:
+        from perun.cli.main import run
+
+        return run(arguments)
+    try:
+        sys.stdout.write(text)
+    except OSError as problem:
+        return streams.failed(problem)
+    return streams.finish(0)
+
+
+def _known_answer(arguments: list[str]) -> str | None:
     if arguments == ["--version"]:
         from perun import __version__
 
-        text = f"perun {__version__}\n"
-    elif arguments in ([], ["--help"]):
+        return f"perun {__version__}\n"
+    # The shell asks for completions without any argument.
+    if arguments in ([], ["--help"]) and "_PERUN_COMPLETE" not in os.environ:
         # Made from the click commands by `python -m perun.cli.helptext`; a test keeps the two equal.
         with open(__file__.replace("__main__.py", "cli/help.txt"), encoding="utf-8") as file:
-            text = file.read()
-    else:
-        from perun.cli.main import run
-
-        sys.exit(run(arguments))
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(141)
+            return file.read()
+    return None
 
 
 if __name__ == "__main__":

@@ -104,10 +104,10 @@ def test_leaves_the_surroundings_alone(collector: Any, run: Run, tmp_path: Path)
 
 def test_failing_command(collector: Any, run: Run, tmp_path: Path) -> None:
     with pytest.raises(JobFailed, match="err") as failure:
-        collect(collector, dataclasses.replace(run, args="3"), tmp_path)
+        collect(collector, run._replace(args="3"), tmp_path)
     assert "3" in failure.value.message
 
 
 def test_missing_command(collector: Any, run: Run, tmp_path: Path) -> None:
     with pytest.raises(JobFailed, match="absent"):
-        collect(collector, dataclasses.replace(run, cmd="./absent"), tmp_path)
+        collect(collector, run._replace(cmd="./absent"), tmp_path)

@@ -139,23 +139,19 @@ def read_params(values: tuple[str, ...]) -> dict[str, Any]:
 
     :raises PerunError: where a file is not readable or does not hold a mapping.
     """
-    from perun.config.reader import parse, values as plain
+    from perun.config.reader import loads
     from perun.porcelain.jobs import merge_params
-
-    def read(text: str, source: str) -> Any:
-        node = parse(text, source)
-        return None if node is None else plain(node)
 
     merged: dict[str, Any] = {}
     for value in values:
         path = Path(value)
         if _is_file(path):
-            merged |= merge_params(read(path.read_text(encoding="utf-8"), str(path)), str(path))
+            merged |= merge_params(loads(path.read_text(encoding="utf-8"), str(path)), str(path))
         elif "=" in value and ":" not in value.partition("=")[0]:
             key, _, text = value.partition("=")
-            merged[key.strip()] = read(text, repr(value))
+            merged[key.strip()] = loads(text, repr(value))
         else:
-            content = read(value, repr(value))
+            content = loads(value, repr(value))
             if isinstance(content, str):
                 raise click.UsageError(f"{value!r} is neither a file nor parameters (write key=value, or YAML)")
             merged |= merge_params(content, repr(value))

@@ -6,15 +6,15 @@ the same text. Times of files play no part, so there is no moment at which a cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from perun.config.schema import KEYS, Scope
 from perun.errors import ConfigError
 
-if TYPE_CHECKING:
-    from perun.config.layers import Layer
+Parse = Callable[[str, Path, str], tuple[Mapping[str, Any], Sequence[str]]]
+"""From the name of a layer, its file and its text to the values and warnings; may raise ConfigError."""
 
 FORMAT: Final = 1
 MAX_BYTES: Final = 8 << 20
@@ -35,19 +35,17 @@ def read(path: Path) -> Mapping[str, Any]:
         return {}
 
 
-def refresh(layers: Sequence[Layer], path: Path) -> bool:
-    """Write the entries of the files of `layers` where they differ from what is there.
+def refresh(files: Iterable[tuple[str, Path]], path: Path, parse: Parse) -> bool:
+    """Write the entries of `files`, each with the name of its layer, where they differ from what is there.
 
     :raises OSError: where the cache cannot be written.
     """
     old = read(path)
     new: dict[str, Any] = {}
-    for layer in layers:
-        assert layer.path is not None
-        file = str(layer.path)
-        entry = _entry(layer.name, layer.path, old.get(file))
+    for name, file in files:
+        entry = _entry(name, file, old.get(str(file)), parse)
         if entry is not None:
-            new[file] = entry
+            new[str(file)] = entry
     if new == old:
         return False
     import json
@@ -58,18 +56,17 @@ def refresh(layers: Sequence[Layer], path: Path) -> bool:
     return True
 
 
-def _entry(name: str, path: Path, old: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    from perun.config.layers import parse_layer
+def _entry(name: str, path: Path, old: Mapping[str, Any] | None, parse: Parse) -> Mapping[str, Any] | None:
     from perun.config.reader import read_text
 
     try:
         text = read_text(path)
         if text is None or (old is not None and old["text"] == text):
             return old if text is not None else None
-        layer = parse_layer(name, path, text)
+        values, warnings = parse(name, path, text)
     except ConfigError:
         return None
-    return {"text": text, "values": _without_trust(layer.values), "warnings": list(layer.warnings)}
+    return {"text": text, "values": _without_trust(values), "warnings": list(warnings)}
 
 
 def _without_trust(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def convert(key: Key, value: Any, where: str) -> Any:
     if key.kind is Kind.TEXTS:
         items = value if isinstance(value, list) else [value]
         return [_convert_item(key, n, item, where) for n, item in enumerate(items, 1)]
-    if key.kind is Kind.CHOICES and isinstance(value, list):
+    if key.kind is Kind.CHOICES and isinstance(value, list) and value:
         return [_scalar(key, Kind.CHOICES, item, where) for item in value]
     if key.kind is Kind.UNITS:
         units = value if isinstance(value, list) else [value]
@@ -147,17 +147,24 @@ def _scalar(key: Key, kind: Kind, value: Any, where: str) -> Any:
     if kind in (Kind.CHOICE, Kind.CHOICES) and text not in key.choices:
         raise _wrong(key, value, where)
     if kind is Kind.REGEX:
-        import re
-
-        try:
-            re.compile(text)
-        except re.error as problem:
-            raise ConfigError(f"{where}: {key.name} is not a regular expression: {problem}") from None
+        _check_regex(key, text, where)
     return str(text)
 
 
 def _spelled(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def _check_regex(key: Key, text: str, where: str) -> None:
+    import re
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text)
+    except (re.error, RecursionError, OverflowError) as problem:
+        raise ConfigError(f"{where}: {key.name} is not a regular expression: {problem}") from None
 
 
 def _number(key: Key, text: str, where: str) -> float:

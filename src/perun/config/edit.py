@@ -189,7 +189,7 @@ class _Document:
             if lines:
                 return self._splice(start, old.end, lines)
             return self._splice(colon, old.end, f" {emit.inline(value)}{between.removesuffix(self.newline)}")
-        end = max(colon, old.end)
+        end = colon if old.start == old.end else old.end
         if not lines:
             return self._splice(colon, end, " " + emit.inline(value))
         rest = self._end_of_line(end)
@@ -273,7 +273,7 @@ def _parsed(name: str, row: Key, text: str) -> Any:
         given = text
     if row.kind is Kind.SETTINGS:
         return given
-    if is_null(given) and not text.strip():
+    if not text.strip() or (is_null(given) and row.kind in (Kind.UNITS, Kind.RULES)):
         return []
     if row.kind in (Kind.TEXTS, Kind.CHOICES) and not isinstance(given, list):
         return text

@@ -77,8 +77,8 @@ class Config(NamedTuple):
             raise ConfigError(f"{key} does not hold a list")
         found = [layer.get(key) for layer in self._asked(key, row) if layer.name != "defaults"]
         lists = [value for value in found if value is not MISSING]
-        shared = self.layer("shared")
-        if not lists or shared is None or shared.origin == "missing":
+        has_shared = any(layer.name == "shared" and layer.origin != "missing" for layer in self.layers)
+        if not lists or not has_shared:
             lists.append(_copy(row.default))
         return [item for items in lists for item in items]
 
@@ -129,8 +129,9 @@ class Config(NamedTuple):
         return Config((Layer("runtime", None, merged, "memory", warnings), *rest))
 
     def layer(self, name: str) -> Layer | None:
-        """The first layer of that name, e.g. `local` or `shared`; None where there is none."""
-        return next((layer for layer in self.layers if layer.name == name), None)
+        """The first layer of that name, e.g. `local` or `shared`, as its file says; None for none."""
+        found = next((layer for layer in self.layers if layer.name == name), None)
+        return None if found is None else _from_file(found)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -245,7 +246,11 @@ def refresh_cache(config: Config, cache: Path) -> bool:
     """
     from perun.config.cache import refresh
 
-    return refresh([layer for layer in config.layers if layer.path], cache)
+    def parse(name: str, path: Path, text: str) -> tuple[Mapping[str, Any], Sequence[str]]:
+        layer = parse_layer(name, path, text)
+        return layer.values, layer.warnings
+
+    return refresh([(layer.name, layer.path) for layer in config.layers if layer.path], cache, parse)
 
 
 def _from_file(layer: Layer) -> Layer:

@@ -23,6 +23,8 @@ MAX_NODES: Final = 50_000
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = {_TAG + name for name in ("null", "bool", "int", "float")}
 _ALLOWED_TAGS = _PLAIN_TAGS | {None, "!", _TAG + "str", _TAG + "seq", _TAG + "map"}
+
+
 class Entry(NamedTuple):
     """One key of a mapping with its value."""
 
@@ -93,6 +95,15 @@ def values(node: Node) -> Any:
                 merged.update(mapping if isinstance(mapping, dict) else {name: mapping})
     own = {entry.key.value: values(entry.value) for name, entry in node.value.items() if name != "<<"}
     return {**merged, **own}
+
+
+def loads(text: str, source: str) -> Any:
+    """What YAML text means, as plain data with every scalar resolved; None where it holds nothing.
+
+    :raises ConfigError: as :func:`parse` does.
+    """
+    node = parse(text, source)
+    return None if node is None else free(values(node))
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -219,7 +230,7 @@ class _Builder:
     def _check_tag(self, event: Any) -> None:
         tag = getattr(event, "tag", None)
         if tag not in _ALLOWED_TAGS:
-            raise self._error(event, f"the tag {tag[:60]!r} is not supported", "remove the tag")
+            raise self._error(event, f"the tag {str(tag)[:60]!r} is not supported", "remove the tag")
 
     def _error(self, event: Any, what: str, hint: str = "") -> ConfigError:
         mark = event.start_mark

@@ -249,7 +249,8 @@ def nearest(name: str) -> str:
     """A hint that names the keys spelled nearest to `name`."""
     import difflib
 
-    known = sorted(set(KEYS) | SECTIONS)
+    useful = {key.name for key in _ROWS if key.kind not in (Kind.IGNORED, Kind.SETTINGS)}
+    known = sorted(useful if "." in name else useful | SECTIONS)
     last = {key.rpartition(".")[2]: key for key in known}
     close = [last[name]] if name in last else difflib.get_close_matches(name, known, n=2, cutoff=0.6)
     if not close:

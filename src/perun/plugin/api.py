@@ -7,11 +7,11 @@ whatever it needs beyond its parameters arrives in its context.
 
 from __future__ import annotations
 
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
 
 from perun.errors import UsageError
@@ -40,8 +40,7 @@ class Command(NamedTuple):
     stdin_text: str | None
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """One configuration of the measured program and the place where it runs (manual 7.2).
 
     `cmd`, `args` and `workload` are as the user wrote them; `cwd` is an absolute folder that holds the
@@ -52,7 +51,7 @@ class Run:
     args: str = ""
     workload: str = ""
     cwd: Path = Path()
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = MappingProxyType({})
     minor_version: str = ""
 
     def command(self) -> Command:
@@ -81,30 +80,29 @@ class Run:
 
 
 def _split(what: str, text: str) -> list[str]:
+    import shlex
+
     try:
         return shlex.split(text)
     except ValueError as problem:
         raise UsageError(f"the {what} {text!r} cannot be split: {problem}", "close the quotes") from None
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(NamedTuple):
     """One generated input: what is passed to the command, and its size where the generator knows it."""
 
     value: str
     size: float | None = None
 
 
-@dataclass(frozen=True)
-class CollectContext:
+class CollectContext(NamedTuple):
     """What a collector may use: a scratch folder that is removed afterwards, and a progress report."""
 
     scratch: Path
     report: Report = silent
 
 
-@dataclass(frozen=True)
-class CheckContext:
+class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
     `settings` are the values of `degradation.*` in the configuration; `models_type` is the value of
@@ -112,7 +110,7 @@ class CheckContext:
     processed by another plugin.
     """
 
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = MappingProxyType({})
     models_type: str = ""
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
 

@@ -43,6 +43,9 @@ def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope =
     effective = config.get(key)  # also says where there is no such key
     layer = config.layer(scope)
     value = effective if scope == "nearest" or layer is None else layer.get(key)
+    if value is MISSING and scope == "shared":
+        layer = config.layer("defaults")  # what the shared configuration holds where nobody wrote one
+        value = layer.get(key) if layer else MISSING
     if value is None or value is MISSING:
         where = "" if scope == "nearest" else f" in the {scope} configuration"
         raise ConfigError(f"{key} is not set{where}", f"set it with: perun config set {key} VALUE")
@@ -99,12 +102,11 @@ def editor_command(folder: Path, environ: Mapping[str, str]) -> list[str]:
 
 def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str = "master") -> Path:
     """Write the file of the scope anew: the local one from `template`, the shared one from the defaults."""
-    from perun import atomic
     from perun.config.templates import render
 
     path = file_of(folder, environ, scope)
     if path.name == "shared.yml":
-        editing.add_default_shared(path)
+        editing.add_default_shared(path, overwrite=True)
         return path
     root = path.parent.parent
     try:
@@ -112,7 +114,7 @@ def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str 
         vcs_type, url = str(config.get("vcs.type") or "git"), str(config.get("vcs.url") or "..")
     except ConfigError:
         vcs_type, url = "git", ".."  # a file too broken to read is what reset is for
-    atomic.write(path, render(template, root, vcs_type, root / PERUN_FOLDER / url).encode())
+    editing.write_text(path, render(template, root, vcs_type, root / PERUN_FOLDER / url))
     return path
 
 

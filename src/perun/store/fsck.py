@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from perun import atomic
 from perun.errors import PerunError, ProfileError
 from perun.store import tree
-from perun.store.index import parse
+from perun.store.index_file import parse
 from perun.store.objects import KNOWN_TYPES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from perun.store.index import NEWEST_TIME, IndexEntry
+from perun.store.index_file import NEWEST_TIME, IndexEntry
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

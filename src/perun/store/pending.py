@@ -12,7 +12,7 @@ from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
 from perun.store import tree
-from perun.store.index import NEWEST_TIME, IndexEntry, parse, serialize
+from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -12,20 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.config import emit
-from perun.config.reader import MAX_BYTES, parse, read_mapping, read_text, values
-from perun.config.scalars import free
+from perun.config.reader import MAX_BYTES, loads, parse, read_mapping, read_text
 from perun.errors import ConfigError
 
 
 def data(text: str) -> object:
-    node = parse(text, "f.yml")
-    return None if node is None else free(values(node))
+    return loads(text, "f.yml")
 
 
 def test_scalars_mean_what_yaml_1_2_says() -> None:
-    text = "[~, null, true, False, 1, -2, 0x1F, 0o17, 1.5, 1e3, .inf, yes, on, 010, 2020-01-01, '1', !!str 2, !!int '3']"
+    text = "~, null, true, False, 1, -2, 0x1F, 0o17, 1.5, 1e3, .inf, yes, on, 010, 2020-01-01, '1', "
     inf = math.inf
-    assert data(text) == [
+    assert data(f"[{text} !!str 2, !!int '3']") == [
         None, None, True, False, 1, -2, 31, 15, 1.5, 1000.0, inf, "yes", "on", 10, "2020-01-01", "1", "2", 3,
     ]  # fmt: skip
 
@@ -112,15 +111,14 @@ def test_long_digits_are_text() -> None:
 
 @given(st.text())
 def test_random_text_is_data_or_a_config_error(text: str) -> None:
-    try:
+    with contextlib.suppress(ConfigError):
         data(text)
-    except ConfigError:
-        pass
 
 
 PIECES = st.sampled_from(
-    ["a", "b: ", "- ", "\n", "\n  ", "[", "]", "{", "}", ", ", ": ", "&x ", "*x", "<<: ", "|\n", "> ", "'", '"', "#",
-     "? ", "!!str ", "!!map ", "---\n", "...\n", "%", "\t", "\r\n", "~", "1", "é", "\u2028", "\U0001f600"]
+    ["a", "b: ", "- ", "\n", "\n  ", "[", "]", "{", "}", ", ", ": ", "&x ", "*x", "<<: ", "|\n", "> ", "'",
+     '"', "#", "? ", "!!str ", "!!map ", "---\n", "...\n", "%", "\t", "\r\n", "~", "1", "é", "\u2028",
+     "\U0001f600"]
 )  # fmt: skip
 
 
@@ -134,7 +132,9 @@ def test_random_yaml_is_data_or_a_config_error(text: str) -> None:
 
 SCALARS = st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats(allow_nan=False) | st.text()
 TREES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=20
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
 )
 
 
@@ -146,9 +146,10 @@ def test_what_is_written_is_read_back(tree: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["yes", "no", "On", "y", "null", "~", "1", "1.0", "0x1", "1e3", "12:30:00", "2020-01-01", ".inf", "", " a", "a ",
-     "a: b", "a #b", "# a", "- a", "a,b", "[a", "{a", "*a", "&a", "!a", "%a", "@a", "`a", "|", ">", "'", '"', "it's",
-     "a\nb", "\t", "\x00", "\x85", "\u2028", "\ufeff", "\U0001f600", "---", "...", "<<", "=", "1_000", "0b1", "é"],
+    ["yes", "no", "On", "y", "null", "~", "1", "1.0", "0x1", "1e3", "12:30:00", "2020-01-01", ".inf", "",
+     " a", "a ", "a: b", "a #b", "# a", "- a", "a,b", "[a", "{a", "*a", "&a", "!a", "%a", "@a", "`a", "|",
+     ">", "'", '"', "it's", "a\nb", "\t", "\x00", "\x85", "\u2028", "\ufeff", "\U0001f600", "---", "...",
+     "<<", "=", "1_000", "0b1", "é"],
 )  # fmt: skip
 def test_texts_that_look_like_something_else_stay_text(text: str) -> None:
     assert data(f"a: {emit.scalar(text)}\n{emit.scalar(text)}: b\nc: [{emit.scalar(text)}]\n") == {
@@ -190,5 +191,5 @@ def test_read_mapping(tmp_path: Path) -> None:
     file.write_text("warmup: 3\nfunc: [a, b]\n")
     assert read_mapping(file) == {"warmup": 3, "func": ["a", "b"]}
     file.write_text("- a\n")
-    with pytest.raises(ConfigError, match="params.yml:1: must hold keys"):
+    with pytest.raises(ConfigError, match=r"params\.yml:1: must hold keys"):
         read_mapping(file)

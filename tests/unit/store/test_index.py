@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import hashlib
 import struct
 import time
@@ -14,7 +15,8 @@ from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.helpers import Header
 from perun.store import Store
-from perun.store.index import IndexEntry, complete, parse, serialize, settle
+from perun.store.index import IndexEntry, complete, settle
+from perun.store.index_file import parse, serialize
 
 MakeProfile = Callable[..., Profile]
 
@@ -184,6 +186,26 @@ def test_damage_is_named(data: bytes, message: str) -> None:
     with pytest.raises(DamagedStore, match=f"the-file is not a valid index: .*{message}") as caught:
         parse(data, "the-file")
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("added", [1, 3])
+def test_entries_that_an_old_release_added_before_our_checksum(place: int, added: int) -> None:
+    """0.28 inserts into the file and leaves the checksum as it was."""
+    ours = serialize([FIRST, SECOND])
+    size = 12 + len(layout(LAYOUT_21, FIRST)) - 12
+    bounds = [12, size, len(ours) - 20]
+    new = layout(LAYOUT_28, *[FIRST._replace(path=f"new{number}") for number in range(added)])[12:]
+    data = b"pidx" + struct.pack("<ii", 2, 2 + added)
+    data += ours[12 : bounds[place]] + new + ours[bounds[place] :]
+    entries, certain = parse(data, "f")
+    assert not certain
+    assert [entry.path for entry in entries if entry.path.startswith("new")] == [
+        f"new{n}" for n in range(added)
+    ]
+    flipped = data.replace(b"/tmp", b"/tmq", 1) if place else data.replace(SECOND.path.encode(), b"zlut", 1)
+    with pytest.raises(DamagedStore, match="checksum"):
+        parse(flipped, "f")
 
 
 def test_no_prefix_of_an_index_is_an_index() -> None:
@@ -384,3 +406,65 @@ def test_reading_changes_nothing(
     except DamagedStore as problem:
         assert str(path) in problem.message
     assert tree_of(store.root) == before
+
+
+# Written by the released 0.28.3: an index of `collect` and `add`, the second profile with a label ...
+RELEASED = base64.b64decode(
+    "cGlkeAIAAAACAAAAJl8Ba2KBCkrJCZvNmlCGBUudXEQYG4endGltZS1bbHNdLVt0bXBdLTIwMjYtMTEtMjEtMDktMDYtNDUu"
+    "cGVyZgAEAAAAdGltZQIAAABscwQAAAAvdG1wAAAAAAQAAAB0aW1lAAAAAOBgAWttfVyuBtwN1J0r/6pC9rdrgICDhXRpbWUt"
+    "W3NsZWVwXS1bMC4xXS0yMDI2LTExLTIxLTA5LTE0LTA3LnBlcmYABAAAAHRpbWUFAAAAc2xlZXADAAAAMC4xCAAAAG15IGxh"
+    "YmVsBAAAAHRpbWUAAAAA"
+)
+# ... and an index of ours, of two profiles, to which it added one.
+ADDED_TO_OURS = base64.b64decode(
+    "cGlkeAIAAAADAAAAAPFTZZHJnqQ5E+SRYnenrtafjdINoTr1b3Vycy1beF0ucGVyZgAEAAAAdGltZQUAAAAuL25ldwIAAAAt"
+    "eAMAAABhIGIEAAAAdGltZQAAAAB1ZwFr7lKH83F7d4j8LYQUYaQYZ3emJe1vdXJzLXBlbmRpbmcucGVyZgAEAAAAdGltZQUA"
+    "AAAuL25ldwMAAABhIGIAAAAABAAAAHRpbWUAAAAAeWEBawMXrQLm1x+Dgz0YnxZiAtWCPCxRdGltZS1bdy5zaF0tW2FfYl0t"
+    "MjAyNi0xMS0yMS0wOS0xNi0zOS5wZXJmAAQAAAB0aW1lBgAAAC4vdy5zaAAAAAADAAAAYSBiBAAAAHRpbWUAAAAA6DjsEIMw"
+    "t+mXoqsw5PPXp+3vPb4="
+)
+
+
+def test_an_index_of_the_released_0_28_is_read() -> None:
+    entries, certain = parse(RELEASED, "f")
+    assert not certain
+    heads = {
+        "62810a4ac9099bcd9a5086054b9d5c44181b87a7": header("time", "ls", "", "/tmp"),
+        "6d7d5cae06dc0dd49d2bffaa42f6b76b80808385": header("time", "sleep", "", "0.1"),
+    }
+    assert settle(entries, heads.__getitem__) == [
+        IndexEntry(
+            1795252006,
+            min(heads),
+            "time-[ls]-[tmp]-2026-11-21-09-06-45.perf",
+            "time",
+            "ls",
+            "",
+            "/tmp",
+            "time",
+        ),
+        IndexEntry(
+            1795252448,
+            max(heads),
+            "time-[sleep]-[0.1]-2026-11-21-09-14-07.perf",
+            "time",
+            "sleep",
+            "",
+            "0.1",
+            "time",
+        ),
+    ]
+
+
+def test_an_index_that_the_released_0_28_added_to_is_read() -> None:
+    entries, certain = parse(ADDED_TO_OURS, "f")
+    assert not certain
+    ours = header("time", "./new", "-x", "a b")
+    heads = {entry.checksum: ours for entry in entries if entry.cmd == "./new"}
+    heads["0317ad02e6d71f83833d189f166202d5823c2c51"] = header("time", "./w.sh", "", "a b")
+    settled = [(entry.path, entry.args, entry.workload) for entry in settle(entries, heads.__getitem__)]
+    assert settled == [
+        ("ours-[x].perf", "-x", "a b"),
+        ("ours-pending.perf", "-x", "a b"),
+        ("time-[w.sh]-[a_b]-2026-11-21-09-16-39.perf", "", "a b"),
+    ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.index import IndexEntry, parse, serialize
+from perun.store.index_file import IndexEntry, parse, serialize
 
 MakeProfile = Callable[..., Profile]
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from perun.errors import VersionControlError
-from perun.vcs.git import Git, SavedState
+from perun.plugin.api import SavedState
+from perun.vcs.git import Git
 
 Make = Callable[..., Any]
 
@@ -80,7 +81,8 @@ def nothing(repo: Any) -> None:
 
 CHANGES = [
     edit_staged_and_unstaged, edit_unstaged, edit_staged, delete, delete_staged, untrack_but_keep,
-    untrack_and_ignore, add_new, rename, stage_then_undo, make_executable, file_to_link, binary_and_empty, nothing,
+    untrack_and_ignore, add_new, rename, stage_then_undo, make_executable, file_to_link, binary_and_empty,
+    nothing,
 ]  # fmt: skip
 
 
@@ -322,7 +324,7 @@ def test_stash_that_has_gone(repo: Any) -> None:
     repo.vcs.finish_save(saved)
     repo.git("stash", "drop", "--quiet")
     with pytest.raises(VersionControlError, match="no entry") as caught:
-        repo.vcs.restore_state(*saved)
+        repo.vcs.resume(saved)
     assert saved.stash in caught.value.hint
 
 
@@ -349,7 +351,11 @@ def test_unfinished_work_is_not_ended(repo: Any, command: str) -> None:
         repo.environ["GIT_SEQUENCE_EDITOR"] = "sed -i 1s/pick/edit/"
         repo.git("rebase", "--quiet", "-i", "HEAD~1")
     before = repo.picture()
-    for call in (repo.vcs.save_state, lambda: repo.vcs.checkout(side), lambda: repo.vcs.restore_state(False, "main")):
+    for call in (
+        repo.vcs.save_state,
+        lambda: repo.vcs.checkout(side),
+        lambda: repo.vcs.restore_state(False, "main"),
+    ):
         with pytest.raises(VersionControlError, match="in progress"):
             call()
     assert repo.picture() == before
@@ -461,7 +467,7 @@ def test_restoring_twice_is_refused_without_harm(repo: Any) -> None:
     before = repo.picture()
     saved = repo.vcs.prepare_save()
     repo.vcs.finish_save(saved)
-    repo.vcs.restore_state(*saved)
+    repo.vcs.resume(saved)
     with pytest.raises(VersionControlError, match="no entry"):
-        repo.vcs.restore_state(*saved)
+        repo.vcs.resume(saved)
     assert repo.picture() == before

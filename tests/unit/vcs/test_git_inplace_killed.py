@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perun.errors import VersionControlError
+from perun.plugin.api import SavedState
 
 RUN = """
 import json, os, sys
@@ -27,7 +31,7 @@ journal.with_suffix(".part").write_text(json.dumps(saved))
 journal.with_suffix(".part").rename(journal)
 vcs.finish_save(saved)
 vcs.checkout(old)
-vcs.restore_state(*saved)
+vcs.resume(saved)
 print("finished")
 """
 STAGED, EDITED, ADDED = "staged\n", "staged and edited\n", "new\n"
@@ -42,20 +46,29 @@ def dirty(repo: Any) -> Any:
     return repo
 
 
-def start(repo: Any, journal: Path) -> subprocess.Popen[str]:
+def start(repo: Any, journal: Path, path: Path | None = None, script: str = RUN) -> subprocess.Popen[str]:
+    """A run in another process; `path` is where it finds git first."""
     source = str(Path(sys.modules["perun"].__file__ or "").parents[1])
     environ = {**repo.environ, "PYTHONPATH": source}
-    old = repo.git("rev-parse", "HEAD~2")
-    command = [sys.executable, "-c", RUN, str(repo.root), str(journal), old]
+    if path:
+        environ["PATH"] = f"{path}:{environ['PATH']}"
+    command = [sys.executable, "-c", script, str(repo.root), str(journal), "HEAD~2"]
     return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
 
 
 def settle(repo: Any) -> None:
     """Wait for the git that outlives its killed parent."""
+
+    def at_work() -> bool:
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if os.fsencode(repo.root) in process.read_bytes():
+                    return True
+        return False
+
     deadline = time.monotonic() + 10
-    while list((repo.root / ".git").glob("**/*.lock")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.05)
+    while at_work() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def assert_nothing_lost(repo: Any) -> None:
@@ -75,45 +88,54 @@ def assert_nothing_lost(repo: Any) -> None:
 
     places = [(text("a.txt"), blob(":a.txt"), text("added.txt"))]
     places += [
-        (blob(f"{entry}:a.txt"), blob(f"{entry}^2:a.txt"), blob(f"{entry}:added.txt")) for entry in repo.stashes()
+        (blob(f"{entry}:a.txt"), blob(f"{entry}^2:a.txt"), blob(f"{entry}:added.txt"))
+        for entry in repo.stashes()
     ]
     assert (EDITED, STAGED, ADDED) in places
 
 
 def recover(repo: Any, journal: Path) -> None:
     if journal.exists():
-        saved, state, stash = json.loads(journal.read_text())
+        saved = SavedState(*json.loads(journal.read_text()))
         try:
-            repo.vcs.restore_state(saved, state, stash)
+            repo.vcs.resume(saved)
         except VersionControlError as problem:
             # The run was over but for its end.
             assert "no entry" in problem.message
 
 
-def test_killed_between_any_two_calls_of_git(dirty: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def signalling_git(tmp_path: Path) -> Callable[[int, str], Path]:
+    """Makes a git that sends the process that calls it a signal, instead of the call after so many calls."""
+    folder, count = tmp_path / "bin", tmp_path / "count"
+    folder.mkdir()
+    real = shutil.which("git")
+
+    def make(calls: int, signal: str) -> Path:
+        count.write_text(f"{calls}\n")
+        program = folder / "git"
+        program.write_text(
+            "#!/bin/sh\n"
+            f'read left <"{count}"; echo $((left - 1)) >"{count}"\n'
+            f'[ "$left" -ne 0 ] || kill -{signal} $PPID\n'
+            f'[ "$left" -gt 0 ] || [ {signal} = INT ] || exit 1\n'
+            f'exec "{real}" "$@"\n'
+        )
+        program.chmod(0o755)
+        return folder
+
+    return make
+
+
+def test_killed_between_any_two_calls_of_git(dirty: Any, tmp_path: Path, signalling_git: Any) -> None:
     before = dirty.picture()
     shutil.copytree(dirty.root, tmp_path / "pristine", symlinks=True)
-    real = shutil.which("git")
-    program, count = tmp_path / "bin" / "git", tmp_path / "count"
-    program.parent.mkdir()
-    program.write_text(
-        "#!/bin/sh\n"
-        f'read left <"{count}"; echo $((left - 1)) >"{count}"\n'
-        '[ "$left" -gt 0 ] || { kill -9 $PPID; exit 1; }\n'
-        f'exec "{real}" "$@"\n'
-    )
-    program.chmod(0o755)
-    path = dirty.environ["PATH"]
     for calls in range(100):
         journal = tmp_path / f"journal{calls}"
-        dirty.environ["PATH"] = f"{program.parent}:{path}"
-        count.write_text("1000\n")
-        process = start(dirty, journal)
-        count.write_text(f"{calls}\n")
-        output = process.communicate()[0]
-        dirty.environ["PATH"] = path
+        output = start(dirty, journal, signalling_git(calls, "KILL")).communicate()[0]
         if output:
             break
+        settle(dirty)
         assert_nothing_lost(dirty)
         recover(dirty, journal)
         assert dirty.picture() == before, calls
@@ -122,6 +144,25 @@ def test_killed_between_any_two_calls_of_git(dirty: Any, tmp_path: Path) -> None
         shutil.copytree(tmp_path / "pristine", dirty.root, symlinks=True)
     assert output == "finished\n"
     assert calls > 15
+    assert dirty.picture() == before
+
+
+def test_interrupted_save_undoes_itself(dirty: Any, tmp_path: Path, signalling_git: Any) -> None:
+    before = dirty.picture()
+    script = (
+        "import os, sys; from pathlib import Path; from perun.vcs.git import Git\n"
+        "try: Git(Path(sys.argv[1]), os.environ).save_state(); print('saved')\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+    )
+    for calls in range(100):
+        output = start(dirty, tmp_path, signalling_git(calls, "INT"), script).communicate()[0]
+        if output == "saved\n":
+            break
+        assert output == "interrupted\n"
+        assert_nothing_lost(dirty)
+        assert dirty.picture() == before, calls
+    assert calls > 8
+    dirty.vcs.restore_state(True, "main")
     assert dirty.picture() == before
 
 
@@ -150,10 +191,10 @@ def test_git_itself_killed_in_the_middle_of_a_checkout(dirty: Any, tmp_path: Pat
     """A filter kills the git that runs it, when some files are written and others are not."""
     before = dirty.picture()
     saved = dirty.vcs.prepare_save()
-    steps = {
+    steps: dict[str, Callable[[], object]] = {
         "save": lambda: dirty.vcs.finish_save(saved),
         "checkout": lambda: dirty.vcs.checkout("HEAD~2"),
-        "restore": lambda: dirty.vcs.restore_state(*saved),
+        "restore": lambda: dirty.vcs.resume(saved),
     }
     for name, step in steps.items():
         if name == phase:
@@ -162,14 +203,18 @@ def test_git_itself_killed_in_the_middle_of_a_checkout(dirty: Any, tmp_path: Pat
     (dirty.root / ".git/info").mkdir(exist_ok=True)
     (dirty.root / ".git/info/attributes").write_text("a.txt filter=deadly\n")
     dirty.git("config", "filter.deadly.clean", "cat")
-    dirty.git("config", "filter.deadly.smudge", f"cat; test -e {tmp_path}/killed || {{ touch {tmp_path}/killed; kill -9 $PPID; }}")
+    dirty.git(
+        "config",
+        "filter.deadly.smudge",
+        f"cat; test -e {tmp_path}/killed || {{ touch {tmp_path}/killed; kill -9 $PPID; }}",
+    )
     try:
         step()
     except VersionControlError as problem:
-        assert "lock" in problem.message or "signal" in problem.message
+        assert "index.lock" in problem.message or "signal 9" in problem.message
     assert (tmp_path / "killed").exists()
     assert_nothing_lost(dirty)
     for lock in (dirty.root / ".git").glob("*.lock"):
         lock.unlink()
-    dirty.vcs.restore_state(*saved)
+    dirty.vcs.resume(saved)
     assert dirty.picture() == before

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,7 +79,20 @@ def test_spellings(repo: Any) -> None:
 
 @pytest.mark.parametrize(
     "spelling",
-    ["nosuch", "", " ", "--all", "-h", "--git-dir", "HEAD~99", "HEAD..main", "a b", "HEAD:a.txt", "a\nb", "f" * 40],
+    [
+        "nosuch",
+        "",
+        " ",
+        "--all",
+        "-h",
+        "--git-dir",
+        "HEAD~99",
+        "HEAD..main",
+        "a b",
+        "HEAD:a.txt",
+        "a\nb",
+        "f" * 40,
+    ],
 )
 def test_unknown_spelling_is_named(repo: Any, spelling: str) -> None:
     assert repr(spelling) in error(lambda: repo.vcs.massage_parameter(spelling)).message
@@ -116,7 +129,8 @@ def test_validity(make: Make, options: tuple[str, ...]) -> None:
     if len(head) == 64:
         wrong.append(head[:40])
     for checksum in wrong:
-        assert repr(checksum) in error(lambda name=checksum: repo.vcs.check_minor_version_validity(name)).message
+        with pytest.raises(VersionControlError, match=re.escape(repr(checksum))):
+            repo.vcs.check_minor_version_validity(checksum)
 
 
 # Uncommitted changes
@@ -299,8 +313,9 @@ def test_killed_git_is_told(repo: Any, tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\nkill -9 $$\n")
     program.chmod(0o755)
     environ = {**repo.environ, "PATH": str(program.parent)}
-    assert f"signal {int(signal.SIGKILL)}" in error(Git(repo.root, environ).is_dirty).message
-    assert f"signal {int(signal.SIGKILL)}" in error(lambda: list(Git(repo.root, environ).walk_subjects("0" * 40))).message
+    vcs = Git(repo.root, environ)
+    assert "signal 9" in error(vcs.is_dirty).message
+    assert "signal 9" in error(lambda: list(vcs.walk_subjects("0" * 40))).message
 
 
 def test_ctrl_c_waits_for_a_git_that_changes_the_repository(repo: Any, tmp_path: Path) -> None:
@@ -356,7 +371,9 @@ def test_output_of_git_is_no_surprise_for_warnings(repo: Any) -> None:
 
 
 def test_branch_that_is_not_utf8(repo: Any) -> None:
-    subprocess.run(["git", "-C", str(repo.root), "switch", "--quiet", "-c", b"k\xf3d"], env=repo.environ, check=True)
+    subprocess.run(
+        ["git", "-C", str(repo.root), "switch", "--quiet", "-c", b"k\xf3d"], env=repo.environ, check=True
+    )
     assert repo.vcs.get_head_major_version() == "k\ufffdd"
     assert [branch.name for branch in repo.vcs.walk_major_versions()] == ["k\ufffdd", "main"]
     repo.write({"a.txt": "changed\n"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perun.errors import VersionControlError
-from perun.vcs.git import Git
+from perun.vcs.git import Git, main_working_tree
 
 Make = Callable[..., Any]
 
@@ -22,7 +22,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 def worktrees(repo: Any) -> int:
-    return repo.git("worktree", "list").count("\n") + 1
+    return len(repo.git("worktree", "list").splitlines())
 
 
 def versions(repo: Any) -> list[str]:
@@ -273,7 +273,9 @@ def test_filters_work(repo: Any, tmp_path: Path) -> None:
         assert files(copy.switch(head))["x.big"] == "content\n"
 
 
-def test_hooks_do_not_run_and_a_surrounding_hook_does_not_matter(repo: Any, make: Make, tmp_path: Path) -> None:
+def test_hooks_do_not_run_and_a_surrounding_hook_does_not_matter(
+    repo: Any, make: Make, tmp_path: Path
+) -> None:
     hook = repo.root / ".git/hooks/post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hook-ran\n")
@@ -306,3 +308,16 @@ def test_folder_through_a_link(repo: Any, tmp_path: Path) -> None:
         assert os.path.samefile(copy.switch(versions(repo)[0]), tmp_path / "real/copy")
     copy.__exit__(None, None, None)
     assert worktrees(repo) == 1
+
+
+def test_main_working_tree(repo: Any, tmp_path: Path) -> None:
+    linked = tmp_path / "linked tree"
+    repo.git("worktree", "add", "--quiet", "-b", "linked", str(linked))
+    assert main_working_tree(repo.root, repo.environ) is None
+    assert main_working_tree(repo.root / "sub", repo.environ) is None
+    assert main_working_tree(linked, repo.environ) == (repo.root, linked)
+    assert main_working_tree(linked / "sub", repo.environ) == (repo.root, linked)
+    repo.environ["GIT_CEILING_DIRECTORIES"] = str(tmp_path)
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(VersionControlError):
+        main_working_tree(tmp_path / "plain", repo.environ)

@@ -1,12 +1,17 @@
-"""Reading versions from `git log`: six fields for each, every field ended by NUL."""
+"""Reading what HEAD is, and versions from `git log`: six fields for each, every field ended by NUL."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.vcs.git.command import GitCommand
+
+CHECKSUM: Final = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""The full name of an object, in a repository of SHA-1 or of SHA-256."""
 
 SUBJECT: Final = "%s"
 MESSAGE: Final = "%B"
@@ -14,6 +19,21 @@ MESSAGE: Final = "%B"
 _FIELDS: Final = len(MinorVersion._fields)
 _OPTIONS: Final = ("--no-decorate", "--no-color", "--date=format-local:%Y-%m-%d %H:%M:%S")
 _UTC: Final = {"TZ": "UTC"}
+
+
+def head_checksum(git: GitCommand) -> str:
+    """The checksum of HEAD.
+
+    :raises VersionControlError: where there is no commit yet.
+    """
+    answer = git.attempt("rev-parse", "--verify", "HEAD^{commit}")
+    if answer.code == 0:
+        return answer.text
+    if git.attempt("rev-parse", "--verify", "--quiet", "HEAD").code == 1:
+        raise VersionControlError(
+            f"the git repository in {git.folder} has no commits yet", "make the first commit: git commit"
+        )
+    raise git.failure("rev-parse", answer)
 
 
 def walk(git: GitCommand, head: str, description: str) -> Iterator[MinorVersion]:

@@ -21,17 +21,15 @@ after it all, as with `git stash` itself.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Final
 
 from perun.errors import VersionControlError
+from perun.plugin.api import SavedState
 from perun.vcs.git import stash as stashes
 from perun.vcs.git.command import Answer, GitCommand
-
-CHECKSUM: Final = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""The full name of an object, in a repository of SHA-1 or of SHA-256."""
+from perun.vcs.git.history import CHECKSUM, head_checksum
 
 _LABEL: Final = "perun: your uncommitted changes on "
 _LEFTOVER: Final = "perun: changes to tracked files found before going back to "
@@ -50,34 +48,8 @@ _UNFINISHED: Final = {
 """Files in git's folder that tell of work in progress, which a checkout would make git forget."""
 
 
-class SavedState(NamedTuple):
-    """What was put aside: whether there was anything, where HEAD was, and the checksum of the stash entry.
-
-    `state` is the name of a branch, or a full checksum where HEAD was detached.
-    """
-
-    saved: bool
-    state: str
-    stash: str
-
-
 class _Refused(VersionControlError):
     """Files of the user's are in the way of a checkout, which has changed nothing."""
-
-
-def head_checksum(git: GitCommand) -> str:
-    """The checksum of HEAD.
-
-    :raises VersionControlError: where there is no commit yet.
-    """
-    answer = git.attempt("rev-parse", "--verify", "HEAD^{commit}")
-    if answer.code == 0:
-        return answer.text
-    if git.attempt("rev-parse", "--verify", "--quiet", "HEAD").code == 1:
-        raise VersionControlError(
-            f"the git repository in {git.folder} has no commits yet", "make the first commit: git commit"
-        )
-    raise git.failure("rev-parse", answer)
 
 
 def prepare(git: GitCommand, label: str = "") -> SavedState:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from perun.errors import VersionControlError
-from perun.plugin.api import MajorVersion, MinorVersion, Vcs, WorkingCopy
-from perun.vcs.git import history, inplace
+from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
+from perun.vcs.git import history
 from perun.vcs.git.command import GitCommand
-from perun.vcs.git.inplace import CHECKSUM, SavedState
+from perun.vcs.git.history import CHECKSUM
 
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
 _FLAG: Final = re.compile("[A-Za-z][A-Za-z0-9-]*")
@@ -60,7 +60,7 @@ class Git(Vcs):
 
     def get_minor_head(self) -> str:
         """Checksum of HEAD."""
-        return inplace.head_checksum(self._git)
+        return history.head_checksum(self._git)
 
     def get_head_major_version(self) -> str:
         """Name of the current branch, also before its first commit; where HEAD is detached, its checksum."""
@@ -114,13 +114,16 @@ class Git(Vcs):
     def prepare_save(self) -> SavedState:
         """First half of :meth:`save_state`: a stash entry of the changes; nothing else is touched yet.
 
-        Write what it returns down somewhere safe; then a killed run is mended by
-        `restore_state(*saved)` in another process, whatever it was doing.
+        Write what it returns down somewhere safe: then :meth:`resume` mends a killed run.
         """
+        from perun.vcs.git import inplace
+
         return inplace.prepare(self._git)
 
     def finish_save(self, saved: SavedState) -> None:
         """Second half of :meth:`save_state`: take the changes out of the folder; HEAD stays where it was."""
+        from perun.vcs.git import inplace
+
         inplace.clear(self._git, saved)
 
     def save_state(self) -> tuple[bool, str]:
@@ -138,24 +141,35 @@ class Git(Vcs):
 
         :return: its checksum; empty where there were none.
         """
+        from perun.vcs.git import inplace
+
         return inplace.set_aside(self._git, label)
 
-    def restore_state(self, saved: bool, state: str, stash: str = "") -> None:
-        """Go back to the branch or checksum `state` and bring back the changes, the index as it was.
+    def restore_state(self, saved: bool, state: str) -> None:
+        """As :meth:`resume`, the changes being those of the newest entry that Perun made for `state`."""
+        from perun.vcs.git import inplace
 
-        Changes that a run has made to tracked files are kept in a stash entry of their own. Safe to call
-        again where it was cut off.
+        inplace.restore(self._git, saved, state)
 
-        :param stash: checksum of the entry; where empty, the newest that Perun made for `state`.
+    def resume(self, saved: SavedState) -> None:
+        """Go back to the branch or checksum of `saved` and bring back the changes, the index as it was.
+
+        Changes that a run has made to tracked files are kept in a stash entry of their own. It may be
+        called in another process than the one that saved, wherever that or an earlier call was cut off.
+
         :raises VersionControlError: where files are in the way; tells the entry and the commands to type.
         """
-        inplace.restore(self._git, saved, state, stash)
+        from perun.vcs.git import inplace
+
+        inplace.restore(self._git, saved.saved, saved.state, saved.stash)
 
     def checkout(self, minor_version: str) -> None:
         """Check the commit out in the user's folder, with HEAD detached.
 
         :raises VersionControlError: names the files, ignored ones included, that would be overwritten.
         """
+        from perun.vcs.git import inplace
+
         inplace.checkout(self._git, self._checksum(minor_version))
 
     def working_copy(self, folder: Path) -> WorkingCopy:

@@ -40,6 +40,12 @@ def create(git: GitCommand) -> str:
     :raises VersionControlError: where there are conflicts, or files of `git add -N`.
     """
     answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
+    if answer.code and not answer.complaint:
+        # So it fails where only times of files differ, and where another git holds the index: ask which.
+        refreshed = git.attempt("update-index", "--refresh", shield=True)
+        if refreshed.code > 1:
+            raise git.failure("update-index", refreshed)
+        answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
     if answer.code:
         raise VersionControlError(
             f"git cannot put aside the uncommitted changes in {git.folder}: {answer.complaint}",

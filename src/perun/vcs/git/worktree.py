@@ -101,6 +101,19 @@ class GitWorkingCopy:
         return False
 
 
+def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
+    """The main working tree of the repository, and the linked one that holds `folder`; None in the main one.
+
+    :raises VersionControlError: where the folder is in no git repository.
+    """
+    git = GitCommand(folder, environ)
+    common = (folder / git.ask("rev-parse", "--git-common-dir")).resolve()
+    if Path(git.ask("rev-parse", "--absolute-git-dir")).resolve() == common:
+        return None
+    main = git.ask("worktree", "list", "--porcelain").partition("\n")[0].removeprefix("worktree ")
+    return Path(main), Path(git.ask("rev-parse", "--show-toplevel"))
+
+
 def _remove_tree(folder: Path) -> None:
     """Remove a folder, write-protected parts of it included."""
     from shutil import rmtree

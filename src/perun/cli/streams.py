@@ -1,0 +1,60 @@
+"""The standard streams, which may be closed, full, or have nobody who reads them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+NO_READER = 141
+NOT_WRITTEN = 3
+
+
+def prepare() -> None:
+    """Give the program streams that can be used, whatever it was started with.
+
+    A stream that is closed becomes one of `/dev/null`, as in git; otherwise the next file that is opened would take
+    its number, and get what is printed. Text that the terminal's encoding lacks is escaped instead of failing.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def finish(code: int) -> int:
+    """Write what is still buffered; the exit code, which is `code` unless only this fails."""
+    try:
+        sys.stdout.flush()
+    except OSError as problem:
+        return code or failed(problem)
+    finally:
+        _flush_errors()
+    return code
+
+
+def failed(problem: OSError) -> int:
+    """End the use of standard output, which cannot be written; the exit code."""
+    discard(sys.stdout)
+    if isinstance(problem, BrokenPipeError):
+        return NO_READER  # who has seen enough needs no message
+    try:
+        sys.stderr.write(f"error: the output cannot be written: {problem.strerror}\n")
+    except OSError:
+        discard(sys.stderr)
+    return NOT_WRITTEN
+
+
+def discard(stream: TextIO) -> None:
+    """Let what is still to come for the stream vanish, so that Python does not complain about it at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+def _flush_errors() -> None:
+    try:
+        sys.stderr.flush()
+    except OSError:
+        discard(sys.stderr)

@@ -1,0 +1,220 @@
+"""The bytes of an index (manual 13.2.1): every layout that a release wrote is read, one is written.
+
+After a header (`pidx`, version, number of entries) comes for each profile its time, the checksum of its
+object and its name; from version 2 on also the head of the profile as strings, in one of three layouts.
+The SHA-1 of all that may follow. Numbers are little endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from perun.errors import DamagedStore, ProfileError
+from perun.store import tree
+
+NEWEST_TIME = 2**32 - 1
+"""The largest time that an entry can hold, in seconds."""
+
+_HEADER = struct.Struct("<4sii")
+_NUMBER = struct.Struct("<I")
+_SHA1_SIZE = 20
+_SMALLEST_ENTRY = _NUMBER.size + _SHA1_SIZE + 1
+_MOST_HASHED = 1 << 25
+_HINT = "restore the file from a copy of the repository; the profiles themselves are separate objects"
+
+
+class IndexEntry(NamedTuple):
+    """One registered profile.
+
+    `time` is the modification time of the profile's file in seconds, `path` the file's base name. The
+    rest repeats the head of the profile; it is empty where an index of version 1 has not been completed.
+    """
+
+    time: int
+    checksum: str
+    path: str
+    type: str = ""
+    cmd: str = ""
+    args: str = ""
+    workload: str = ""
+    collector: str = ""
+    postprocessors: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What must be unique in an index, and what it is sorted by."""
+        return self.path, self.time
+
+
+class Parsed(NamedTuple):
+    """What the bytes of an index say by themselves.
+
+    `certain` is False where 0.28 may have written some entries: it puts workload and label where older
+    and newer releases put args and workload, and nothing in the file tells.
+    """
+
+    entries: list[IndexEntry]
+    certain: bool
+
+
+def parse(data: bytes, source: str) -> Parsed:
+    """The entries of an index of any release, in the order of the file.
+
+    :param source: the file, for the messages.
+    :raises DamagedStore: says what is wrong.
+    """
+    try:
+        return _parse(data)
+    except _Damage as problem:
+        raise DamagedStore(f"{source} is not a valid index: {problem}", _HINT) from None
+
+
+def serialize(entries: Iterable[IndexEntry]) -> bytes:
+    """An index of version 2 in the layout of 0.21 with its checksum, sorted by path and time.
+
+    :raises ProfileError: where a path cannot be the name of a profile, or a time is out of range.
+    """
+    ordered = sorted(entries, key=lambda entry: entry.key)
+    pieces = [_HEADER.pack(tree.INDEX_SIGNATURE, 2, len(ordered))]
+    for entry in ordered:
+        if not 0 <= entry.time <= NEWEST_TIME:
+            raise ProfileError(f"the time of {entry.path} is out of range: {entry.time}", "touch the profile")
+        pieces += (_NUMBER.pack(entry.time), bytes.fromhex(entry.checksum), _path_bytes(entry.path), b"\0")
+        for text in (*entry[3:8], " ".join(entry.postprocessors)):
+            encoded = text.encode(errors="backslashreplace")
+            pieces += (_NUMBER.pack(len(encoded)), encoded)
+    data = b"".join(pieces)
+    return data + _sha1(data)
+
+
+class _Damage(Exception):
+    pass
+
+
+class _Rows(NamedTuple):
+    # Time, checksum, path and strings of each entry; where each begins and the last one ends.
+    rows: list[tuple[int, str, str, list[str]]]
+    bounds: list[int]
+
+
+def _parse(data: bytes) -> Parsed:
+    version, count = _read_header(data)
+    if version == 1:
+        found = _read_rows(data, count, strings=0)
+        _verify(data, found.bounds)
+        return Parsed([IndexEntry(*row[:3]) for row in found.rows], certain=True)
+    try:
+        found = _read_rows(data, count, strings=6)
+        certain = _verify(data, found.bounds)
+    except _Damage as problem:
+        return _parse_five(data, count, problem)
+    entries = [
+        IndexEntry(time, checksum, path, type_, cmd, args, workload, collector, tuple(postprocessors.split()))
+        for time, checksum, path, (type_, cmd, args, workload, collector, postprocessors) in found.rows
+    ]
+    return Parsed(entries, certain)
+
+
+def _parse_five(data: bytes, count: int, first_problem: _Damage) -> Parsed:
+    try:
+        found = _read_rows(data, count, strings=5)
+        _verify(data, found.bounds)
+    except _Damage:
+        raise first_problem from None
+    entries = [
+        IndexEntry(time, checksum, path, type_, cmd, "", workload, collector, tuple(postprocessors.split()))
+        for time, checksum, path, (type_, cmd, workload, collector, postprocessors) in found.rows
+    ]
+    return Parsed(entries, certain=True)
+
+
+def _read_header(data: bytes) -> tuple[int, int]:
+    if len(data) < _HEADER.size:
+        raise _Damage(f"it has {len(data)} bytes, fewer than its header needs")
+    signature, version, count = _HEADER.unpack_from(data)
+    if signature != tree.INDEX_SIGNATURE:
+        raise _Damage(f"it begins with {signature!r} instead of {tree.INDEX_SIGNATURE!r}")
+    if version not in (1, 2):
+        raise _Damage(f"its version is {version}, known are 1 and 2")
+    if not 0 <= count <= (len(data) - _HEADER.size) // _SMALLEST_ENTRY:
+        raise _Damage(f"{count} entries do not fit into its {len(data)} bytes")
+    return version, count
+
+
+def _read_rows(data: bytes, count: int, strings: int) -> _Rows:
+    # A slice beyond the end is no error in Python, so that the end is checked once for each entry.
+    number = _NUMBER.unpack_from
+    rows: list[tuple[int, str, str, list[str]]] = []
+    position = _HEADER.size
+    bounds = [position]
+    try:
+        for _ in range(count):
+            (time,) = number(data, position)
+            zero = data.index(0, position + 24)
+            checksum = data[position + 4 : position + 24].hex()
+            path = data[position + 24 : zero].decode()
+            position = zero + 1
+            texts = []
+            for _ in range(strings):
+                start = position + 4
+                position = start + number(data, position)[0]
+                texts.append(data[start:position].decode())
+            if position > len(data):
+                raise _Damage(f"entry {len(rows) + 1} of {count} is cut short")
+            rows.append((time, checksum, path, texts))
+            bounds.append(position)
+    except UnicodeDecodeError as problem:
+        raise _Damage(f"entry {len(rows) + 1} of {count} is not UTF-8: {problem.reason}") from None
+    except (struct.error, ValueError):
+        raise _Damage(f"entry {len(rows) + 1} of {count} is cut short") from None
+    return _Rows(rows, bounds)
+
+
+def _verify(data: bytes, bounds: list[int]) -> bool:
+    # Whether a checksum follows the entries and is right, so that no old release had a hand in them.
+    checksum = data[bounds[-1] :]
+    if not checksum:
+        return False
+    if len(checksum) != _SHA1_SIZE:
+        raise _Damage(f"{len(checksum)} bytes follow its last entry")
+    if _sha1(data[: bounds[-1]]) == checksum:
+        return True
+    if _is_of_fewer_entries(data, bounds, checksum):
+        return False
+    raise _Damage("its checksum does not match its content")
+
+
+def _is_of_fewer_entries(data: bytes, bounds: list[int], checksum: bytes) -> bool:
+    # Old releases insert an entry and leave the checksum behind it as it was. So it may be that of the
+    # index before; entries that were added together mostly stand together, as they are sorted by name.
+    count = len(bounds) - 1
+    version = _HEADER.unpack_from(data)[1]
+    hashed = 0
+    for added in range(1, count + 1):
+        header = _HEADER.pack(tree.INDEX_SIGNATURE, version, count - added)
+        for start, end in zip(bounds, bounds[added:], strict=False):
+            before = header + data[_HEADER.size : start] + data[end : bounds[-1]]
+            if _sha1(before) == checksum:
+                return True
+            hashed += len(before)
+            if hashed > _MOST_HASHED:
+                return False
+    return False
+
+
+def _path_bytes(path: str) -> bytes:
+    try:
+        encoded = path.encode()
+    except UnicodeEncodeError:
+        raise ProfileError(f"the file name {path!r} is not UTF-8", "rename the profile") from None
+    if not encoded or b"\0" in encoded:
+        raise ProfileError(f"{path!r} cannot be the name of a profile", "rename the profile")
+    return encoded
+
+
+def _sha1(data: bytes) -> bytes:
+    import hashlib
+
+    return hashlib.sha1(data, usedforsecurity=False).digest()

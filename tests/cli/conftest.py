@@ -1,0 +1,179 @@
+"""The real command in a process of its own, and small projects for it to work on.
+
+A command runs in the current directory: an empty folder, or with the fixture `project` the project.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import perun as package
+from perun.profile.factory import Profile
+from perun.profile.formats import dumps_pending
+
+FIRST_PROFILE = 1_714_557_600
+"""2024-05-01 10:00:00 UTC, when the first profile of a test was written; each further one a second later."""
+TIME_LIMIT = 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended, and all that it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of standard output."""
+        return self.out.splitlines()
+
+
+@pytest.fixture(scope="session")
+def command() -> list[str]:
+    """How `perun` is called here, for tests that start it themselves."""
+    # -P, as the installed script does not look for modules in the current directory either.
+    return [sys.executable, "-P", "-m", "perun"]
+
+
+@pytest.fixture
+def environment(isolated_environment: Path) -> dict[str, str]:
+    """What `perun` finds in its environment: this very package, wherever it runs, and a fixed time zone."""
+    source = str(Path(package.__file__).parents[1])
+    path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "default", "TZ": "UTC", "TERM": "xterm"}
+
+
+@pytest.fixture
+def perun(
+    command: list[str],
+    environment: Mapping[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Outcome]:
+    """Run the command: `perun("add", "0@p")`; `check=False` where it may fail.
+
+    Standard input is empty, or the text `input`. `env` is added to the environment; None removes a name.
+    Neither stream may ever show a traceback.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    def run(
+        *arguments: str | Path,
+        cwd: Path | None = None,
+        check: bool = True,
+        input: str = "",
+        env: Mapping[str, str | None] | None = None,
+    ) -> Outcome:
+        given = {**environment, **(env or {})}
+        done = subprocess.run(
+            [*command, *map(str, arguments)],
+            cwd=cwd,
+            env={name: value for name, value in given.items() if value is not None},
+            input=input.encode(),
+            capture_output=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+        decoded = (stream.decode(errors="surrogateescape") for stream in (done.stdout, done.stderr))
+        outcome = Outcome(done.returncode, *decoded)
+        assert "Traceback" not in outcome.out + outcome.err, outcome.err
+        assert "Warning" not in outcome.err, outcome.err  # of Python: a file left open, something deprecated
+        if check:
+            assert outcome.code == 0, f"{' '.join(map(str, arguments))}: {outcome}"
+        return outcome
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("template") / "project"
+
+
+@pytest.fixture
+def project(
+    git_repository: Callable[..., Any],
+    perun: Callable[..., Outcome],
+    _template: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Any:
+    """A git repository with three commits and `perun init`, which is the current directory.
+
+    It is a `GitRepository`: `project.path`, `project.head`, `project.git(...)`, `project.commit(...)`.
+    """
+    if not _template.exists():
+        repository = git_repository(commits=3)
+        perun("init", cwd=repository.path)
+        shutil.copytree(repository.path, _template)
+    else:  # a copy is ten times as quick
+        repository = git_repository()
+        shutil.rmtree(repository.path)
+        shutil.copytree(_template, repository.path)
+        repository._commits = 3
+    monkeypatch.chdir(repository.path)
+    return repository
+
+
+@pytest.fixture
+def write_profile(project: Any) -> Callable[..., Path]:
+    """Write the file of a time profile and get its path: `write_profile("a.perf", workload="big.txt")`.
+
+    It is pending in the project, where no other `folder` is named, and its origin is HEAD. Profiles are
+    a second apart, in the order in which they are written.
+    """
+    seconds = itertools.count(FIRST_PROFILE)
+
+    def write(
+        name: str = "profile.perf",
+        *,
+        folder: Path | None = None,
+        origin: str | None = "HEAD",
+        type_: str = "time",
+        cmd: str = "./app",
+        args: str = "",
+        workload: str = "input.txt",
+        collector: str = "time",
+        postprocessors: Iterable[str] = (),
+        amounts: Iterable[float] = (1.0, 1.5, 2.0),
+        seconds_since_1970: int | None = None,
+    ) -> Path:
+        profile = Profile(
+            {
+                "header": {"type": type_, "cmd": cmd, "args": args, "workload": workload, "units": {type_: "s"}},
+                "collector_info": {"name": collector, "params": {}},
+                "postprocessors": [{"name": unit, "params": {}} for unit in postprocessors],
+            }
+        )
+        profile.update_resources(
+            [
+                {"amount": amount, "order": n, "uid": cmd, "type": type_, "subtype": "real"}
+                for n, amount in enumerate(amounts)
+            ]
+        )
+        if origin is not None:
+            profile["origin"] = project.git("rev-parse", origin)
+        path = (folder or project.path / ".perun" / "jobs") / name
+        path.write_bytes(dumps_pending(profile))
+        moment = next(seconds) if seconds_since_1970 is None else seconds_since_1970
+        os.utime(path, (moment, moment))
+        return path
+
+    return write

@@ -1,0 +1,220 @@
+"""What every version control system must do (`perun.plugin.api.Vcs`, manual 13.1.1).
+
+To hold another implementation to it, add a function to :data:`FACTORIES` that makes a project in a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from perun.errors import VersionControlError
+from perun.plugin.api import MajorVersion, MinorVersion, Vcs
+from perun.vcs.git import Git
+
+
+@dataclass
+class Project:
+    """A project under version control; `commit` makes a version of all that is in the folder."""
+
+    vcs: Vcs
+    commit: Callable[[str], str]
+
+    def version(self, message: str, files: Mapping[str, str]) -> str:
+        self.write(files)
+        return self.commit(message)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            (self.vcs.root / name).write_text(text, encoding="utf-8")
+
+    def read(self, name: str) -> str:
+        return (self.vcs.root / name).read_text(encoding="utf-8")
+
+
+def git_project(root: Path) -> Project:
+    """A project whose versions are made with git; the implementation under test is the built-in one."""
+    return Project(Git(root, dict(os.environ)), lambda message: git_commit(root, message))
+
+
+def git_commit(root: Path, message: str) -> str:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("add", "--all")
+    git("commit", "--quiet", "--allow-empty", "-m", message)
+    return git("rev-parse", "HEAD")
+
+
+FACTORIES: dict[str, Callable[[Path], Project]] = {"git": git_project}
+
+
+@pytest.fixture(params=FACTORIES)
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+    """A project without a version, made by the implementation itself."""
+    project = FACTORIES[request.param](tmp_path / "project")
+    assert project.vcs.init({}) is True
+    return project
+
+
+@pytest.fixture
+def project(empty: Project) -> Project:
+    for number in (1, 2, 3):
+        empty.version(f"Version {number}\n\nMore text.", {"file.txt": f"{number}\n", "same.txt": "same\n"})
+    return empty
+
+
+def test_has_a_type(project: Project) -> None:
+    assert project.vcs.type
+
+
+def test_init_again_keeps_everything(project: Project) -> None:
+    head = project.vcs.get_minor_head()
+    assert project.vcs.init({}) is True
+    assert project.vcs.get_minor_head() == head
+
+
+def test_before_the_first_version(empty: Project) -> None:
+    with pytest.raises(VersionControlError) as caught:
+        empty.vcs.get_minor_head()
+    assert caught.value.message
+    assert empty.vcs.get_head_major_version()
+    assert not empty.vcs.is_dirty()
+
+
+@pytest.mark.parametrize("walk", ["walk_minor_versions", "walk_subjects"])
+def test_walk_from_any_version(project: Project, walk: str) -> None:
+    head = project.vcs.get_minor_head()
+    versions: list[MinorVersion] = list(getattr(project.vcs, walk)(head))
+    assert [version.subject for version in versions] == ["Version 3", "Version 2", "Version 1"]
+    assert versions[0].checksum == head
+    for child, parent in pairwise(versions):
+        assert child.parents == (parent.checksum,)
+    assert versions[-1].parents == ()
+    assert list(getattr(project.vcs, walk)(versions[1].checksum)) == versions[1:]
+
+
+def test_walk_may_stop_early(project: Project) -> None:
+    walk = project.vcs.walk_minor_versions(project.vcs.get_minor_head())
+    assert next(iter(walk)).subject == "Version 3"
+
+
+def test_info_agrees_with_the_walk(project: Project) -> None:
+    for version in project.vcs.walk_minor_versions(project.vcs.get_minor_head()):
+        assert project.vcs.get_minor_version_info(version.checksum) == version
+        assert version.desc == f"{version.subject}\n\nMore text."
+        assert version.author
+        assert "@" in version.email
+        assert len(version.date) == len("2020-01-01 00:00:00")
+
+
+def test_major_versions(project: Project) -> None:
+    head = project.vcs.get_minor_head()
+    name = project.vcs.get_head_major_version()
+    assert MajorVersion(name, head) in list(project.vcs.walk_major_versions())
+    assert project.vcs.massage_parameter(name) == head
+
+
+def test_massage_keeps_full_checksums_and_finds_prefixes(project: Project) -> None:
+    head = project.vcs.get_minor_head()
+    assert project.vcs.massage_parameter(head) == head
+    assert project.vcs.massage_parameter(head[:12]) == head
+
+
+@pytest.mark.parametrize("name", ["no-such-version", "", "--help", "0" * 40])
+def test_unknown_versions_are_refused(project: Project, name: str) -> None:
+    calls: list[Callable[[str], object]] = [
+        project.vcs.massage_parameter,
+        project.vcs.check_minor_version_validity,
+        project.vcs.get_minor_version_info,
+        project.vcs.checkout,
+        lambda head: list(project.vcs.walk_minor_versions(head)),
+    ]
+    for call in calls:
+        with pytest.raises(VersionControlError):
+            call(name)
+    assert project.read("file.txt") == "3\n"
+
+
+def test_validity_takes_full_checksums_only(project: Project) -> None:
+    head = project.vcs.get_minor_head()
+    project.vcs.check_minor_version_validity(head)
+    for spelling in (head[:12], project.vcs.get_head_major_version()):
+        with pytest.raises(VersionControlError):
+            project.vcs.check_minor_version_validity(spelling)
+
+
+def test_dirty_means_tracked_files(project: Project) -> None:
+    project.write({"untracked.txt": "x"})
+    assert not project.vcs.is_dirty()
+    project.write({"file.txt": "changed\n"})
+    assert project.vcs.is_dirty()
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_save_check_out_restore(project: Project, dirty: bool) -> None:
+    name, head = project.vcs.get_head_major_version(), project.vcs.get_minor_head()
+    project.write({"untracked.txt": "mine\n"})
+    if dirty:
+        project.write({"file.txt": "changed\n"})
+    content = project.read("file.txt")
+
+    saved, state = project.vcs.save_state()
+    assert saved is dirty
+    assert not project.vcs.is_dirty()
+    for version in list(project.vcs.walk_minor_versions(head)):
+        project.vcs.checkout(version.checksum)
+        assert project.read("file.txt") == version.subject[-1] + "\n"
+        assert project.vcs.get_minor_head() == version.checksum
+    project.vcs.restore_state(saved, state)
+
+    assert project.read("file.txt") == content
+    assert project.read("untracked.txt") == "mine\n"
+    assert project.vcs.is_dirty() is dirty
+    assert (project.vcs.get_head_major_version(), project.vcs.get_minor_head()) == (name, head)
+
+
+def test_checkout_overwrites_nothing_of_the_users(project: Project) -> None:
+    old = project.vcs.get_minor_head()
+    (project.vcs.root / "file.txt").unlink()
+    project.commit("Version 4")
+    project.write({"file.txt": "untracked now\n"})
+    with pytest.raises(VersionControlError, match=r"file\.txt"):
+        project.vcs.checkout(old)
+    assert project.read("file.txt") == "untracked now\n"
+
+
+def test_working_copy_leaves_the_users_folder_alone(project: Project, tmp_path: Path) -> None:
+    project.write({"file.txt": "changed\n", "untracked.txt": "mine\n"})
+    head = project.vcs.get_minor_head()
+    folder = tmp_path / "copy"
+    try:
+        manager = project.vcs.working_copy(folder)
+    except VersionControlError as problem:
+        assert "--in-place" in problem.hint
+        return
+    with manager as copy:
+        for version in list(project.vcs.walk_minor_versions(head)):
+            place = copy.switch(version.checksum)
+            assert (place / "file.txt").read_text(encoding="utf-8") == version.subject[-1] + "\n"
+            assert not (place / "left-over").exists()
+            (place / "left-over").write_text("")
+    assert not folder.exists()
+    assert project.read("file.txt") == "changed\n"
+    assert project.read("untracked.txt") == "mine\n"
+    assert project.vcs.get_minor_head() == head
+
+
+def test_it_works_in_any_environment_of_a_hook(project: Project, tmp_path: Path) -> None:
+    head = project.vcs.get_minor_head()
+    environ = {**project.vcs.environ, "GIT_DIR": str(tmp_path / "nowhere"), "GIT_INDEX_FILE": "nothing"}
+    again = type(project.vcs)(project.vcs.root, environ)
+    assert again.get_minor_head() == head
+    assert not again.is_dirty()
