@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import click
 
 from perun import __version__
+from perun.atomic import TEMPORARY_PREFIX
+from perun.cli import streams
 from perun.cli.lazy import LazyGroup
 from perun.cli.session import Session
 from perun.errors import PerunError
@@ -33,6 +36,22 @@ COMMANDS = {
     "recover": ("perun.cli.commands.recover:recover", "Give back what an interrupted --in-place run put aside."),
     "completion": ("perun.cli.commands.completion:completion", "Print the completion script for a shell."),
 }
+
+
+ENVIRONMENT: Final = frozenset(
+    (
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+    )
+)
+"""Reasons of the system to refuse a file, whichever it is: not errors of Perun."""
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["--help"]})
@@ -82,37 +101,76 @@ def run(arguments: Sequence[str]) -> int:
     gc.set_threshold(100_000, 50, 100)
     _end_on_signals()
     session = Session(dict(os.environ), _current_directory())
-    code = _run(session, list(arguments))
+    code = streams.finish(_run(session, list(arguments)))
     if session.metrics is not None:
-        session.metrics.write(code)
+        try:
+            session.metrics.write(code)
+        except (OSError, PerunError) as problem:
+            session.warn(f"--metrics: nothing was recorded: {problem}")
     return code
 
 
 def _run(session: Session, arguments: list[str]) -> int:
     try:
-        outcome: Any = cli.main(arguments, prog_name="perun", standalone_mode=False, obj=session)
-        session.out.flush()
-        return outcome if isinstance(outcome, int) else 0
+        return _invoke(session, arguments)
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.ClickException as problem:
-        problem.show()
+        _tell_usage(session, problem)
         return 2
     except PerunError as problem:
         session.fail(problem.message, problem.hint)
         return problem.exit_code
     except (KeyboardInterrupt, click.Abort):
+        if session.err.isatty():
+            session.note("")  # the terminal shows ^C; what follows belongs on a line of its own
         return 130
-    except BrokenPipeError:
-        # The reader has seen enough. Python would complain once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     except Exception as bug:
+        if isinstance(bug, OSError) and streams.is_broken():
+            return streams.failed(bug)
+        if isinstance(bug, OSError) and bug.errno in ENVIRONMENT:
+            return _tell_environment(session, bug)
         if session.dev_mode:
             raise
         from perun.cli.crash import report_crash
 
         return report_crash(session, bug, arguments)
+
+
+def _invoke(session: Session, arguments: list[str]) -> int:
+    if "_PERUN_COMPLETE" in session.environ:
+        cli.main(arguments, prog_name="perun", obj=session)  # completes, and exits
+    # Not through `cli.main`, which ends with 1 where the reader of the output is gone.
+    with cli.make_context("perun", arguments, obj=session) as context:
+        outcome = cli.invoke(context)
+    session.out.flush()
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _tell_usage(session: Session, problem: click.ClickException) -> None:
+    if isinstance(problem, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        problem.show()  # the whole help
+        return
+    message, hint = problem.format_message(), ""
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    if context is not None:
+        command = context.command
+        if isinstance(command, click.Group) and message == "Missing command.":
+            message = f"{context.command_path}: name one of " + ", ".join(command.list_commands(context))
+        usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+        hint = f"usage: {usage}  (more: {context.command_path} --help)"
+    session.fail(message, hint)
+
+
+def _tell_environment(session: Session, problem: OSError) -> int:
+    """A full disk, a file that may not be written and the like; the exit code."""
+    where = str(problem.filename or "a file")
+    folder, _, name = where.rpartition("/")
+    session.fail(
+        f"{folder if name.startswith(TEMPORARY_PREFIX) else where}: {problem.strerror}",
+        "see that there is space, and that you may read and write there",
+    )
+    return PerunError.exit_code
 
 
 def _end_on_signals() -> None:
@@ -129,6 +187,6 @@ def _end_on_signals() -> None:
 def _current_directory() -> Path:
     try:
         return Path.cwd()
-    except FileNotFoundError:
+    except OSError:
         sys.stderr.write("error: the current directory does not exist any more\nhint: cd to another one\n")
-        sys.exit(3)
+        sys.exit(PerunError.exit_code)

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from perun.cli.lazy import with_nearest
 from perun.cli.session import Session
-from perun.errors import PerunError
+from perun.errors import PerunError, UsageError
 from perun.plugin.params import PAIRS, STRINGS, ParamSpec, from_mapping, specs
 
 Runner = Callable[[Session, str, Any], None]
@@ -69,7 +68,7 @@ class PluginGroup(click.Group):
         except PerunError as problem:
             if cmd_name in self.list_commands(ctx):
                 raise  # it is there, but broken
-            ctx.fail(f"{problem.message}. {problem.hint}")
+            raise UsageError(problem.message, problem.hint) from None
         own = own_command(plugin)
         return own if own is not None else self._command(plugin, cmd_name)
 
@@ -91,11 +90,13 @@ class PluginGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, naming the nearest plugin where there is none of the name."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as problem:
-            raise with_nearest(problem, args[0], self.list_commands(ctx)) from None
+        """As click's; options are not taken for a plugin, and `--help` is obeyed behind an argument, too."""
+        if args[0] == "--help":
+            click.echo(ctx.get_help())
+            ctx.exit()
+        if args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"{args[0]} stands in the wrong place: options come before the arguments.")
+        return super().resolve_command(ctx, args)
 
     def _command(self, plugin: Any, name: str) -> click.Command:
         runner = type(self).runner

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from perun.cli.table import clean, one_line
 from perun.errors import NotPerunRepository
 from perun.porcelain.repository import Repository, open_repository
 
@@ -39,8 +40,8 @@ STYLES = {
 class Session:
     """One invocation of `perun`: where it was called, how it talks, and the repository it works on.
 
-    The attributes `profile`, `minor` and the methods `render`, `run_collector` and `run_postprocessor` are
-    what the click commands of plugins find in `ctx.obj`.
+    The attribute `profile` and the methods `render`, `run_collector` and `run_postprocessor` are what the
+    click commands of plugins find in `ctx.obj`.
     """
 
     environ: Mapping[str, str]
@@ -52,8 +53,7 @@ class Session:
     pager: bool = True
     dev_mode: bool = False
     metrics: Metrics | None = None
-    profile: Profile | None = None
-    minor: str = ""
+    profile_loader: Callable[[], Profile] | None = None
     collector_runner: Callable[[str, Any], None] | None = None
     postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
 
@@ -77,6 +77,15 @@ class Session:
             from perun.plugin.registry import Registry
 
             return Registry()
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The profile that `perun show` or `perun postprocessby` is about; looked up when it is first needed.
+
+        So the help of a view and an error in its options need no profile.
+        """
+        assert self.profile_loader is not None
+        return self.profile_loader()
 
     @cached_property
     def coloured(self) -> bool:
@@ -140,27 +149,29 @@ class Session:
         self.out.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """One line beside the answer, on standard error."""
-        self.out.flush()
-        self.err.write(text + "\n")
+        """One line beside the answer, on standard error, after what was answered so far."""
+        for stream, line in ((self.out, ""), (self.err, text + "\n")):
+            # What becomes of the answer itself is told at the end; without standard error nobody can be told.
+            with suppress(OSError):
+                stream.write(line)
+                stream.flush()
 
     def warn(self, text: str) -> None:
         """A warning, on standard error."""
         label = "\x1b[33mwarning:\x1b[0m" if self._coloured(self.err) else "warning:"
-        self.note(f"{label} {text}")
+        self.note(f"{label} {clean(text)}")
 
     def fail(self, message: str, hint: str = "") -> None:
         """An error and what to do about it, on standard error."""
         coloured = self._coloured(self.err)
-        self.note(("\x1b[1;31merror:\x1b[0m " if coloured else "error: ") + message)
+        self.note(("\x1b[1;31merror:\x1b[0m " if coloured else "error: ") + clean(message))
         if hint:
-            self.note(("\x1b[36mhint:\x1b[0m " if coloured else "hint: ") + hint)
+            self.note(("\x1b[36mhint:\x1b[0m " if coloured else "hint: ") + clean(hint))
 
     def render(self, view: str, params: Any) -> None:
         """Interpret the profile of this invocation (`perun show`)."""
         from perun.porcelain.show import show
 
-        assert self.profile is not None
         show(self.repository, self.profile, view, params, self.out)
 
     def run_collector(self, name: str, params: Any) -> None:
@@ -176,8 +187,8 @@ class Session:
     def confirm(self, path: Path) -> bool:
         """Ask whether a profile found by walking the files is the one meant; no, where nobody can answer."""
         if not sys.stdin.isatty():
-            self.note(f"found {path}; give this path to use it")
+            self.note(f"found {one_line(str(path))}; give this path to use it")
             return False
         import click
 
-        return click.confirm(f"use {path}?", default=False, err=True)
+        return click.confirm(f"use {one_line(str(path))}?", default=False, err=True)

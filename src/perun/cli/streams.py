@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+
+TYPE_CHECKING = False  # typing itself would take a third of the time of `perun --version`
+if TYPE_CHECKING:
+    from typing import TextIO
 
 NO_READER = 141
 NOT_WRITTEN = 3
@@ -34,13 +37,22 @@ def finish(code: int) -> int:
     return code
 
 
+def is_broken() -> bool:
+    """Whether standard output cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
 def failed(problem: OSError) -> int:
     """End the use of standard output, which cannot be written; the exit code."""
     discard(sys.stdout)
     if isinstance(problem, BrokenPipeError):
         return NO_READER  # who has seen enough needs no message
     try:
-        sys.stderr.write(f"error: the output cannot be written: {problem.strerror}\n")
+        sys.stderr.write(f"error: the output cannot be written: {problem.strerror or problem}\n")
     except OSError:
         discard(sys.stderr)
     return NOT_WRITTEN

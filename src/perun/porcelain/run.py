@@ -6,12 +6,14 @@ that happens is yielded as an event; nothing is printed here.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,14 +32,22 @@ if TYPE_CHECKING:
 
 SHOWN_LINES = 10
 """Lines of the output of a failed `pre_run` command that its error shows."""
+GRACE = 2.0
+"""Seconds that an interrupted `pre_run` command has to tidy up, e.g. make to remove a half-made target."""
+_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_QUARANTINE_PATH")
+"""Set inside a hook of git: a git that the measured version calls would work on the user's index."""
 
 
 @dataclass(frozen=True)
 class VersionStarted:
-    """A version is on the disk and prepared; its jobs come next. `measured_in` is the folder."""
+    """A version is on the disk and prepared; its jobs come next. `measured_in` is the folder.
+
+    `leaves_changes_out`: it is the current version, measured without the uncommitted changes to it.
+    """
 
     version: MinorVersion
     measured_in: Path
+    leaves_changes_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,14 @@ class JobBroke:
     error: PerunError
 
 
-Event = VersionStarted | VersionSkipped | JobDone | JobBroke
+@dataclass(frozen=True)
+class ChangesPutAside:
+    """Measuring the version in place changed tracked files; the changes are kept by the version control."""
+
+    version: MinorVersion
+
+
+Event = VersionStarted | VersionSkipped | JobDone | JobBroke | ChangesPutAside
 
 
 @dataclass(frozen=True)
@@ -90,42 +107,63 @@ def run_jobs(
     register: bool | None = None,
     report: Report = silent,
     report_inside: Report = silent,
-) -> Iterator[Event]:
+) -> Generator[Event]:
     """Run every job on every version. A failing job or version is an event, and the others go on.
 
     :param register: register each profile in the index of its version; as configured where None.
     :param report: told what runs now, jobs done and jobs in all; :param report_inside: told by the collector
         what it does within its job.
     """
-    registering = saving.registers_after_run(repo) if register is None else register
+    batch = _Batch(repo, naming, saving.registers_after_run(repo) if register is None else register)
     total = len(jobs) * len(versions)
-    counter = 0
     with checkouts(repo, placement) as places:
         for position, version in enumerate(versions):
-            report(f"preparing {version.checksum[:10]}", position * len(jobs), total)
+            done = position * len(jobs)
+            report(f"preparing {version.checksum[:10]}", done, total)
             try:
                 folder = _prepare(repo, places, version)
             except PerunError as error:
+                if not places.usable:
+                    raise
                 yield VersionSkipped(version, error)
-                continue
-            yield VersionStarted(version, folder)
-            for number, job in enumerate(jobs):
-                report(f"{version.checksum[:10]} {job}", position * len(jobs) + number, total)
-                started = time.monotonic()
-                try:
-                    profile = _measure(repo, job, version, folder, report_inside)
-                    path = saving.save(
-                        repo, profile, version.checksum, name=naming.name, template=naming.template, counter=counter
-                    )
-                    counter += 1
-                    if registering:
-                        saving.register(repo, path, profile, version.checksum)
-                except PerunError as error:
-                    yield JobBroke(version, job, error)
-                    continue
-                seconds = time.monotonic() - started
-                yield JobDone(version, job, path.name, path, registering, seconds)
+            else:
+                yield VersionStarted(version, folder, places.leaves_changes_out(version.checksum))
+                for number, job in enumerate(jobs, done):
+                    report(f"{version.checksum[:10]} {job}", number, total)
+                    yield batch.run(job, version, folder, report_inside)
+            if places.put_aside():
+                yield ChangesPutAside(version)
     report("done", total, total)
+
+
+class _Batch:
+    """Runs jobs one after the other, and keeps their profiles."""
+
+    def __init__(self, repo: Repository, naming: Naming, registering: bool) -> None:
+        self._repo = repo
+        self._naming = naming
+        self._registering = registering
+        self._counter = 0
+
+    def run(self, job: Job, version: MinorVersion, folder: Path, report: Report) -> JobDone | JobBroke:
+        started = time.monotonic()
+        repo, naming = self._repo, self._naming
+        try:
+            profile = _measure(repo, job, version, folder, report)
+            path = saving.save(
+                repo,
+                profile,
+                version.checksum,
+                name=naming.name,
+                template=naming.template,
+                counter=self._counter,
+            )
+            self._counter += 1
+            if self._registering:
+                saving.register(repo, path, profile, version.checksum)
+        except PerunError as error:
+            return JobBroke(version, job, error)
+        return JobDone(version, job, path.name, path, self._registering, time.monotonic() - started)
 
 
 def _prepare(repo: Repository, places: Checkouts, version: MinorVersion) -> Path:
@@ -150,25 +188,54 @@ def _pre_run(command: str, folder: Path, repo: Repository, file: Any, log: Path)
     file.write(f"$ {command}\n".encode())
     file.flush()
     try:
-        done = subprocess.run(
-            argv, cwd=folder, env=dict(repo.environ), stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=_environment(repo),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            process_group=0,  # so that what it starts can be ended with it
         )
     except OSError as problem:
         raise JobFailed(
-            f"execute.pre_run: {command!r} cannot be started: {problem.strerror}",
+            f"execute.pre_run: {command!r} cannot be started in {folder}: {problem.strerror}",
             "it runs without a shell; write `sh -c '...'` where one is needed",
         ) from None
-    if done.returncode:
-        lines = log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]
+    try:
+        status = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    if status:
+        lines = log.read_text(errors="replace").rpartition(f"$ {command}\n")[2].splitlines()
+        shown = ["the end of its output:", *("  " + line for line in lines[-SHOWN_LINES:])] if lines else []
+        how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
         raise JobFailed(
-            f"execute.pre_run: {command!r} ended with status {done.returncode}\n    " + "\n    ".join(lines),
-            f"all of its output: {log}",
+            "\n".join([f"execute.pre_run: {command!r} {how}", *shown]), f"all of its output: {log}"
         )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command and all that it started: politely, then not."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + GRACE
+        while time.monotonic() < deadline:
+            process.poll()
+            os.killpg(process.pid, 0)  # raises where none of them is left
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _environment(repo: Repository) -> dict[str, str]:
+    return {name: value for name, value in repo.environ.items() if name not in _OF_A_HOOK}
 
 
 def _measure(repo: Repository, job: Job, version: MinorVersion, folder: Path, report: Report) -> Profile:
     collector = repo.registry.get("collect", job.collector.name)
-    run = Run(job.cmd, job.args, job.workload, folder, repo.environ, version.checksum)
+    run = Run(job.cmd, job.args, job.workload, folder, _environment(repo), version.checksum)
     temporary = repo.root / PERUN_FOLDER / "tmp"
     temporary.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"collect-{os.getpid()}-", dir=temporary) as scratch:
@@ -194,7 +261,15 @@ def failure_of(events: Sequence[Event]) -> PerunError | None:
         return errors[0]
     done = sum(isinstance(event, JobDone) for event in events)
     skipped = sum(isinstance(event, VersionSkipped) for event in events)
-    parts = [f"{done} profiles collected", f"{len(errors) - skipped} jobs failed"]
-    if skipped:
-        parts.append(f"{skipped} versions skipped")
-    return JobFailed(", ".join(parts), "the failed jobs stored nothing; their reasons are above")
+    counts = [_count(done, "profile", "collected"), _count(len(errors) - skipped, "job", "failed")]
+    counts.append(_count(skipped, "version", "skipped"))
+    first = errors[0].message.partition("\n")[0]
+    beginning = "the first: " if len(errors) > 1 else ""
+    return JobFailed(
+        f"{', '.join(filter(None, counts)) or 'nothing collected'}; {beginning}{first}",
+        "a failed job stores nothing; the others are stored",
+    )
+
+
+def _count(number: int, noun: str, verb: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)} {verb}" if number else ""

@@ -3,23 +3,32 @@
 A version that the user has checked out, with nothing uncommitted, is measured where it is. Every other one is
 measured in a working copy of Perun's own. Only `--in-place` changes the user's working directory; what it put
 aside is noted in a journal before the first change, so that whatever kills the run, `perun recover` knows the
-way back.
+way back. A lock that the kernel releases tells a run that was killed from one that is still at work.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from perun import atomic
-from perun.errors import DamagedStore, PerunError, VersionControlError
+from perun.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
 from perun.plugin.api import MinorVersion, SavedState, WorkingCopy
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.store.lock import Lock
 
 JOURNAL = "in-place.json"
+LOCK = "in-place.lock"
+LOCK_PATIENCE = 0.2
+"""Seconds to wait for the lock: what only looks whether a run is at work has it for a moment."""
+_OF_A_RUN = re.compile(r"(?:worktree|collect)-(\d+)(?:-.*)?", re.ASCII)
+"""Names in `.perun/tmp` that a run makes, with the number of its process."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,14 @@ class Placement:
 
     force_dirty: bool = False
     in_place: bool = False
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What an `--in-place` run has put aside, and the working directory `folder` where it did so."""
+
+    saved: SavedState
+    folder: Path
 
 
 def chosen(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> list[MinorVersion]:
@@ -51,33 +68,52 @@ def chosen(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> l
 
 
 class Checkouts:
-    """Puts one version after the other on the disk; use :func:`checkouts`."""
+    """Puts one version after the other on the disk; use :func:`checkouts`.
+
+    `usable` is false from the moment on that no other version can be put anywhere.
+    """
 
     def __init__(self, repo: Repository, placement: Placement) -> None:
+        self.usable = True
         self._repo = repo
         self._placement = placement
         self._copy: WorkingCopy | None = None
         self._state: SavedState | None = None
+        self._lock = contextlib.ExitStack()
         self._head = _head(repo)
         self._dirty: bool | None = None
 
     def enter(self, version: str) -> Path:
         """The folder that holds `version`, the place of the repository's root in it.
 
-        :raises VersionControlError: where the version cannot be checked out.
+        :raises VersionControlError: where the version cannot be checked out, or has no such folder.
         """
         here = self._repo.working_root
         if self._state is None and version == self._head and (self._placement.force_dirty or not self.dirty):
             return here
         if self._placement.in_place:
-            self._save()
+            self._begin_in_place()
             self._repo.vcs.checkout(version)
             return here
-        if self._copy is None:
-            copy = self._repo.vcs.working_copy(_copy_folder(self._repo))
-            self._copy = copy.__enter__()
-        folder = self._copy.switch(version)
-        return folder / _inside(self._repo)
+        folder = self._working_copy().switch(version) / _inside(self._repo)
+        if not folder.is_dir():
+            raise VersionControlError(f"version {version[:10]} has no folder {str(_inside(self._repo))!r}")
+        return folder
+
+    def leaves_changes_out(self, version: str) -> bool:
+        """Whether `version` is the current one, but measured without the uncommitted changes to it."""
+        placement = self._placement
+        return version == self._head and self.dirty and not (placement.force_dirty or placement.in_place)
+
+    def put_aside(self) -> bool:
+        """After a version was measured in place: keep what that changed in tracked files for the user.
+
+        :return: whether there were any changes.
+        """
+        if self._state is None or not self._repo.vcs.is_dirty():
+            return False
+        self._repo.vcs.save_state()
+        return True
 
     @property
     def dirty(self) -> bool:
@@ -86,30 +122,47 @@ class Checkouts:
             self._dirty = self._repo.vcs.is_dirty()
         return self._dirty
 
-    def _save(self) -> None:
+    def _working_copy(self) -> WorkingCopy:
+        if self._copy is None:
+            self.usable = False
+            self._copy = self._repo.vcs.working_copy(_copy_folder(self._repo)).__enter__()
+            self.usable = True
+        return self._copy
+
+    def _begin_in_place(self) -> None:
         if self._state is not None:
             return
+        self.usable = False
         vcs = self._repo.vcs
+        self._lock.enter_context(_lock(self._repo))
+        journal = read_journal(self._repo)  # another run may have begun, and been killed, since this one began
+        if journal is not None:
+            raise _refusal(journal)
         prepared = vcs.prepare_save()
         _write_journal(self._repo, prepared)
         self._state = prepared
         vcs.finish_save(prepared)
+        self.usable = True
 
     def close(self) -> None:
         """Remove the working copy, or give the user's working directory back."""
-        if self._copy is not None:
-            self._copy.__exit__(None, None, None)
-            self._copy = None
-        if self._state is not None:
-            self._repo.vcs.resume(self._state)
-            _journal(self._repo).unlink(missing_ok=True)
-            self._state = None
+        with self._lock:
+            if self._copy is not None:
+                self._copy.__exit__(None, None, None)
+                self._copy = None
+            if self._state is not None:
+                _give_back(self._repo, self._state)
+                self._state = None
 
 
 @contextmanager
 def checkouts(repo: Repository, placement: Placement) -> Iterator[Checkouts]:
-    """Versions on the disk, one at a time; at the end everything is as it was."""
+    """Versions on the disk, one at a time; at the end everything is as it was.
+
+    :raises LockTimeout: where an `--in-place` run of another process has the working directory.
+    """
     refuse_after_interruption(repo)
+    remove_left_overs(repo)
     places = Checkouts(repo, placement)
     try:
         yield places
@@ -117,54 +170,130 @@ def checkouts(repo: Repository, placement: Placement) -> Iterator[Checkouts]:
         places.close()
 
 
-def interrupted(repo: Repository) -> SavedState | None:
-    """What an `--in-place` run that was killed has put aside; None where no run was killed."""
-    path = _journal(repo)
+def interruption(repo: Repository) -> str:
+    """What a user should know of an `--in-place` run that was killed, or still runs; empty where neither is.
+
+    Meanwhile HEAD is not where the user left it.
+    """
     try:
-        journal = json.loads(path.read_bytes())
-        return SavedState(bool(journal["saved"]), str(journal["state"]), str(journal["stash"]))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError, KeyError):
-        raise DamagedStore(f"{path} is not readable", "see git stash list, then delete it") from None
+        journal = read_journal(repo)
+        if journal is None:
+            return ""
+        with _lock(repo):
+            return f"{_interrupted(journal)}; perun recover gives it and your uncommitted changes back"
+    except LockTimeout:
+        return "an in-place run is under way: HEAD and the files are those of the version it measures"
+    except PerunError as problem:
+        return problem.message
 
 
 def refuse_after_interruption(repo: Repository) -> None:
-    """Raise where an `--in-place` run was killed and its changes are not given back yet."""
-    journal = interrupted(repo)
+    """Raise where an `--in-place` run was killed and its changes are not given back yet.
+
+    :raises LockTimeout: where it is still at work.
+    """
+    journal = read_journal(repo)
     if journal is not None:
-        raise PerunError(
-            f"an in-place run was interrupted; the working directory was at {journal.state}",
-            "give it and your uncommitted changes back with: perun recover",
-        )
+        with _lock(repo):
+            raise _refusal(journal)
 
 
 def recover(repo: Repository) -> str | None:
     """Give back what an interrupted `--in-place` run put aside; the state returned to, None where nothing.
 
     :raises VersionControlError: where it cannot be done; nothing is lost, and the message says how by hand.
+    :raises LockTimeout: where the run is still at work.
     """
-    journal = interrupted(repo)
+    journal = read_journal(repo)
     if journal is None:
         return None
-    repo.vcs.resume(journal)
-    _journal(repo).unlink(missing_ok=True)
-    return journal.state
+    if journal.folder.is_dir() and not journal.folder.samefile(repo.working_root):
+        raise PerunError(_interrupted(journal), f"run perun recover there: cd {journal.folder}")
+    with _lock(repo):
+        _give_back(repo, journal.saved)
+    return journal.saved.state
+
+
+def remove_left_overs(repo: Repository) -> None:
+    """Remove the working copies and scratch folders of runs that were killed."""
+    import shutil
+
+    temporary = repo.root / PERUN_FOLDER / "tmp"
+    for folder in list(temporary.iterdir()) if temporary.is_dir() else ():
+        match = _OF_A_RUN.fullmatch(folder.name)
+        if match is None or _is_alive(int(match[1])):
+            continue
+        if folder.name.startswith("worktree"):
+            # Entering removes what a killed run left; a folder that git knows nothing of is only a folder.
+            with contextlib.suppress(PerunError), repo.vcs.working_copy(folder):
+                pass
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def read_journal(repo: Repository) -> Journal | None:
+    """What an `--in-place` run has noted and not taken back; None in the usual case.
+
+    :raises DamagedStore: where the journal is not readable.
+    """
+    path = repo.root / PERUN_FOLDER / JOURNAL
+    try:
+        noted = json.loads(path.read_bytes())
+        saved = SavedState(bool(noted["saved"]), str(noted["state"]), str(noted["stash"]))
+        return Journal(saved, Path(noted["folder"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError):
+        raise DamagedStore(f"{path} is not readable", "see git stash list, then delete it") from None
 
 
 def _write_journal(repo: Repository, saved: SavedState) -> None:
-    atomic.write(_journal(repo), json.dumps(saved._asdict()).encode())
+    noted = {**saved._asdict(), "folder": str(repo.working_root)}
+    atomic.write(repo.root / PERUN_FOLDER / JOURNAL, json.dumps(noted).encode())
 
 
-def _journal(repo: Repository) -> Path:
-    return repo.root / PERUN_FOLDER / JOURNAL
+def _give_back(repo: Repository, saved: SavedState) -> None:
+    journal = repo.root / PERUN_FOLDER / JOURNAL
+    try:
+        repo.vcs.resume(saved)
+    except VersionControlError as problem:
+        end = f"then: rm {journal}"
+        raise VersionControlError(problem.message, f"{problem.hint}; {end}" if problem.hint else end) from None
+    journal.unlink(missing_ok=True)
+
+
+def _refusal(journal: Journal) -> PerunError:
+    return PerunError(
+        _interrupted(journal), "give it and your uncommitted changes back with: perun recover"
+    )
+
+
+def _interrupted(journal: Journal) -> str:
+    state = journal.saved.state
+    return f"an in-place run in {journal.folder} was interrupted; that was at {state} before"
+
+
+@contextmanager
+def _lock(repo: Repository) -> Iterator[None]:
+    try:
+        with Lock(repo.root / PERUN_FOLDER / LOCK, LOCK_PATIENCE).hold():
+            yield
+    except LockTimeout as problem:
+        raise LockTimeout(f"an in-place run is under way: {problem.message}", "wait until it ends") from None
 
 
 def _copy_folder(repo: Repository) -> Path:
-    import os
-
     # One per process: two runs at once must not pull the folder from under each other.
     return repo.root / PERUN_FOLDER / "tmp" / f"worktree-{os.getpid()}"
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # another user's
+    return True
 
 
 def _head(repo: Repository) -> str | None:

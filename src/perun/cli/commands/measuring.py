@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -10,6 +11,8 @@ import click
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.errors import PerunError
+from perun.plugin.api import MinorVersion
 from perun.porcelain.jobs import Job
 from perun.porcelain.run import (
     Event,
@@ -61,6 +64,7 @@ def measure(
     repo = session.repository
     versions = chosen(repo, minor, crawl_parents)
     events: list[Event] = []
+    alone = len(jobs) * len(versions) == 1
     with session.progress(len(jobs) * len(versions), "measuring") as bar:
         stream = run_jobs(
             repo,
@@ -71,44 +75,63 @@ def measure(
             report=bar.update,
             report_inside=bar.inside,
         )
-        for event in _closing(stream):
-            events.append(event)
-            _tell(session, event, bar.write, history and len(versions) > 1)
+        teller = _Teller(session, bar.write, len(versions), history)
+        with contextlib.closing(stream):  # an interrupted run gives the working directory back now, not later
+            for event in stream:
+                events.append(event)
+                if not (alone and isinstance(event, (JobBroke, VersionSkipped))):
+                    teller.tell(event)
     failure = failure_of(events)
     if failure is not None:
-        if len(events) > 2 or len(jobs) * len(versions) > 1:
-            raise failure
-        raise _only_error(events)
-
-
-def _closing(stream: Iterator[Event]) -> Iterator[Event]:
-    # An interrupted run must give the working directory back now, not when the generator is collected.
-    try:
-        yield from stream
-    finally:
-        close = getattr(stream, "close", None)
-        if close is not None:
-            close()
+        raise _only_error(events) if alone else failure
 
 
 def _only_error(events: Sequence[Event]) -> Exception:
     return next(event.error for event in events if isinstance(event, (JobBroke, VersionSkipped)))
 
 
-def _tell(session: Session, event: Event, write: Callable[[str], None], many: bool) -> None:
-    if isinstance(event, VersionStarted):
-        if many:
-            checksum = session.paint(event.version.checksum[:10], "yellow")
-            write(f"* {checksum} {one_line(event.version.subject)}")
-    elif isinstance(event, VersionSkipped):
-        checksum = session.paint(event.version.checksum[:10], "yellow")
-        if many:
-            write(f"* {checksum} {one_line(event.version.subject)}")
-            write(session.paint("  skipped: ", "red") + event.error.message)
-    elif isinstance(event, JobDone):
-        word = "registered" if event.registered else "stored"
-        write(f"{'  ' * many}{word} {session.paint(event.name, 'bold')} ({event.seconds:.2f} s)")
-    elif many:
-        write(f"  {session.paint('failed:', 'red')} {event.job}: {event.error.message}")
-        if event.error.hint:
-            write(f"  hint: {event.error.hint}")
+class _Teller:
+    """Tells what happens: a line for each version where there are several, one for each job below it."""
+
+    def __init__(self, session: Session, write: Callable[[str], None], versions: int, history: bool) -> None:
+        self._session = session
+        self._write = write
+        self._headings = history and versions > 1
+        self._named = versions > 1 and not history
+        self._hints: set[str] = set()
+
+    def tell(self, event: Event) -> None:
+        if isinstance(event, (VersionStarted, VersionSkipped)):
+            self._version(event)
+        elif isinstance(event, JobDone):
+            word = "registered" if event.registered else "stored"
+            self._line(f"{word} {self._session.paint(event.name, 'bold')} ({event.seconds:.2f} s)")
+        elif isinstance(event, JobBroke):
+            self._failure("failed", f"{self._name(event.version)}{event.job}", event.error)
+        else:
+            self._session.warn(
+                f"measuring {event.version.checksum[:10]} changed tracked files; "
+                "these changes are kept in git stash, see: git stash list"
+            )
+
+    def _version(self, event: VersionStarted | VersionSkipped) -> None:
+        if self._headings:
+            checksum = self._session.paint(event.version.checksum[:10], "yellow")
+            self._write(f"* {checksum} {one_line(event.version.subject)}")
+        if isinstance(event, VersionSkipped):
+            self._failure("skipped", "" if self._headings else event.version.checksum[:10], event.error)
+        elif event.leaves_changes_out:
+            self._session.warn("uncommitted changes are not measured; --force-dirty (-f) measures them too")
+
+    def _failure(self, word: str, what: str, error: PerunError) -> None:
+        self._line(f"{self._session.paint(word, 'red')}{' ' * bool(what)}{what}: {error.message}")
+        if error.hint and error.hint not in self._hints:
+            self._line(f"hint: {error.hint}")
+        self._hints.add(error.hint)
+
+    def _name(self, version: MinorVersion) -> str:
+        return f"{version.checksum[:10]} " if self._named else ""
+
+    def _line(self, text: str) -> None:
+        indent = "  " if self._headings else ""
+        self._write("\n".join(indent + line for line in text.splitlines()))

@@ -9,10 +9,11 @@ import click
 from perun.cli.commands.completing import complete_any, complete_minor
 from perun.cli.options import PluginGroup
 from perun.cli.session import Session
+from perun.cli.table import one_line
 
 
 def _run(session: Session, name: str, params: Any) -> None:
-    session.run_postprocessor(session.profile, name, params)  # type: ignore[arg-type]
+    session.run_postprocessor(session.profile, name, params)
 
 
 class _Postprocessors(PluginGroup):
@@ -35,14 +36,13 @@ def postprocessby(ctx: click.Context, profile: str, template: str | None, minor:
     from perun.porcelain.show import load_profile
 
     session: Session = ctx.obj
-    repo = session.repository
-    session.profile = load_profile(repo, profile, minor, session.confirm)
-    session.minor = repo.version(minor)
+    session.profile_loader = lambda: load_profile(session.repository, profile, minor, session.confirm)
 
     def runner(given: Any, name: str, values: Any) -> None:
+        repo = session.repository
         plugin = session.registry.get("postprocess", name)
         params = from_mapping(plugin.Params, values, f"{name!r}") if isinstance(values, dict) else values
-        path = process(repo, given, session.minor, name, params, template)
-        session.say(f"stored {session.paint(path.name, 'bold')}")
+        path = process(repo, given, repo.version(minor), name, params, template)
+        session.say(f"stored {session.paint(one_line(path.name), 'bold')}")
 
     session.postprocessor_runner = runner

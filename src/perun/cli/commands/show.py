@@ -36,4 +36,4 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     from perun.porcelain.show import load_profile
 
     session: Session = ctx.obj
-    session.profile = load_profile(session.repository, profile, minor, session.confirm)
+    session.profile_loader = lambda: load_profile(session.repository, profile, minor, session.confirm)

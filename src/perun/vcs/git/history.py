@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -10,15 +9,17 @@ from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.vcs.git.command import GitCommand
 
-CHECKSUM: Final = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""The full name of an object, in a repository of SHA-1 or of SHA-256."""
-
 SUBJECT: Final = "%s"
 MESSAGE: Final = "%B"
 
 _FIELDS: Final = len(MinorVersion._fields)
 _OPTIONS: Final = ("--no-decorate", "--no-color", "--date=format-local:%Y-%m-%d %H:%M:%S")
 _UTC: Final = {"TZ": "UTC"}
+
+
+def is_checksum(name: str) -> bool:
+    """Whether it is a full name of an object, in a repository of SHA-1 or of SHA-256."""
+    return len(name) in (40, 64) and not name.strip("0123456789abcdef")
 
 
 def head_checksum(git: GitCommand) -> str:

@@ -29,7 +29,7 @@ from perun.errors import VersionControlError
 from perun.plugin.api import SavedState
 from perun.vcs.git import stash as stashes
 from perun.vcs.git.command import Answer, GitCommand
-from perun.vcs.git.history import CHECKSUM, head_checksum
+from perun.vcs.git.history import head_checksum, is_checksum
 
 _LABEL: Final = "perun: your uncommitted changes on "
 _LEFTOVER: Final = "perun: changes to tracked files found before going back to "
@@ -141,7 +141,7 @@ def restore(git: GitCommand, saved: bool, state: str, stash: str = "") -> None:
 
 
 def _go_back(git: GitCommand, state: str, tip: str) -> None:
-    if not tip and not CHECKSUM.fullmatch(state):
+    if not tip and not is_checksum(state):
         raise VersionControlError(f"there is no branch {state!r} any more")
     _put_away(git, stashes.create(git), state)
     _checkout(git, tip or state, "going back")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -11,10 +10,9 @@ from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.vcs.git import history
 from perun.vcs.git.command import GitCommand
-from perun.vcs.git.history import CHECKSUM
+from perun.vcs.git.history import is_checksum
 
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
-_FLAG: Final = re.compile("[A-Za-z][A-Za-z0-9-]*")
 
 
 class Git(Vcs):
@@ -75,7 +73,7 @@ class Git(Vcs):
 
     def check_minor_version_validity(self, minor_version: str) -> None:
         """Raise unless it is the full lower-case checksum of a commit that is here."""
-        if not CHECKSUM.fullmatch(minor_version):
+        if not is_checksum(minor_version):
             raise VersionControlError(
                 f"{minor_version!r} is not the full checksum of a minor version", "see perun log"
             )
@@ -91,7 +89,7 @@ class Git(Vcs):
         # `:/text` takes all that follows as the text to search for in messages.
         spelling = parameter if parameter.startswith(":/") else f"{parameter}^{{{kind}}}"
         answer = self._git.attempt("rev-parse", "--verify", "--end-of-options", spelling)
-        if CHECKSUM.fullmatch(answer.text):
+        if is_checksum(answer.text):
             return answer.text
         if answer.code and "Needed a single revision" not in answer.complaint:
             raise self._git.failure("rev-parse", answer)
@@ -179,12 +177,12 @@ class Git(Vcs):
         return GitWorkingCopy(self.root, folder, self.environ)
 
     def _checksum(self, minor_version: str) -> str:
-        return minor_version if CHECKSUM.fullmatch(minor_version) else self.massage_parameter(minor_version)
+        return minor_version if is_checksum(minor_version) else self.massage_parameter(minor_version)
 
 
 def _option(key: str, value: Any) -> str:
     name = key.strip().lstrip("-").replace("_", "-")
-    if not _FLAG.fullmatch(name):
+    if not (name[:1].isalpha() and name.isascii() and name.replace("-", "").isalnum()):
         raise VersionControlError(f"{key!r} cannot be an option of git init", "see git help init")
     dashed = f"-{name}" if len(name) == 1 else f"--{name}"
     if value is True:
