@@ -126,7 +126,7 @@ def _run(session: Session, arguments: list[str]) -> int:
             session.note("")  # the terminal shows ^C; what follows belongs on a line of its own
         return 130
     except Exception as bug:
-        if isinstance(bug, OSError) and streams.is_broken():
+        if isinstance(bug, BrokenPipeError) and streams.reader_is_gone():
             return streams.failed(bug)
         if isinstance(bug, OSError) and bug.errno in ENVIRONMENT:
             return _tell_environment(session, bug)
@@ -164,11 +164,13 @@ def _tell_usage(session: Session, problem: click.ClickException) -> None:
 
 def _tell_environment(session: Session, problem: OSError) -> int:
     """A full disk, a file that may not be written and the like; the exit code."""
-    where = str(problem.filename or "a file")
+    where = str(problem.filename or "")
     folder, _, name = where.rpartition("/")
+    if name.startswith(TEMPORARY_PREFIX):
+        where = folder
     session.fail(
-        f"{folder if name.startswith(TEMPORARY_PREFIX) else where}: {problem.strerror}",
-        "see that there is space, and that you may read and write there",
+        f"cannot read or write {where}: {problem.strerror}" if where else f"cannot write: {problem.strerror}",
+        "see that there is space left, and that you may write there",
     )
     return PerunError.exit_code
 

@@ -31,19 +31,21 @@ def finish(code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError as problem:
-        return code or failed(problem)
+        if not code:
+            return failed(problem)
+        discard(sys.stdout)
     finally:
         _flush_errors()
     return code
 
 
-def is_broken() -> bool:
-    """Whether standard output cannot be written."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
+def reader_is_gone() -> bool:
+    """Whether standard output is a pipe or a socket that nobody reads any more."""
+    import select
+
+    poll = select.poll()
+    poll.register(sys.stdout, 0)  # errors are always told
+    return bool(poll.poll(0))
 
 
 def failed(problem: OSError) -> int:

@@ -225,7 +225,7 @@ class Vcs(ABC):
 
     @abstractmethod
     def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
-        """All ancestors of `head`, itself first, children before parents, newest first."""
+        """All ancestors of `head`, itself first, newest first, as a stream."""
 
     @abstractmethod
     def walk_major_versions(self) -> Iterator[MajorVersion]:
@@ -282,8 +282,12 @@ class Vcs(ABC):
         """As :meth:`restore_state`; also in another process than the one that saved, whatever that was doing."""
         self.restore_state(saved.saved, saved.state)
 
-    def walk_subjects(self, head: str) -> Iterator[MinorVersion]:
-        """As :meth:`walk_minor_versions`, but `desc` may hold the subject alone; fast on long histories."""
+    def walk_subjects(self, head: str, *, ordered: bool = False) -> Iterator[MinorVersion]:
+        """As :meth:`walk_minor_versions`, but `desc` may hold the subject alone; fast on long histories.
+
+        :param ordered: children strictly before their parents, also where clocks disagreed; the system may
+            have to see the whole history before the first version comes.
+        """
         return self.walk_minor_versions(head)
 
     def working_copy(self, folder: Path) -> WorkingCopy:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from perun.config.schema import is_true
@@ -65,25 +66,27 @@ class Comparison:
 
 @dataclass(frozen=True)
 class VersionReport:
-    """One version with the comparisons of its profiles; `reason` where it has no profile."""
+    """One version with the comparisons of its profiles; `reason` where it has no profile.
+
+    `failure` says why a profile that should have been collected before the check is missing.
+    """
 
     version: MinorVersion
     comparisons: tuple[Comparison, ...] = ()
     reason: str = ""
+    failure: str = ""
 
 
 def check_head(
     repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
 ) -> VersionReport:
     """Compare the profiles of `minor` (HEAD where None) with those of its nearest ancestors that have any."""
-    checker = _Checker(repo, repo.version(minor), options, report)
-    version = checker.history.get(checker.head)
+    head = repo.version(minor)
+    checker = _Checker(repo, History(repo, head), options, report)
+    version = checker.history.get(head)
     assert version is not None
-    checker.collect_missing(version)
-    for parent in version.parents:
-        known = checker.history.get(parent)
-        if known is not None:
-            checker.collect_missing(known)
+    parents = map(checker.history.get, version.parents)
+    checker.collect_missing([version, *filter(None, parents)])
     return checker.version(version)
 
 
@@ -91,10 +94,9 @@ def check_all(
     repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
 ) -> Iterator[VersionReport]:
     """Every version from `minor` (HEAD where None) down to the root, newest first, as a stream."""
-    checker = _Checker(repo, repo.version(minor), options, report)
+    checker = _Checker(repo, History(repo, repo.version(minor), ordered=True), options, report)
     if checker.collects:
-        for version in checker.history:
-            checker.collect_missing(version)
+        checker.collect_missing(list(checker.history))
     for done, version in enumerate(checker.history):
         report(f"checking {version.checksum[:10]}", done, 0)
         yield checker.version(version)
@@ -121,10 +123,16 @@ def check_profiles(
 
 def differing(baseline: ProfileInfo, target: ProfileInfo) -> str:
     """The first part of the configurations that differs, with both values; empty where they are the same."""
-    for part, old, new in zip(baseline.configuration._fields, baseline.configuration, target.configuration):
+    pairs = zip(baseline.configuration, target.configuration, strict=True)
+    for part, (old, new) in zip(baseline.configuration._fields, pairs, strict=True):
         if old != new:
-            return f"{part} ({old!r} and {new!r})"
+            return f"{part} ({_shown(old)} and {_shown(new)})"
     return ""
+
+
+def _shown(value: object) -> str:
+    text = " ".join(value) if isinstance(value, tuple) else str(value)
+    return repr(text) if text else "none"
 
 
 class _Comparer:
@@ -153,10 +161,9 @@ class _Comparer:
 class _Checker:
     """Checks versions of one history, each pair once, each profile loaded about once."""
 
-    def __init__(self, repo: Repository, head: str, options: Options, report: Report) -> None:
+    def __init__(self, repo: Repository, history: History, options: Options, report: Report) -> None:
         self.repo = repo
-        self.head = head
-        self.history = History(repo, head)
+        self.history = history
         self.collects = options.compute_missing or is_true(repo.config.get("degradation.collect_before_check"))
         self._force = options.force
         self._report = report
@@ -164,29 +171,39 @@ class _Checker:
         self._with_profiles = set(repo.store.indexes.minors())
         self._loaded: OrderedDict[str, Profile] = OrderedDict()
         self._listed: dict[str, list[ProfileInfo]] = {}
+        self._failures: dict[str, str] = {}
 
-    def collect_missing(self, version: MinorVersion) -> None:
-        """Run the jobs of the matrix that the version has no profile of, where the user wants that."""
-        if self.collects and precollect.collect_missing(self.repo, version, self._report):
-            self._listed.pop(version.checksum, None)
-            self._with_profiles.add(version.checksum)
+    def collect_missing(self, versions: Sequence[MinorVersion]) -> None:
+        """Run the jobs of the matrix that the versions have no profile of, where the user wants that."""
+        if not self.collects:
+            return
+        self._failures = precollect.collect_missing(self.repo, versions, self._report)
+        self._listed.clear()
+        self._with_profiles = set(self.repo.store.indexes.minors())
 
     def version(self, version: MinorVersion) -> VersionReport:
         """Compare all profiles of the version, and store what changed."""
+        failure = self._failures.get(version.checksum, "")
         targets = self._profiles(version.checksum)
         if not targets:
-            return VersionReport(version, reason="no profile is registered")
+            return VersionReport(version, reason="no profile is registered", failure=failure)
         comparisons = tuple(self._compare(version, target) for target in targets)
         self._store(version, comparisons)
-        return VersionReport(version, comparisons)
+        return VersionReport(version, comparisons, failure=failure)
 
     def _compare(self, version: MinorVersion, target: ProfileInfo) -> Comparison:
         found = self._baseline(version.checksum, target)
         if found is None:
-            return Comparison(target, reason="no ancestor has a profile of the same configuration")
+            return Comparison(target, reason=self._without_baseline)
         baseline_version, baseline = found
         compared = self._comparer.pair(baseline, self._load(baseline), target, self._load(target))
         return Comparison(target, baseline, baseline_version, compared.results, compared.reason)
+
+    @cached_property
+    def _without_baseline(self) -> str:
+        missing = self.repo.vcs.missing_history()
+        reason = "no ancestor has a profile of the same configuration"
+        return f"{reason} ({missing})" if missing else reason
 
     def _baseline(self, checksum: str, target: ProfileInfo) -> tuple[MinorVersion, ProfileInfo] | None:
         for ancestor in self.history.ancestors(checksum):
@@ -215,15 +232,31 @@ class _Checker:
         return profile
 
     def _store(self, version: MinorVersion, comparisons: tuple[Comparison, ...]) -> None:
-        records = [
-            ChangeRecord(change, comparison.baseline_version.checksum, command_of(comparison.target))
-            for comparison in comparisons
-            if comparison.baseline_version is not None
-            for result in comparison.results
-            for change in result.changes
-        ]
-        if records:
-            self.repo.store.changes.merge(version.checksum, records)
+        """Keep what was found; it takes the place of all that earlier checks found of these configurations."""
+        found: dict[tuple[str, str, str], ChangeRecord] = {}
+        commands = set()
+        for comparison in comparisons:
+            if comparison.baseline_version is not None and comparison.results:
+                command = command_of(comparison.target)
+                commands.add(command)
+                records = (
+                    ChangeRecord(change, comparison.baseline_version.checksum, command)
+                    for change in comparison.changes
+                )
+                found.update((record.key, record) for record in records)
+        stored = {
+            record.key: record
+            for record in self.repo.store.changes.read(version.checksum)
+            if record.command in commands
+        }
+        if found == stored:
+            return
+        gone = (record._replace(info=_without_change(record.info)) for record in stored.values())
+        self.repo.store.changes.merge(version.checksum, [*gone, *found.values()])
+
+
+def _without_change(info: DegradationInfo) -> DegradationInfo:
+    return DegradationInfo(PerformanceChange.NoChange, info.location, "", "", info.type)
 
 
 def command_of(info: ProfileInfo) -> str:

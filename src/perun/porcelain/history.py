@@ -10,26 +10,22 @@ from perun.porcelain.repository import Repository
 
 
 class History:
-    """The versions that `head` (a full checksum) comes from, itself included."""
+    """The versions that `head` (a full checksum) comes from, itself included.
 
-    def __init__(self, repo: Repository, head: str) -> None:
-        self._walk = repo.vcs.walk_subjects(head)
+    :param ordered: whether iteration must give children before parents; a drawn tree needs that.
+    """
+
+    def __init__(self, repo: Repository, head: str, *, ordered: bool = False) -> None:
+        self._walk = repo.vcs.walk_subjects(head, ordered=ordered)
         self._known: dict[str, MinorVersion] = {}
+        self._order: list[MinorVersion] = []
 
     def __iter__(self) -> Iterator[MinorVersion]:
         """All of them, children before parents."""
         position = 0
-        order: list[str] = list(self._known)
-        while True:
-            while position < len(order):
-                yield self._known[order[position]]
-                position += 1
-            if len(self._known) > len(order):
-                order = list(self._known)
-            elif self._advance():
-                order.append(next(reversed(self._known)))
-            else:
-                return
+        while position < len(self._order) or self._advance():
+            yield self._order[position]
+            position += 1
 
     def get(self, checksum: str) -> MinorVersion | None:
         """The version, or None where it is not part of the history (beyond the edge of a shallow clone)."""
@@ -58,4 +54,5 @@ class History:
         if version is None:
             return False
         self._known[version.checksum] = version
+        self._order.append(version)
         return True

@@ -105,10 +105,9 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Repository:
 
 
 def _main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
-    from perun.vcs.git import main_working_tree
-
+    git = Registry().get("vcs", "git")
     try:
-        found = main_working_tree(folder, environ)
+        found: tuple[Path, Path] | None = git.main_working_tree(folder, environ)
     except VersionControlError:
         return None
     if found is None or not (found[0] / PERUN_FOLDER).is_dir():

@@ -60,7 +60,7 @@ def chosen(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> l
     for revision in revisions or ["HEAD"]:
         checksum = repo.version(revision)
         if crawl_parents:
-            for version in repo.vcs.walk_subjects(checksum):
+            for version in repo.vcs.walk_subjects(checksum, ordered=True):
                 versions.setdefault(version.checksum, version)
         else:
             versions.setdefault(checksum, repo.vcs.get_minor_version_info(checksum))

@@ -74,7 +74,7 @@ def test_walk_is_complete_and_children_come_first_whatever_the_dates(make: Make)
     repo.git("merge", "--quiet", "-m", "merge", "side")
     head = repo.git("rev-parse", "HEAD")
 
-    walked = list(repo.vcs.walk_minor_versions(head))
+    walked = list(repo.vcs.walk_subjects(head, ordered=True))
     order: list[str] = [version.checksum for version in walked]
     assert order[0] == head
     assert sorted(order) == sorted([root, fork, side, main, head])

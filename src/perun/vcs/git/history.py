@@ -37,15 +37,15 @@ def head_checksum(git: GitCommand) -> str:
     raise git.failure("rev-parse", answer)
 
 
-def walk(git: GitCommand, head: str, description: str) -> Iterator[MinorVersion]:
-    """All ancestors of the checksum `head`, itself first, children before parents, newest first.
-
-    Git must see the whole history before it knows the order, unless a commit-graph file tells it
-    (`git gc` and `git commit-graph write --reachable` make one).
+def walk(git: GitCommand, head: str, description: str, ordered: bool) -> Iterator[MinorVersion]:
+    """All ancestors of the commit `head`, itself first, newest first.
 
     :param description: :data:`SUBJECT` or :data:`MESSAGE`.
+    :param ordered: children before parents whatever their dates. Git must see the whole history before it
+        knows that order, unless a commit-graph file tells it (`git commit-graph write --reachable`).
     """
-    return parse(git.stream(*_log(description), "--date-order", "--end-of-options", head, "--", env=_UTC))
+    order = ("--date-order",) if ordered else ()
+    return parse(git.stream(*_log(description), *order, "--end-of-options", head, "--", env=_UTC))
 
 
 def one(git: GitCommand, checksum: str) -> MinorVersion:

@@ -121,6 +121,8 @@ def restore(git: GitCommand, saved: bool, state: str, stash: str = "") -> None:
     :param stash: checksum of the entry; where empty, the newest one made for `state`.
     :raises VersionControlError: says what is in the way, where the changes are and how to get them by hand.
     """
+    if saved and stash and _is_finished(git, state, stash):
+        return
     entry = _find(git, state, stash) if saved else ""
     try:
         _refuse_unfinished(git)
@@ -138,6 +140,18 @@ def restore(git: GitCommand, saved: bool, state: str, stash: str = "") -> None:
         raise VersionControlError(message, _by_hand(state, entry)) from None
     if entry:
         stashes.drop(git, entry)
+
+
+def _is_finished(git: GitCommand, state: str, stash: str) -> bool:
+    """Whether an earlier call was cut off when all was back already, the entry dropped."""
+    if any(entry.checksum == stash for entry in stashes.entries(git)):
+        return False
+    reference = git.attempt("symbolic-ref", "--quiet", "HEAD").text
+    if state not in (reference.removeprefix(_BRANCHES), head_checksum(git)):
+        return False
+    now = stashes.create(git)
+    there = git.attempt("cat-file", "-e", f"{stash}^2").code == 0
+    return bool(now) and there and stashes.contents(git, now) == stashes.contents(git, stash)
 
 
 def _go_back(git: GitCommand, state: str, tip: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.vcs.git import history
@@ -43,11 +45,11 @@ class Git(Vcs):
 
     def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
         """All ancestors of `head` with their whole messages; a shallow clone ends where it was cut."""
-        return history.walk(self._git, self._checksum(head), history.MESSAGE)
+        return history.walk(self._git, self._checksum(head), history.MESSAGE, ordered=False)
 
-    def walk_subjects(self, head: str) -> Iterator[MinorVersion]:
+    def walk_subjects(self, head: str, *, ordered: bool = False) -> Iterator[MinorVersion]:
         """As :meth:`walk_minor_versions`, `desc` being the subject as git defines it: the first paragraph."""
-        return history.walk(self._git, self._checksum(head), history.SUBJECT)
+        return history.walk(self._git, self._checksum(head), history.SUBJECT, ordered)
 
     def walk_major_versions(self) -> Iterator[MajorVersion]:
         """The local branches by name."""
@@ -170,6 +172,12 @@ class Git(Vcs):
 
         inplace.checkout(self._git, self._checksum(minor_version))
 
+    def missing_history(self) -> str:
+        """Tells of a shallow clone."""
+        if self._git.ask("rev-parse", "--is-shallow-repository") != "true":
+            return ""
+        return "this is a shallow clone, get the rest with: git fetch --unshallow"
+
     def working_copy(self, folder: Path) -> WorkingCopy:
         """A linked working tree at `folder`; see :class:`perun.vcs.git.worktree.GitWorkingCopy`."""
         from perun.vcs.git.worktree import GitWorkingCopy
@@ -177,7 +185,32 @@ class Git(Vcs):
         return GitWorkingCopy(self.root, folder, self.environ)
 
     def _checksum(self, minor_version: str) -> str:
-        return minor_version if is_checksum(minor_version) else self.massage_parameter(minor_version)
+        # HEAD needs no translation, which is one process of git less for `status` and `log`.
+        if minor_version == "HEAD" or is_checksum(minor_version):
+            return minor_version
+        return self.massage_parameter(minor_version)
+
+    @staticmethod
+    def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
+        """See :func:`perun.vcs.git.worktree.main_working_tree`."""
+        from perun.vcs.git.worktree import main_working_tree
+
+        return main_working_tree(folder, environ)
+
+    def exclude(self, folder: Path) -> None:
+        """Keep an untracked folder inside the repository out of `git status`, for this copy of it alone.
+
+        Where git ignores it already, or it lies outside, nothing is written.
+        """
+        if self._git.attempt("check-ignore", "--quiet", f"{folder}/").code != 1:
+            return
+        top = Path(self._git.ask("rev-parse", "--show-toplevel"))
+        path = self.root / self._git.ask("rev-parse", "--git-path", "info/exclude")
+        pattern = re.sub(r"([\\*?\[# ])", r"\\\1", str(folder.resolve().relative_to(top.resolve())))
+        before = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
+        separator = "" if not before or before.endswith("\n") else "\n"
+        text = f"{before}{separator}/{pattern}/\n"
+        atomic.write(path, text.encode("utf-8", "surrogateescape"))
 
 
 def _option(key: str, value: Any) -> str:
