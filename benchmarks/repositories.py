@@ -41,7 +41,13 @@ def time_profile(amount: float, workload: str = "100") -> Profile:
     ]
     profile = Profile(
         {
-            "header": {"type": "time", "cmd": "./mybin", "args": "", "workload": workload, "units": {"time": "s"}},
+            "header": {
+                "type": "time",
+                "cmd": "./mybin",
+                "args": "",
+                "workload": workload,
+                "units": {"time": "s"},
+            },
             "collector_info": {"name": "time", "params": {"warmup": 3, "repeat": 10}},
             "postprocessors": [],
         }

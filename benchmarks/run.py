@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import repositories
-from harness import Contestant, compete, once
-
+from harness import Contestant, compete
 from perun.store import Store
 from perun.store.linking import link
 
@@ -90,20 +89,23 @@ class Bench:
             yield Row(name, result["ours"].wall, result["peer"].wall, "0.28.3", limit)
 
     def history(self) -> Iterator[Row]:
-        folder = self.repository("history", 100_000)
+        folder, small = self.repository("history", 100_000), self.repository("start-up", 1)
+        log = [self.perun, "--no-pager", "log", "--short"]
         result = compete(
             {
-                "ours": Contestant([self.perun, "--no-pager", "log", "--short"], folder),
-                "start": Contestant([self.perun, "--no-pager", "log", "--help"], folder),
+                "ours": Contestant(log, folder),
+                "start": Contestant(log, small),
                 "one": Contestant(["git", "log", "-1"], folder),
                 "git": Contestant(["git", "log", "--oneline"], folder),
             },
             max(3, self.rounds // 3),
         )
-        first = result["ours"].first_output - result["start"].wall
-        yield Row("log --short, 100,000 commits: first line beyond start-up", max(first, 0), result["one"].wall, "git log -1", 3)
-        yield Row("log --short, 100,000 commits: whole, wall", result["ours"].wall, result["git"].wall, "git log --oneline", 3)
-        yield Row("log --short, 100,000 commits: whole, CPU", result["ours"].cpu, result["git"].cpu, "git log --oneline", 3)
+        first = result["ours"].first_output - result["start"].first_output
+        name = "log --short, 100,000 commits: "
+        yield Row(name + "first line, beyond that of one commit", max(first, 0), result["one"].wall, "git log -1", 3)
+        whole, git = result["ours"], result["git"]
+        yield Row(name + "whole, wall", whole.wall, git.wall, "git log --oneline", 3)
+        yield Row(name + "whole, CPU", whole.cpu, git.cpu, "git log --oneline", 3)
 
     def collect(self) -> Iterator[Row]:
         folder = self.repository("collect", 1)
@@ -159,9 +161,11 @@ class Bench:
         folder = self.repository("index", 1)
         head = repositories.checksums(folder)[0]
         profile = repositories.time_profile(0.1)
-        link(Store(folder / ".perun"), head, [(profile, f"time-{number}.perf", number) for number in range(10_000)])
-        result = compete({"ours": Contestant([self.perun, "status", "--json"], folder)}, max(3, self.rounds // 3))
-        yield Row("status --json of 10,000 profiles, CPU", result["ours"].cpu, 0.2, "limit", None)
+        items = [(profile, f"time-{number}.perf", number) for number in range(10_000)]
+        link(Store(folder / ".perun"), head, items)
+        status = Contestant([self.perun, "status", "--json"], folder)
+        result = compete({"ours": status}, max(3, self.rounds // 3))
+        yield Row("status --json of 10,000 profiles, CPU", result["ours"].cpu, 0.2, "limit", 1)
         start = os.times()
         count = len(Store(folder / ".perun").indexes.read(head))
         spent = os.times()
@@ -190,8 +194,9 @@ def preamble(peer: str) -> str:
         "# Benchmarks\n\n"
         "Made by `make bench`, which measures Perun, the released `perun-toolsuite` and git in the same run: "
         "interleaved rounds, medians of wall time unless CPU is named.\n\n"
-        f"{datetime.date.today()}, {os.cpu_count()} cores ({platform.machine()}), Linux {platform.release().split('-')[0]}, "
-        f"Python {platform.python_version()}, {git}, compared with {version} from PyPI.\n"
+        f"{datetime.date.today()}, {os.cpu_count()} cores ({platform.machine()}), "
+        f"Linux {platform.release().split('-')[0]}, Python {platform.python_version()}, {git}, "
+        f"compared with {version} from PyPI.\n"
     )
 
 
@@ -209,20 +214,25 @@ def main() -> int:
     parser.add_argument("--write", type=Path)
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
+    options.peer, options.perun = os.path.abspath(options.peer), os.path.abspath(options.perun)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
         home = Path(folder, "home")
         (home / "perun").mkdir(parents=True)  # the peer does not make it
-        os.environ |= {"HOME": str(home), "PERUN_CONFIG_DIR": str(home / "perun"), "GIT_CONFIG_GLOBAL": "/dev/null"}
+        os.environ |= {
+            "HOME": str(home),
+            "PERUN_CONFIG_DIR": str(home / "perun"),
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+        }
         bench = Bench(options.perun, options.peer, Path(folder), options.rounds)
-        once(Contestant([options.peer, "--version"], home))
+        introduction = preamble(options.peer)
         for scenario in bench.scenarios():
             if options.only and scenario.__name__ not in options.only:
                 continue
             for row in scenario():
                 print(table([row]).splitlines()[-1], flush=True)
                 rows.append(row)
-    text = preamble(options.peer) + "\n" + table(rows) + "\n"
+    text = introduction + "\n" + table(rows) + "\n"
     print("\n" + text)
     if options.write:
         options.write.write_text(text, encoding="utf-8")

@@ -85,6 +85,7 @@ def cli(
     perun check head         what got slower since the version before
     """
     session: Session = ctx.obj
+    session.command = ctx.invoked_subcommand or ""
     session.dev_mode = dev_mode
     session.pager = not no_pager
     session.colour = False if no_color else None

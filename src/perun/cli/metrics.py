@@ -20,7 +20,7 @@ class Metrics:
         self._identifier = identifier
         self._started = time.monotonic()
         self.values: dict[str, Any] = {"command": command}
-        self._previous = self._read()
+        self._read()  # a wrong file is told before anything is done
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -46,5 +46,6 @@ class Metrics:
             "children_cpu_s": round(children.ru_utime + children.ru_stime, 6),
             "peak_memory_kb": own.ru_maxrss,
         }
-        content = {**self._previous, self._identifier: self.values}
+        # Read again, as another command may have added its record meanwhile.
+        content = {**self._read(), self._identifier: self.values}
         atomic.write(self._path, (json.dumps(content, indent=2) + "\n").encode())

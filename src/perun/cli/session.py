@@ -34,6 +34,8 @@ STYLES = {
     "bright_magenta": "95",
 }
 """Styles that :meth:`Session.paint` knows, with their code for the terminal."""
+REFUSED_AFTER_INTERRUPTION = ("collect", "run", "recover")
+"""Verbs that speak for themselves of an `--in-place` run that was killed; the others warn."""
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Session:
 
     environ: Mapping[str, str]
     cwd: Path
+    command: str = ""
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     verbosity: int = 0
@@ -66,6 +69,10 @@ class Session:
         repository = open_repository(self.cwd, self.environ)
         for warning in repository.config.warnings:
             self.warn(warning)
+        if self.command not in REFUSED_AFTER_INTERRUPTION and repository.in_place_journal.exists():
+            from perun.porcelain.versions import interruption
+
+            self.warn(interruption(repository))
         return repository
 
     @cached_property

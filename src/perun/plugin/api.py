@@ -290,6 +290,10 @@ class Vcs(ABC):
         """
         return self.walk_minor_versions(head)
 
+    def missing_history(self) -> str:
+        """Why older versions are not here, and how to get them; empty where the history is whole."""
+        return ""
+
     def working_copy(self, folder: Path) -> WorkingCopy:
         """A second working directory at `folder` that does not touch the user's.
 

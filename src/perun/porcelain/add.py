@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Linked:
-    """A profile that is registered now, or was already (`is_new` False), in `minor_version`."""
+    """A profile that is registered now, or was already (`is_new` False), in `minor_version`.
+
+    Where another profile of that name and time was there (`clashes`), this one is not registered, and kept.
+    """
 
     name: str
     minor_version: str
     is_new: bool
+    clashes: bool = False
 
 
 def add(
@@ -44,23 +48,30 @@ def add(
     :param force: link although the profile's origin is another version.
     :raises ProfileError: where a profile is not one, or belongs to another version.
     """
-    minor_version = "" if to_origin else repo.version(minor)
-    paths = dict.fromkeys(found.path for spec in specs for found in lookup.find_pending(repo, spec, cwd))
-    items: dict[str, list[tuple[Profile, str, float]]] = {}
-    for path in paths:
-        profile = repo.store.pending.load(path)
-        target = _target(profile, path, minor_version, force)
-        items.setdefault(target, []).append((profile, path.name, path.stat().st_mtime))
-    for target in items:
-        repo.vcs.check_minor_version_validity(target)
-    linked = []
-    for target, group in items.items():
-        done = link(repo.store, target, group)
-        linked += [Linked(entry.path, target, True) for entry in done.added]
-        linked += [Linked(entry.path, target, False) for entry in done.duplicates]
-    if not keep_profile:
-        _delete(repo, paths)
+    with repo.store.lock():
+        minor_version = "" if to_origin else repo.version(minor)
+        paths = dict.fromkeys(found.path for spec in specs for found in lookup.find_pending(repo, spec, cwd))
+        items: dict[str, list[tuple[Profile, Path]]] = {}
+        for path in paths:
+            profile = repo.store.pending.load(path)
+            items.setdefault(_target(profile, path, minor_version, force), []).append((profile, path))
+        for target in items:
+            repo.vcs.check_minor_version_validity(target)
+        linked = [one for target, group in items.items() for one in _link(repo, target, group)]
+        if not keep_profile:
+            kept = {one.name for one in linked if one.clashes}
+            _delete(repo, [path for path in paths if path.name not in kept])
     return linked
+
+
+def _link(repo: Repository, target: str, group: Sequence[tuple[Profile, Path]]) -> Iterator[Linked]:
+    items = [(profile, path.name, path.stat().st_mtime) for profile, path in group]
+    done = link(repo.store, target, items)
+    for entry in done.added:
+        yield Linked(entry.path, target, True)
+    known = {entry.key: entry.checksum for entry in repo.store.indexes.read(target)} if done.duplicates else {}
+    for entry in done.duplicates:
+        yield Linked(entry.path, target, False, clashes=known[entry.key] != entry.checksum)
 
 
 def _delete(repo: Repository, paths: Iterable[Path]) -> None:
@@ -75,14 +86,17 @@ def _target(profile: Profile, path: Path, minor_version: str, force: bool) -> st
     origin = profile.get("origin")
     if not minor_version:
         if not isinstance(origin, str):
-            raise ProfileError(f"{path.name} does not say its origin", "name a version with --minor")
+            raise ProfileError(
+                f"{path.name} does not say which version it was collected for",
+                f"if you know it: perun add --force --minor HASH {path.name}",
+            )
         return origin
     if origin == minor_version or force:
         return minor_version
     if origin is None:
         raise ProfileError(
-            f"{path.name} does not say which minor version it was collected for",
-            "register it nevertheless with --force",
+            f"{path.name} does not say which version it was collected for",
+            "if it was this one: perun add --force " + path.name,
         )
     raise ProfileError(
         f"{path.name} was collected for {str(origin)[:10]}, not for {minor_version[:10]}",

@@ -45,7 +45,7 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A target profile and its baseline; without a baseline or a check, `reason` says why nothing was compared."""
+    """A target profile and its baseline; where nothing was compared, `reason` says why."""
 
     target: ProfileInfo
     baseline: ProfileInfo | None = None
@@ -98,7 +98,7 @@ def check_all(
     if checker.collects:
         checker.collect_missing(list(checker.history))
     for done, version in enumerate(checker.history):
-        report(f"checking {version.checksum[:10]}", done, 0)
+        report(version.checksum[:10], done, 0)
         yield checker.version(version)
 
 
@@ -110,7 +110,7 @@ def check_profiles(
     options: Options = Options(),
     confirm: lookup.Confirm | None = None,
 ) -> Comparison:
-    """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: they belong to no version."""
+    """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: no version has them."""
     found = [lookup.find(repo, spec, minor, confirm) for spec in (baseline, target)]
     infos = [one.info for one in found]
     difference = "" if options.force else differing(*infos)
@@ -141,7 +141,9 @@ class _Comparer:
     def __init__(self, repo: Repository, options: Options) -> None:
         self.repo = repo
         self.rules = rules(repo)
-        self._context = CheckContext(repo.config.section("degradation"), options.models_type, self._postprocess)
+        self._context = CheckContext(
+            repo.config.section("degradation"), options.models_type, self._postprocess
+        )
 
     def pair(self, baseline: ProfileInfo, base: Profile, target: ProfileInfo, new: Profile) -> Comparison:
         chosen = applicable(self.repo, self.rules, target)
@@ -164,7 +166,9 @@ class _Checker:
     def __init__(self, repo: Repository, history: History, options: Options, report: Report) -> None:
         self.repo = repo
         self.history = history
-        self.collects = options.compute_missing or is_true(repo.config.get("degradation.collect_before_check"))
+        self.collects = options.compute_missing or is_true(
+            repo.config.get("degradation.collect_before_check")
+        )
         self._force = options.force
         self._report = report
         self._comparer = _Comparer(repo, options)
@@ -232,7 +236,7 @@ class _Checker:
         return profile
 
     def _store(self, version: MinorVersion, comparisons: tuple[Comparison, ...]) -> None:
-        """Keep what was found; it takes the place of all that earlier checks found of these configurations."""
+        """Keep what was found; it replaces all that earlier checks found of these configurations."""
         found: dict[tuple[str, str, str], ChangeRecord] = {}
         commands = set()
         for comparison in comparisons:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from perun.config import edit as editing
 from perun.config.layers import MISSING, Config, Layer, read_file
-from perun.errors import ConfigError, NotPerunRepository
+from perun.config.schema import KEYS
+from perun.errors import ConfigError, NotPerunRepository, UsageError
 from perun.porcelain.repository import (
     PERUN_FOLDER,
     Repository,
-    enclosing,
-    open_repository,
+    cache_config,
+    locate,
     read_config,
     shared_folder,
 )
+from perun.store import Store
 
 Scope = Literal["local", "shared", "nearest"]
 
@@ -37,9 +40,10 @@ def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope =
 
     :raises ConfigError: where the key is unknown, or not set.
     """
-    if scope == "local" and next(enclosing(folder), None) is None:
-        open_repository(folder, environ)  # says that there is none
-    config = read_config(list(enclosing(folder)), environ)
+    roots, _ = locate(folder, environ)
+    if scope == "local" and not roots:
+        raise _not_inside(folder)
+    config = read_config(roots, environ)
     effective = config.get(key)  # also says where there is no such key
     layer = config.layer(scope)
     value = effective if scope == "nearest" or layer is None else layer.get(key)
@@ -47,8 +51,8 @@ def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope =
         layer = config.layer("defaults")  # what the shared configuration holds where nobody wrote one
         value = layer.get(key) if layer else MISSING
     if value is None or value is MISSING:
-        where = "" if scope == "nearest" else f" in the {scope} configuration"
-        raise ConfigError(f"{key} is not set{where}", f"set it with: perun config set {key} VALUE")
+        where, option = ("", "") if scope == "nearest" else (f" in the {scope} configuration", f" --{scope}")
+        raise ConfigError(f"{key} is not set{where}", f"set it with: perun config{option} set {key} VALUE")
     source = layer if scope != "nearest" else _origin(config, key)
     return Setting(key, value, str(source.path) if source and source.path else None)
 
@@ -65,17 +69,20 @@ def file_of(folder: Path, environ: Mapping[str, str], scope: Scope) -> Path:
 
     :raises NotPerunRepository: for scope `local` outside of any repository.
     """
-    root = next(enclosing(folder), None)
-    if scope == "local" and root is None:
-        raise NotPerunRepository(
-            f"no Perun repository at {folder} or above it", "make one with perun init, or use --shared"
-        )
-    if scope == "shared" or root is None:
+    roots, _ = locate(folder, environ)
+    if scope == "local" and not roots:
+        raise _not_inside(folder)
+    if scope == "shared" or not roots:
         path = shared_folder(environ) / "shared.yml"
-        if not path.exists():
-            editing.add_default_shared(path)
+        editing.add_default_shared(path)
         return path
-    return root / PERUN_FOLDER / "local.yml"
+    return roots[0] / PERUN_FOLDER / "local.yml"
+
+
+def _not_inside(folder: Path) -> NotPerunRepository:
+    return NotPerunRepository(
+        f"no Perun repository at {folder} or above it", "make one with perun init, or use --shared"
+    )
 
 
 def set_in(folder: Path, environ: Mapping[str, str], key: str, text: str, scope: Scope = "nearest") -> Setting:
@@ -84,7 +91,22 @@ def set_in(folder: Path, environ: Mapping[str, str], key: str, text: str, scope:
     :raises ConfigError: where the key is unknown or the value is not of its kind; nothing is written then.
     """
     path = file_of(folder, environ, scope)
-    return Setting(key, editing.set_value(path, key, text), str(path))
+    with writing(folder, environ):
+        return Setting(key, editing.set_value(path, key, text), str(path))
+
+
+@contextmanager
+def writing(folder: Path, environ: Mapping[str, str]) -> Iterator[None]:
+    """Hold the lock of the repository, where there is one, and cache afterwards what the files hold then."""
+    roots, _ = locate(folder, environ)
+    if not roots:
+        yield
+        return
+    perun_folder = roots[0] / PERUN_FOLDER
+    with Store(perun_folder).lock():
+        yield
+        with suppress(ConfigError):
+            cache_config(read_config(roots, environ), perun_folder)
 
 
 def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest") -> Setting:
@@ -93,29 +115,52 @@ def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest"
 
 
 def editor_command(folder: Path, environ: Mapping[str, str]) -> list[str]:
-    """The editor that `general.editor` names, as an argument vector; a file name is to be appended."""
-    config = read_config(list(enclosing(folder)), environ)
-    configured = config.origin("general.editor").path is not None
-    text = "" if configured else environ.get("VISUAL") or environ.get("EDITOR") or ""
-    return shlex.split(text or str(config.get("general.editor")))
+    """The editor that `general.editor` names, as an argument vector; a file name is to be appended.
+
+    Where that is the built-in one, `VISUAL` and `EDITOR` of the environment come first, as in git.
+
+    :raises ConfigError: where the name has an unclosed quote, or is empty.
+    """
+    config = read_config(locate(folder, environ)[0], environ)
+    text = str(config.get("general.editor"))
+    # A generated shared configuration holds all defaults, so that standing there says nothing.
+    if text == KEYS["general.editor"].default:
+        text = environ.get("VISUAL") or environ.get("EDITOR") or text
+    try:
+        command = shlex.split(text)
+    except ValueError as problem:
+        raise ConfigError(f"the editor {text!r} cannot be split: {problem}", "see general.editor") from None
+    if not command:
+        raise ConfigError("general.editor is empty", "set it with: perun config set general.editor NAME")
+    return command
 
 
-def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str = "master") -> Path:
-    """Write the file of the scope anew: the local one from `template`, the shared one from the defaults."""
+def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str | None = None) -> Path:
+    """Write the file of the scope anew: the local one from `template` (`master`), the shared one from defaults.
+
+    :raises UsageError: where there is no such template.
+    """
+    path = file_of(folder, environ, scope)
+    with writing(folder, environ):
+        if path.name != "shared.yml":
+            editing.write_text(path, _local_text(path, environ, template or "master"))
+        elif template is None:
+            editing.add_default_shared(path, overwrite=True)
+        else:
+            raise UsageError("the shared configuration has no templates", "leave out the template, or use --local")
+    return path
+
+
+def _local_text(path: Path, environ: Mapping[str, str], template: str) -> str:
     from perun.config.templates import render
 
-    path = file_of(folder, environ, scope)
-    if path.name == "shared.yml":
-        editing.add_default_shared(path, overwrite=True)
-        return path
     root = path.parent.parent
     try:
         config = read_config([root], environ)
         vcs_type, url = str(config.get("vcs.type") or "git"), str(config.get("vcs.url") or "..")
     except ConfigError:
         vcs_type, url = "git", ".."  # a file too broken to read is what reset is for
-    editing.write_text(path, render(template, root, vcs_type, root / PERUN_FOLDER / url))
-    return path
+    return render(template, root, vcs_type, path.parent / url)
 
 
 def verify(path: Path) -> None:

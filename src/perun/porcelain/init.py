@@ -40,25 +40,43 @@ def init(
 
     :param vcs_path: folder of the wrapped repository; `folder` itself where None.
     :param template: one of `user`, `developer`, `master` (manual 11.3).
-    :raises PluginError: where `vcs_type` is unknown.
+    :raises PluginError: where `vcs_type` is unknown. :raises VersionControlError: where it refuses.
+    :raises NotPerunRepository: where the folder cannot be made or written.
     """
     root = folder.resolve()
     vcs_root = (vcs_path or root).resolve()
     factory = Registry().get("vcs", vcs_type)
     local = root / PERUN_FOLDER / "local.yml"
     text = render(template, root, vcs_type, vcs_root)
-    vcs_root.mkdir(parents=True, exist_ok=True)
-    vcs = factory(vcs_root, environ)
-    made = bool(vcs_params) or not _is_repository(vcs)
-    if made:
-        vcs.init(dict(vcs_params or {}))
-    reinitialized = local.exists()
-    store = Store(root / PERUN_FOLDER)
-    store.create()
-    if not reinitialized:
-        atomic.write(local, text.encode())
-    _exclude(vcs, root)
-    return Initialized(open_repository(root, environ), reinitialized, made, local)
+    try:
+        vcs_root.mkdir(parents=True, exist_ok=True)
+        vcs = factory(vcs_root, environ)
+        made = bool(vcs_params) or not _is_repository(vcs)
+        if made:
+            _init_vcs(vcs, vcs_params or {})
+        reinitialized = local.exists()
+        Store(root / PERUN_FOLDER).create()
+        if not reinitialized:
+            atomic.write(local, text.encode())
+        _exclude(vcs, root)
+    except OSError as problem:
+        raise NotPerunRepository(
+            f"cannot make a Perun repository in {root}: {problem.filename}: {problem.strerror}",
+            "name a folder that you may write to",
+        ) from None
+    repository = open_repository(root, environ)
+    with repository.store.lock():
+        pass  # the first to write caches the parsed configuration
+    return Initialized(repository, reinitialized, made, local)
+
+
+def _init_vcs(vcs: Any, params: Mapping[str, Any]) -> None:
+    try:
+        vcs.init(dict(params))
+    except VersionControlError as problem:
+        # Of a wrong option git says all the right ones, a screen of them.
+        message = problem.message.partition("\nusage:")[0]
+        raise VersionControlError(message, problem.hint or "its options: git help init") from None
 
 
 def _is_repository(vcs: Any) -> bool:

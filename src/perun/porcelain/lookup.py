@@ -16,7 +16,7 @@ from perun.store.index import IndexEntry
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-TAG = re.compile(r"(\d*)@([ip])(?:-(\d*)@([ip]))?", re.ASCII)
+TAG = re.compile(r"(\d{0,18})@([ip])(?:-(\d{0,18})@([ip]))?", re.ASCII)
 WALK_LIMIT = 200_000
 """Files looked at in the walk of the file system before it gives up."""
 
@@ -130,13 +130,24 @@ def find_removable(repo: Repository, spec: str, minor: str | None) -> list[Found
     match = TAG.fullmatch(spec)
     if match:
         return list(tagged(repo, match, minor, spec))
-    found = _in_pending(repo, spec, exact=True) or _in_index(repo, spec, minor)
+    found = _among_jobs(repo, spec) or _in_index(repo, spec, minor)
     if found is None:
         minor_version = repo.version(minor)
-        raise _not_found(
-            spec, f"profile pending or registered in {minor_version[:10]}", registered(repo, minor_version)
-        )
+        known = [*pending(repo), *registered(repo, minor_version)]
+        raise _not_found(spec, f"profile pending or registered in {minor_version[:10]}", known)
     return [found]
+
+
+def _among_jobs(repo: Repository, spec: str) -> Found | None:
+    """The pending file of that name or path, whether it holds a profile or is damaged."""
+    jobs = repo.store.pending.root
+    path = Path(spec)
+    if len(path.parts) > 1 and path.parent.resolve() != jobs.resolve():
+        return None
+    for name in (path.name, path.name + ".perf"):
+        if name.endswith(".perf") and (jobs / name).is_file():
+            return Found(ProfileInfo(name, str(jobs / name), "", "", "", "", "", (), 0))
+    return None
 
 
 def tagged(repo: Repository, match: re.Match[str], minor: str | None, spec: str) -> Iterator[Found]:
@@ -182,13 +193,17 @@ def _at_path(repo: Repository, spec: str) -> Found | None:
     return Found(read_info(path.resolve()))
 
 
-def _in_pending(repo: Repository, spec: str, *, exact: bool = False) -> Found | None:
+def _in_pending(repo: Repository, spec: str) -> Found | None:
     name = Path(spec).name
     infos = pending(repo)
     for info in infos:
         if info.source in (name, name + ".perf"):
             return Found(info)
-    partial = [] if exact or not name else [info for info in infos if name in info.source]
+    for file in (name, name + ".perf"):
+        path = repo.store.pending.root / file
+        if name and file.endswith(".perf") and path.is_file():
+            return Found(read_info(path))  # it is damaged, else it were among them; says so
+    partial = [info for info in infos if name and name in info.source]
     if len(partial) > 1:
         raise UsageError(
             f"{spec!r} is part of the names of {len(partial)} pending profiles",

@@ -1,10 +1,11 @@
-"""Collecting before a check what is missing (`check --compute-missing`, `degradation.collect_before_check`)."""
+"""Collecting what is missing before a check (`check -c`, `degradation.collect_before_check`)."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import operator
 from collections.abc import Sequence
-from typing import TextIO
 
 from perun.config.schema import is_true
 from perun.plugin.api import MinorVersion, Report
@@ -33,27 +34,40 @@ def collect_missing(repo: Repository, versions: Sequence[MinorVersion], report: 
     :raises ConfigError: where the job matrix is empty or wrong.
     """
     jobs = matrix(repo)
+    work = [(_missing(repo, version, jobs), version) for version in versions]
+    log = _Log(repo)
     failures: dict[str, str] = {}
-    for version in versions:
-        missing = _missing(repo, version, jobs)
+    for missing, group in itertools.groupby(work, key=operator.itemgetter(0)):
         if not missing:
             continue
-        with _log(repo, version) as log:
-            for event in run_jobs(repo, missing, [version], register=True, report=report):
+        # Versions that lack the same share one working copy.
+        events = run_jobs(repo, missing, [version for _, version in group], register=True, report=report)
+        with contextlib.closing(events):
+            for event in events:
+                log.write(event)
                 if isinstance(event, (JobBroke, VersionSkipped)):
-                    failures.setdefault(version.checksum, event.error.message)
-                if log is not None:
-                    log.write(_line(event) + "\n")
-                    log.flush()
+                    failures.setdefault(event.version.checksum, event.error.message)
     return failures
 
 
-def _log(repo: Repository, version: MinorVersion) -> contextlib.AbstractContextManager[TextIO | None]:
-    if not is_true(repo.config.get("degradation.log_collect")):
-        return contextlib.nullcontext()
-    path = repo.root / PERUN_FOLDER / "logs" / f"{version.checksum}-precollect.log"
-    path.parent.mkdir(exist_ok=True)
-    return path.open("w", encoding="utf-8", errors="backslashreplace")
+class _Log:
+    """What happened to each version in a file of its own, where the user wants that."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._folder = repo.root / PERUN_FOLDER / "logs"
+        self._wanted = is_true(repo.config.get("degradation.log_collect"))
+        self._begun: set[str] = set()
+
+    def write(self, event: Event) -> None:
+        if not self._wanted:
+            return
+        self._folder.mkdir(exist_ok=True)
+        checksum = event.version.checksum
+        path = self._folder / f"{checksum}-precollect.log"
+        mode = "a" if checksum in self._begun else "w"
+        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
+            file.write(_line(event) + "\n")
+        self._begun.add(checksum)
 
 
 def _missing(repo: Repository, version: MinorVersion, jobs: Sequence[Job]) -> list[Job]:
@@ -63,9 +77,8 @@ def _missing(repo: Repository, version: MinorVersion, jobs: Sequence[Job]) -> li
 
 def configuration_of(job: Job) -> Configuration:
     """The configuration that profiles of the job have."""
-    postprocessors = tuple(unit.name.replace("-", "_") for unit in job.postprocessors)
-    collector = job.collector.name.replace("-", "_")
-    return Configuration(collector, job.cmd, job.args, job.workload, postprocessors)
+    postprocessors = (unit.name for unit in job.postprocessors)
+    return Configuration.of(job.collector.name, job.cmd, job.args, job.workload, postprocessors)
 
 
 def _line(event: Event) -> str:

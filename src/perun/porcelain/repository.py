@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from perun.config.layers import Config, load
-from perun.errors import NotPerunRepository, VersionControlError
+from perun.config.layers import Config, load, refresh_cache
+from perun.errors import ConfigError, NotPerunRepository, VersionControlError
 from perun.plugin.api import Vcs
 from perun.plugin.registry import Registry
 from perun.store import Store
@@ -32,7 +34,7 @@ class Repository:
     @cached_property
     def store(self) -> Store:
         """Where profiles and what is known of them are kept."""
-        return Store(self.root / PERUN_FOLDER)
+        return _Store(self.root / PERUN_FOLDER, self.config)
 
     @cached_property
     def registry(self) -> Registry:
@@ -58,11 +60,47 @@ class Repository:
         assert isinstance(vcs, Vcs)
         return vcs
 
+    @property
+    def in_place_journal(self) -> Path:
+        """Where a `run --in-place` notes how to give the working directory back; no file in the usual case."""
+        return self.root / PERUN_FOLDER / "in-place.json"
+
     def version(self, revision: str | None) -> str:
         """The full checksum that `revision` names; of the current version where it is None."""
         if revision is None:
             return self.vcs.get_minor_head()
         return self.vcs.massage_parameter(revision)
+
+
+class _Store(Store):
+    """The store; whatever writes to it also brings the cache of the parsed configuration up to date.
+
+    So commands that only read, such as `perun status`, need no YAML parser, and never write.
+    """
+
+    def __init__(self, root: Path, config: Config) -> None:
+        super().__init__(root)
+        self._config = config
+        self._is_cached = all(layer.origin != "file" for layer in config.layers)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        with super().lock():
+            yield
+            if not self._is_cached:
+                self._is_cached = True
+                cache_config(self._config, self.root)
+
+
+def cache_config(config: Config, perun_folder: Path) -> None:
+    """Keep the parsed files of the configuration in `.perun/cache`; by who holds the lock of the store."""
+    # A cache that cannot be written, or files that are wrong meanwhile, are no reason to fail.
+    with suppress(OSError, ConfigError):
+        refresh_cache(config, _cache_file(perun_folder))
+
+
+def _cache_file(perun_folder: Path) -> Path:
+    return perun_folder / "cache" / "config.json"
 
 
 def shared_folder(environ: Mapping[str, str]) -> Path:
@@ -81,7 +119,7 @@ def enclosing(folder: Path) -> Iterator[Path]:
 
 def read_config(roots: list[Path], environ: Mapping[str, str]) -> Config:
     """The layered configuration of the Perun instances at `roots`, nearest first."""
-    cache = roots[0] / PERUN_FOLDER / "cache" / "config.json" if roots else None
+    cache = _cache_file(roots[0] / PERUN_FOLDER) if roots else None
     return load([root / PERUN_FOLDER for root in roots], shared_folder(environ), cache)
 
 
@@ -91,17 +129,30 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Repository:
     :raises NotPerunRepository: where there is none.
     :raises ConfigError: where its configuration is wrong.
     """
-    roots = list(enclosing(folder))
-    working_root = roots[0] if roots else folder
+    roots, working_root = locate(folder, environ)
     if not roots:
-        linked = _main_working_tree(folder, environ)
-        if linked is None:
-            raise NotPerunRepository(
-                f"no Perun repository at {folder} or above it", "make one with: perun init"
-            )
-        main, working_root = linked
-        roots = list(enclosing(main))
+        raise NotPerunRepository(f"no Perun repository at {folder} or above it", "make one with: perun init")
     return Repository(roots[0], working_root, read_config(roots, environ), environ)
+
+
+def locate(folder: Path, environ: Mapping[str, str]) -> tuple[list[Path], Path]:
+    """The folders whose `.perun` `folder` belongs to, the nearest first, and the working directory it is in.
+
+    There may be none. In a linked git working tree it is the `.perun` of the main one, where the linked one
+    has none of its own, whether it lies inside the main one or elsewhere.
+    """
+    roots = list(enclosing(folder))
+    if not roots or _is_linked(folder, roots[0]):
+        linked = _main_working_tree(folder, environ)
+        if linked is not None and (not roots or linked[0].resolve() == roots[0].resolve()):
+            return list(enclosing(linked[0])), linked[1]
+    return roots, roots[0] if roots else folder
+
+
+def _is_linked(folder: Path, root: Path) -> bool:
+    """Whether a linked working tree, or a submodule, may begin between `folder` and `root`: `.git` is a file."""
+    below = itertools.takewhile(lambda one: one != root, (folder, *folder.parents))
+    return any((one / ".git").is_file() for one in below)
 
 
 def _main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:

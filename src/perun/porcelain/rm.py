@@ -27,14 +27,15 @@ def rm(repo: Repository, specs: Sequence[str], *, minor: str | None = None) -> l
 
     :raises ProfileNotFound: where one of them is not there; nothing is removed then.
     """
-    found = [one for spec in specs for one in lookup.find_removable(repo, spec, minor)]
-    unique = list({(one.minor_version, one.info.source, one.info.time): one for one in found}.values())
-    by_version: dict[str, list[IndexEntry]] = {}
-    for one in unique:
-        if one.minor_version is not None:
-            entry = IndexEntry(one.info.time, one.info.checksum, one.info.source)
-            by_version.setdefault(one.minor_version, []).append(entry)
-    for minor_version, entries in by_version.items():
-        unlink(repo.store, minor_version, entries)
-    repo.store.pending.remove([one.path for one in unique if one.minor_version is None])
+    with repo.store.lock():
+        found = [one for spec in specs for one in lookup.find_removable(repo, spec, minor)]
+        unique = list({(one.minor_version, one.info.source, one.info.time): one for one in found}.values())
+        by_version: dict[str, list[IndexEntry]] = {}
+        for one in unique:
+            if one.minor_version is not None:
+                entry = IndexEntry(one.info.time, one.info.checksum, one.info.source)
+                by_version.setdefault(one.minor_version, []).append(entry)
+        for minor_version, entries in by_version.items():
+            unlink(repo.store, minor_version, entries)
+        repo.store.pending.remove([one.path for one in unique if one.minor_version is None])
     return [Removed(one.info.source, one.minor_version) for one in unique]

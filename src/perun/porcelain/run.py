@@ -25,7 +25,7 @@ from perun.plugin.params import to_mapping
 from perun.porcelain import postprocessby, saving
 from perun.porcelain.jobs import Job
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.versions import Checkouts, Placement, checkouts
+from perun.porcelain.versions import IN_A_COPY, Checkouts, Placement, checkouts
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -34,7 +34,14 @@ SHOWN_LINES = 10
 """Lines of the output of a failed `pre_run` command that its error shows."""
 GRACE = 2.0
 """Seconds that an interrupted `pre_run` command has to tidy up, e.g. make to remove a half-made target."""
-_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_QUARANTINE_PATH")
+_OF_A_HOOK = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_QUARANTINE_PATH",
+)
 """Set inside a hook of git: a git that the measured version calls would work on the user's index."""
 
 
@@ -60,7 +67,7 @@ class VersionSkipped:
 
 @dataclass(frozen=True)
 class JobDone:
-    """A job gave a profile: its file name, and whether it was registered too. `seconds` is the whole job's."""
+    """A job gave a profile: its file name, and whether it was registered. `seconds` is the whole job's."""
 
     version: MinorVersion
     job: Job
@@ -102,7 +109,7 @@ def run_jobs(
     jobs: Sequence[Job],
     versions: Sequence[MinorVersion],
     *,
-    placement: Placement = Placement(),
+    placement: Placement = IN_A_COPY,
     naming: Naming = Naming(),
     register: bool | None = None,
     report: Report = silent,

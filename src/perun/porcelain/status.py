@@ -33,6 +33,8 @@ def status(repo: Repository) -> Status:
     try:
         head = repo.vcs.get_minor_version_info("HEAD")
     except VersionControlError:
+        if major_version in (major.name for major in repo.vcs.walk_major_versions()):
+            raise  # it has versions, so something is broken
         head = None
     registered = lookup.registered(repo, head.checksum) if head else []
     changes = repo.store.changes.read(head.checksum) if head else []

@@ -54,7 +54,8 @@ def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> li
 def _rule(repo: Repository, entry: Any) -> Rule:
     if not isinstance(entry, Mapping) or "method" not in entry:
         raise ConfigError(
-            f"degradation.strategies: {entry!r} has no method", "write e.g. - method: average_amount_threshold"
+            f"degradation.strategies: {entry!r} has no method",
+            "write e.g. - method: average_amount_threshold",
         )
     unknown = [str(key) for key in entry if key != "method" and key not in CONDITIONS]
     if unknown:

@@ -23,7 +23,6 @@ from perun.plugin.api import MinorVersion, SavedState, WorkingCopy
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.store.lock import Lock
 
-JOURNAL = "in-place.json"
 LOCK = "in-place.lock"
 LOCK_PATIENCE = 0.2
 """Seconds to wait for the lock: what only looks whether a run is at work has it for a moment."""
@@ -41,6 +40,9 @@ class Placement:
 
     force_dirty: bool = False
     in_place: bool = False
+
+
+IN_A_COPY = Placement()
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,9 @@ class Checkouts:
         self.usable = False
         vcs = self._repo.vcs
         self._lock.enter_context(_lock(self._repo))
-        journal = read_journal(self._repo)  # another run may have begun, and been killed, since this one began
+        journal = read_journal(
+            self._repo
+        )  # another run may have begun, and been killed, since this one began
         if journal is not None:
             raise _refusal(journal)
         prepared = vcs.prepare_save()
@@ -235,7 +239,7 @@ def read_journal(repo: Repository) -> Journal | None:
 
     :raises DamagedStore: where the journal is not readable.
     """
-    path = repo.root / PERUN_FOLDER / JOURNAL
+    path = repo.in_place_journal
     try:
         noted = json.loads(path.read_bytes())
         saved = SavedState(bool(noted["saved"]), str(noted["state"]), str(noted["stash"]))
@@ -248,23 +252,23 @@ def read_journal(repo: Repository) -> Journal | None:
 
 def _write_journal(repo: Repository, saved: SavedState) -> None:
     noted = {**saved._asdict(), "folder": str(repo.working_root)}
-    atomic.write(repo.root / PERUN_FOLDER / JOURNAL, json.dumps(noted).encode())
+    atomic.write(repo.in_place_journal, json.dumps(noted).encode())
 
 
 def _give_back(repo: Repository, saved: SavedState) -> None:
-    journal = repo.root / PERUN_FOLDER / JOURNAL
+    journal = repo.in_place_journal
     try:
         repo.vcs.resume(saved)
     except VersionControlError as problem:
         end = f"then: rm {journal}"
-        raise VersionControlError(problem.message, f"{problem.hint}; {end}" if problem.hint else end) from None
+        raise VersionControlError(
+            problem.message, f"{problem.hint}; {end}" if problem.hint else end
+        ) from None
     journal.unlink(missing_ok=True)
 
 
 def _refusal(journal: Journal) -> PerunError:
-    return PerunError(
-        _interrupted(journal), "give it and your uncommitted changes back with: perun recover"
-    )
+    return PerunError(_interrupted(journal), "give it and your uncommitted changes back with: perun recover")
 
 
 def _interrupted(journal: Journal) -> str:

@@ -6,6 +6,8 @@ import click
 
 from perun.cli.commands.completing import complete_minor, complete_pending
 from perun.cli.session import Session
+from perun.cli.table import one_line
+from perun.errors import ProfileError
 
 
 @click.command()
@@ -36,9 +38,16 @@ def add(
         force=force,
     )
     for one in linked:
+        name, version = one_line(one.name), one.minor_version[:10]
         if one.is_new:
-            session.say(f"registered {session.paint(one.name, 'bold')} in {one.minor_version[:10]}")
-        else:
-            session.warn(f"{one.name} was registered in {one.minor_version[:10]} already")
+            session.say(f"registered {session.paint(name, 'bold')} in {version}")
+        elif not one.clashes:
+            session.warn(f"{name} was registered in {version} already")
+    for one in linked:
+        if one.clashes:
+            raise ProfileError(
+                f"{one.name} is not registered: {one.minor_version[:10]} has another profile of that name and time",
+                "give the file another name",
+            )
     if not linked:
         session.note("no profile is in this range; perun status shows the tags")

@@ -27,8 +27,20 @@ class _Collectors(PluginGroup):
 @version_options("-cp")
 @click.option("--cmd", "-c", metavar="CMD", multiple=True, help="The command to measure, e.g. ./mybin.")
 @click.option("--args", "-a", metavar="ARGS", multiple=True, help="Arguments of the command.")
-@click.option("--workload", "-w", metavar="WORKLOAD", multiple=True, help="Input of the command: last arguments, '< file', or '<< \"text\"'.")
-@click.option("--params", "-p", metavar="PARAMS", multiple=True, help="Parameters of the collector: a YAML file, key=value, or YAML.")
+@click.option(
+    "--workload",
+    "-w",
+    metavar="WORKLOAD",
+    multiple=True,
+    help="Input of the command: last arguments, '< file', or '<< \"text\"'.",
+)
+@click.option(
+    "--params",
+    "-p",
+    metavar="PARAMS",
+    multiple=True,
+    help="Parameters of the collector: a YAML file, key=value, or YAML.",
+)
 @click.pass_context
 def collect(
     ctx: click.Context,
@@ -42,8 +54,8 @@ def collect(
 ) -> None:
     """Measure one command with one collector.
 
-    The profile is pending afterwards: `perun status` shows it, `perun add` registers it. The current version is
-    measured where it is; other versions, and a working directory with uncommitted changes, in a copy of their own.
+    The profile is pending afterwards: `perun status` shows it, `perun add` registers it. The current version
+    is measured where it is, others (and it too where there are uncommitted changes) in a working copy.
 
     \b
     perun collect -c ./mybin -w input.txt time --repeat 20

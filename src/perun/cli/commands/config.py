@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from perun.cli.session import Session
+from perun.cli.table import one_line
 from perun.errors import ConfigError
 from perun.porcelain import config as porcelain
 
@@ -80,17 +82,21 @@ def edit(ctx: click.Context) -> None:
 
 
 @config.command()
-@click.argument("template", default="master")
+@click.argument("template", required=False)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_context
-def reset(ctx: click.Context, template: str, yes: bool) -> None:
-    """Write the configuration anew, from TEMPLATE: user, developer or master."""
+def reset(ctx: click.Context, template: str | None, yes: bool) -> None:
+    """Write the configuration anew, from TEMPLATE: user, developer or master (the default)."""
     session: Session = ctx.obj
     scope = ctx.meta["scope"]
     path = porcelain.file_of(session.cwd, session.environ, scope)
     if not yes:
-        click.confirm(f"replace {path}? what it holds now is lost", abort=True, err=True)
-    session.say(f"reset {porcelain.reset(session.cwd, session.environ, scope, template)}")
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"what {path} holds would be lost, and nobody is there to ask; give --yes")
+        if not click.confirm(f"replace {path}? what it holds now is lost", err=True):
+            session.note("nothing was changed")
+            return
+    session.say(f"reset {one_line(str(porcelain.reset(session.cwd, session.environ, scope, template)))}")
 
 
 def open_editor(session: Session, path: Path) -> None:
@@ -106,6 +112,8 @@ def open_editor(session: Session, path: Path) -> None:
     if code:
         raise ConfigError(f"the editor {command[0]!r} ended with status {code}")
     porcelain.verify(path)
+    with porcelain.writing(session.cwd, session.environ):
+        pass  # caches what was edited
 
 
 def readable(value: Any) -> str:

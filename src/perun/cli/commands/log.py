@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from perun.cli import formats
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line
+from perun.errors import DamagedStore
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
 
@@ -20,6 +21,7 @@ TAGS = ("checksum", "stats", "changes", "desc", "date", "author", "email", "pare
 TYPES = (("memory", "m", "green"), ("mixed", "x", "cyan"), ("time", "t", "blue"))
 """Types of profiles that `%stats%` counts, with the letter of its header and the colour."""
 NO_PROFILES = "--no--profiles--"
+DAMAGED = "--damaged--"
 FLUSHED = 500
 """Lines written at once; the first ones go out alone, so that a reader sees them at once."""
 
@@ -29,12 +31,33 @@ FLUSHED = 500
 @click.option("--short", "-s", is_flag=True, help="One line for each version, as `format.shortlog` says.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
-def log(session: Session, minor: str | None, short: bool, as_json: bool) -> None:
-    """Show the history with what is stored for each version, from HASH (HEAD by default) down."""
-    entries = run(session.repository, minor, subjects_only=short)
+def log(session: Session, minor: str | None, short: bool, as_json: bool) -> int:
+    """Show the history with what is stored for each version, from HASH (HEAD by default) down.
+
+    Where what is stored for a version is damaged, that version is marked; the exit code is 6 then.
+    """
+    damages: list[str] = []
+    entries = _noting(damages, run(session.repository, minor, subjects_only=short))
     if as_json:
         _json(session, entries)
-        return
+    else:
+        _text(session, entries, short)
+    for damage in damages:
+        session.warn(damage)
+    if not damages:
+        return 0
+    session.note("perun fsck names all that is damaged")
+    return DamagedStore.exit_code
+
+
+def _noting(damages: list[str], entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+    for entry in entries:
+        if entry.damage:
+            damages.append(entry.damage)
+        yield entry
+
+
+def _text(session: Session, entries: Iterator[LogEntry], short: bool) -> None:
     from perun.cli.pager import paged
 
     enabled = session.pager and session.repository.config.get("general.paging") in PAGED
@@ -70,16 +93,16 @@ def short_line(session: Session) -> Callable[[LogEntry], str]:
     title = "".join(_title(piece) for piece in pieces)
     session.say(session.paint(title.rstrip(), "bold"))
     makers = [_maker(session, piece) for piece in pieces]
-    nothing = session.paint(NO_PROFILES, "dim")
+    nothing, damaged = session.paint(NO_PROFILES, "dim"), session.paint(DAMAGED, "bold red")
     stats = _stats(session)
     changes = _changes(session)
 
     def line(entry: LogEntry) -> str:
-        version, summary = entry
+        version, summary, damage = entry
         parts = []
         for maker in makers:
             if maker == "stats":
-                parts.append(stats(summary) if summary else nothing)
+                parts.append(stats(summary) if summary else damaged if damage else nothing)
             elif maker == "changes":
                 parts.append(changes(summary) if summary else "")
             elif isinstance(maker, str):
@@ -144,12 +167,14 @@ def _changes(session: Session) -> Callable[[Any], str]:
 
 
 def _long(session: Session, entry: LogEntry) -> None:
-    version, summary = entry
+    version, summary, damage = entry
     session.say(session.paint(f"Minor Version {version.checksum}", "yellow"))
     if summary and sum(summary.profiles.values()):
         total = sum(summary.profiles.values())
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.profiles.items()))
         session.say(f"{total} registered profile{'s' * (total > 1)} ({kinds})")
+    elif damage:
+        session.say(session.paint("damaged: ", "bold red") + one_line(damage))
     else:
         session.say("(no registered profiles)")
     if summary and (summary.degradations or summary.optimizations):
@@ -167,12 +192,13 @@ def _long(session: Session, entry: LogEntry) -> None:
 def _json(session: Session, entries: Iterator[LogEntry]) -> None:
     session.out.write('{"schema": "perun.log/1", "versions": [')
     separator = "\n"
-    for version, summary in entries:
+    for version, summary, damage in entries:
         data = {
             **version._asdict(),
             "profiles": dict(summary.profiles) if summary else {},
             "optimizations": summary.optimizations if summary else 0,
             "degradations": summary.degradations if summary else 0,
+            "damage": damage or None,
         }
         session.out.write(separator + json.dumps(data))
         separator = ",\n"

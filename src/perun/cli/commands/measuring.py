@@ -30,11 +30,40 @@ from perun.porcelain.versions import Placement, chosen
 def version_options(crawl_short: str) -> Callable[[Any], Any]:
     """The options that say which versions are measured, and where."""
     options = [
-        click.option("--output-filename-template", "-ot", "template", metavar="TEMPLATE", help="Template for the names of the profiles, instead of format.output_profile_template."),
-        click.option("--minor-version", "-m", "minor", multiple=True, metavar="HASH", shell_complete=complete_minor, help="Measure this version, HEAD by default; may be repeated."),
-        click.option("--crawl-parents", crawl_short, "crawl_parents", is_flag=True, help="Measure all the ancestors of these versions too."),
-        click.option("--force-dirty", "-f", is_flag=True, help="Measure the current version in the working directory although there are uncommitted changes."),
-        click.option("--in-place", is_flag=True, help="Check versions out in the working directory itself, and give it back afterwards."),
+        click.option(
+            "--output-filename-template",
+            "-ot",
+            "template",
+            metavar="TEMPLATE",
+            help="Template for the names of the profiles, instead of format.output_profile_template.",
+        ),
+        click.option(
+            "--minor-version",
+            "-m",
+            "minor",
+            multiple=True,
+            metavar="HASH",
+            shell_complete=complete_minor,
+            help="Measure this version, HEAD by default; may be repeated.",
+        ),
+        click.option(
+            "--crawl-parents",
+            crawl_short,
+            "crawl_parents",
+            is_flag=True,
+            help="Measure all the ancestors of these versions too.",
+        ),
+        click.option(
+            "--force-dirty",
+            "-f",
+            is_flag=True,
+            help="Measure the working directory as it is, uncommitted changes included.",
+        ),
+        click.option(
+            "--in-place",
+            is_flag=True,
+            help="Check versions out in the working directory itself, and give it back afterwards.",
+        ),
     ]
 
     def decorate(command: Any) -> Any:

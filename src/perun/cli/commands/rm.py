@@ -6,6 +6,7 @@ import click
 
 from perun.cli.commands.completing import complete_any, complete_minor
 from perun.cli.session import Session
+from perun.cli.table import one_line
 
 
 @click.command()
@@ -20,6 +21,9 @@ def rm(session: Session, profile: tuple[str, ...], minor: str | None) -> None:
     """
     from perun.porcelain.rm import rm as run
 
-    for one in run(session.repository, profile, minor=minor):
+    removed = run(session.repository, profile, minor=minor)
+    for one in removed:
         where = "the pending profiles" if one.minor_version is None else one.minor_version[:10]
-        session.say(f"removed {session.paint(one.name, 'bold')} from {where}")
+        session.say(f"removed {session.paint(one_line(one.name), 'bold')} from {where}")
+    if not removed:
+        session.note("no profile is in this range; perun status shows the tags")

@@ -17,7 +17,7 @@ from perun.cli.session import Session
 def run(ctx: click.Context, /, **where: Any) -> None:
     """Run a batch of jobs, or the job matrix.
 
-    A job is a command with its arguments and workload, a collector, and the postprocessors applied afterwards.
+    A job is a command with its arguments and workload, a collector, and the postprocessors applied later.
     """
     ctx.meta["where"] = where
 
@@ -32,13 +32,53 @@ def _names(family: str) -> Any:
 
 
 @run.command()
-@click.option("--cmd", "-b", required=True, multiple=True, metavar="CMD", help="The command to measure; may be repeated.")
-@click.option("--args", "-a", multiple=True, metavar="ARGS", help="Arguments of the command; may be repeated.")
-@click.option("--workload", "-w", multiple=True, metavar="WORKLOAD", help="Input of the command; may be repeated.")
-@click.option("--collector", "-c", required=True, multiple=True, metavar="NAME", shell_complete=_names("collect"), help="The collector; may be repeated.")
-@click.option("--collector-params", "-cp", nargs=2, multiple=True, metavar="NAME PARAMS", help="Parameters of a collector: a YAML file, key=value, or YAML.")
-@click.option("--postprocessor", "-p", multiple=True, metavar="NAME", shell_complete=_names("postprocess"), help="Postprocess each profile with this; may be repeated, applied in order.")
-@click.option("--postprocessor-params", "-pp", nargs=2, multiple=True, metavar="NAME PARAMS", help="Parameters of a postprocessor: a YAML file, key=value, or YAML.")
+@click.option(
+    "--cmd",
+    "-b",
+    required=True,
+    multiple=True,
+    metavar="CMD",
+    help="The command to measure; may be repeated.",
+)
+@click.option(
+    "--args", "-a", multiple=True, metavar="ARGS", help="Arguments of the command; may be repeated."
+)
+@click.option(
+    "--workload", "-w", multiple=True, metavar="WORKLOAD", help="Input of the command; may be repeated."
+)
+@click.option(
+    "--collector",
+    "-c",
+    required=True,
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_names("collect"),
+    help="The collector; may be repeated.",
+)
+@click.option(
+    "--collector-params",
+    "-cp",
+    nargs=2,
+    multiple=True,
+    metavar="NAME PARAMS",
+    help="Parameters of a collector: a YAML file, key=value, or YAML.",
+)
+@click.option(
+    "--postprocessor",
+    "-p",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_names("postprocess"),
+    help="Postprocess each profile with this; may be repeated, applied in order.",
+)
+@click.option(
+    "--postprocessor-params",
+    "-pp",
+    nargs=2,
+    multiple=True,
+    metavar="NAME PARAMS",
+    help="Parameters of a postprocessor: a YAML file, key=value, or YAML.",
+)
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -71,13 +111,15 @@ def job(
 
 
 @run.command()
-@click.option("--without-vcs-history", "-q", is_flag=True, help="Do not name the versions while they are measured.")
+@click.option(
+    "--without-vcs-history", "-q", is_flag=True, help="Do not name the versions while they are measured."
+)
 @click.pass_context
 def matrix(ctx: click.Context, without_vcs_history: bool) -> None:
     """Run the job matrix of the local configuration.
 
-    `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each with
-    each; the commands of `execute.pre_run` are run first, in every version.
+    `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each
+    with each; the commands of `execute.pre_run` are run first, in every version.
     """
     from perun.porcelain.jobs import matrix as jobs_of
 
@@ -94,5 +136,5 @@ def _units(
             raise click.UsageError(f"{option} {name}: no such unit in this job")
     return [
         (name, read_params(tuple(text for owner, text in params if owner.replace("-", "_") == key)))
-        for name, key in zip(names, plain)
+        for name, key in zip(names, plain, strict=True)
     ]

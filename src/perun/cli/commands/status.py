@@ -44,38 +44,45 @@ def status(session: Session, short: bool, sort_by: str | None, as_json: bool) ->
         return
     from perun.cli.pager import paged
 
-    enabled = session.pager and session.repository.config.get("general.paging") in PAGED
+    config = session.repository.config
+    pieces = formats.parse(str(config.get("format.status")), TAGS, "format.status")
+    enabled = session.pager and config.get("general.paging") in PAGED
     with paged(enabled, session.environ, session.out) as out, session.writing_to(out):
-        _print(session, found, short)
+        _print(session, found, pieces, short)
 
 
-def _print(session: Session, found: Status, short: bool) -> None:
+def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag], short: bool) -> None:
     head = found.head
-    checksum = head.checksum if head else "no version yet"
-    major = session.paint(one_line(found.major_version), "green")
-    session.say(f"On major version {major} (minor version: {checksum[:12] if short else checksum})")
+    minor = "none yet" if head is None else head.checksum[:12] if short else head.checksum
+    if head and found.major_version == head.checksum:
+        session.say(f"On no major version, HEAD is detached (minor version: {minor})")
+    else:
+        major = session.paint(one_line(found.major_version), "green")
+        session.say(f"On major version {major} (minor version: {minor})")
     if head and not short:
         session.say(f"\nAuthor: {one_line(head.author)} <{one_line(head.email)}> {head.date}")
         session.say("\n" + "\n".join("    " + clean(line) for line in head.desc.strip().splitlines()))
     session.say()
-    template = str(session.repository.config.get("format.status"))
-    _profiles(session, found.registered, "i", "registered", template)
+    _profiles(session, found.registered, "i", "registered", pieces)
     session.say()
-    _profiles(session, found.pending, "p", "pending", template)
+    _profiles(session, found.pending, "p", "pending", pieces)
     for name, reason in found.damaged:
-        session.warn(f"{name}: {reason}")
+        session.warn(reason)
+        session.note(f"it can be removed with: perun rm {one_line(name)}")
     if found.changes:
         session.say()
         session.say(change_counts(session, [record.info.result.value for record in found.changes]))
 
 
-def _profiles(session: Session, infos: Sequence[ProfileInfo], kind: str, word: str, template: str) -> None:
+def _profiles(
+    session: Session, infos: Sequence[ProfileInfo], kind: str, word: str, pieces: Sequence[str | formats.Tag]
+) -> None:
     if not infos:
         session.say(f"no {word} profiles")
         return
     columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))])]
     raw = " "
-    for piece in formats.parse(template, TAGS, "format.status"):
+    for piece in pieces:
         if isinstance(piece, str):
             raw += piece
             continue
@@ -94,9 +101,9 @@ def _cell(info: ProfileInfo, piece: formats.Tag) -> str:
         text = " ".join(info.postprocessors)
     else:
         text = str(getattr(info, piece.name))
-    if piece.name == "type":
-        text = f"[{text}]"
-    return text[: max(piece.width, len(piece.name))] if piece.width else text
+    if piece.width:
+        text = text[: max(piece.width, len(piece.name))]
+    return f"[{text}]" if piece.name == "type" else text
 
 
 def change_counts(session: Session, results: Sequence[int]) -> str:
