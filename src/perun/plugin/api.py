@@ -29,6 +29,10 @@ def silent(activity: str, done: int, total: int) -> None:
     """A :data:`Report` that shows nothing."""
 
 
+def quiet(text: str) -> None:
+    """A note that is not passed on."""
+
+
 class Command(NamedTuple):
     """What is really executed: an argument vector, and what it reads from standard input.
 
@@ -102,6 +106,14 @@ class CollectContext(NamedTuple):
     report: Report = silent
 
 
+class PostprocessContext(NamedTuple):
+    """What a postprocessor may use: a progress report, and a way to tell the user one line, e.g. which
+    fields of the profile it has chosen, or of which uid it could make no model and why."""
+
+    report: Report = silent
+    note: Callable[[str], None] = quiet
+
+
 class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
@@ -146,9 +158,13 @@ class Collector(Plugin, Protocol[P_contra]):
 
 
 class Postprocessor(Plugin, Protocol[P_contra]):
-    """Turns a profile into another one; the given profile may be changed and returned."""
+    """Turns a profile into another one; the given profile may be changed and returned.
 
-    def process(self, profile: Profile, params: P_contra) -> Profile: ...
+    It raises :class:`~perun.errors.ProfileError` where the profile has not what it needs. Where it can make
+    no model of one uid it tells so by `ctx.note` and goes on.
+    """
+
+    def process(self, profile: Profile, params: P_contra, ctx: PostprocessContext) -> Profile: ...
 
 
 class View(Plugin, Protocol[P_contra]):

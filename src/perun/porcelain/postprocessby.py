@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perun.plugin.api import PostprocessContext
 from perun.plugin.params import to_mapping
 from perun.porcelain import saving
 from perun.porcelain.repository import Repository
@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-def process(repo: Repository, profile: Profile, name: str, params: Any) -> Profile:
+def process(
+    repo: Repository,
+    profile: Profile,
+    name: str,
+    params: Any,
+    ctx: PostprocessContext = PostprocessContext(),
+) -> Profile:
     """`profile` processed by the postprocessor, which is appended to its `postprocessors`."""
     postprocessor = repo.registry.get("postprocess", name)
-    processed: Profile = postprocessor.process(copy.deepcopy(profile), params)
+    processed: Profile = postprocessor.process(profile.copy(), params, ctx)
     record = {"name": postprocessor.name, "params": to_mapping(params)}
     done = list(profile.get("postprocessors") or ())
     if len(processed.get("postprocessors") or ()) == len(done):
@@ -26,8 +32,14 @@ def process(repo: Repository, profile: Profile, name: str, params: Any) -> Profi
 
 
 def postprocessby(
-    repo: Repository, profile: Profile, minor: str, name: str, params: Any, template: str | None = None
+    repo: Repository,
+    profile: Profile,
+    minor: str,
+    name: str,
+    params: Any,
+    template: str | None = None,
+    ctx: PostprocessContext = PostprocessContext(),
 ) -> Path:
     """Process `profile`, of the version `minor`, and save the result as a pending profile."""
-    processed = process(repo, profile, name, params)
+    processed = process(repo, profile, name, params, ctx)
     return saving.save(repo, processed, str(profile.get("origin") or minor), template=template)

@@ -31,6 +31,7 @@ def postprocessby(ctx: click.Context, profile: str, template: str | None, minor:
 
     PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a path.
     """
+    from perun.plugin.api import PostprocessContext
     from perun.plugin.params import from_mapping
     from perun.porcelain.postprocessby import postprocessby as process
     from perun.porcelain.show import load_profile
@@ -42,7 +43,9 @@ def postprocessby(ctx: click.Context, profile: str, template: str | None, minor:
         repo = session.repository
         plugin = session.registry.get("postprocess", name)
         params = from_mapping(plugin.Params, values, f"{name!r}") if isinstance(values, dict) else values
-        path = process(repo, given, repo.version(minor), name, params, template)
+        with session.progress(0, "postprocessing") as bar:
+            context = PostprocessContext(bar.update, session.note)
+            path = process(repo, given, repo.version(minor), name, params, template, context)
         session.say(f"stored {session.paint(one_line(path.name), 'bold')}")
 
     session.postprocessor_runner = runner

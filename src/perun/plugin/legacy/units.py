@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from perun.errors import JobFailed, PerunError, PluginError
-from perun.plugin.api import CollectContext, Run
+from perun.plugin.api import CollectContext, PostprocessContext, Run
 from perun.plugin.legacy.calling import (
     Executable,
     accepted,
@@ -132,7 +132,9 @@ class LegacyPostprocessor(_Unit):
         entries = [supported] if isinstance(supported, str) else supported
         self.supported_profiles = tuple(one for entry in entries for one in str(entry).split("|"))
 
-    def process(self, profile: Profile, params: FreeParams) -> Profile:
+    def process(
+        self, profile: Profile, params: FreeParams, ctx: PostprocessContext = PostprocessContext()
+    ) -> Profile:
         """Run the phases on `profile`.
 
         :raises JobFailed: where a phase raises, or returns a status that is not 0.

@@ -1,0 +1,1 @@
+"""Models of performance: pure mathematics on arrays, without disk, configuration or printing."""
