@@ -12,14 +12,15 @@ from functools import cache
 from typing import Any, Final
 
 from perun.errors import ProfileError
-from perun.profile import layouts, validation
-from perun.profile.factory import Profile
+from perun.profile import bulk, layouts, validation
+from perun.profile.columns import is_packed, unpacked
+from perun.profile.core import Profile
 from perun.profile.validation import validate
 
 __all__ = ["SIZE_LIMIT", "decode_head", "dumps_object", "dumps_pending", "loads", "validate"]
 
 SIZE_LIMIT: Final = 1 << 30
-"""Bytes of JSON that are read at most; some ten times as many are needed in memory."""
+"""Bytes of JSON that are read at most; as much again, and some more, is needed in memory."""
 
 _WORTH_MSGSPEC: Final = 1 << 20  # bytes that json decodes in about the time that importing msgspec takes
 _NUMBERS: Final = {int, float}
@@ -32,9 +33,19 @@ def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
     :param limit: number of bytes that are read at most.
     :raises ProfileError: where it is not UTF-8, not JSON, not a profile, or larger than `limit`.
     """
-    regions = _decode(data, source, limit)
+    _check_size(data, source, limit)
+    if _is_worth_msgspec(data):
+        try:
+            regions = bulk.regions(data)
+            validate(regions, source)
+            return Profile(regions)
+        except bulk.Unsuitable:
+            pass  # where it is not simply wrong, the more lenient reader can read it
+    regions = _decode(data, source, None)
     validate(regions, source)
-    return Profile(regions)
+    profile = Profile(regions)
+    profile.pack()
+    return profile
 
 
 def decode_head(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> dict[str, Any]:
@@ -44,7 +55,8 @@ def decode_head(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> dict[st
 
     :raises ProfileError: as :func:`loads`, for these regions.
     """
-    regions = _decode(data, source, limit, head_only=True)
+    _check_size(data, source, limit)
+    regions = _decode(data, source, _head_of(data))
     validation.head(regions, source)
     return {
         "header": layouts.header(regions["header"]),
@@ -61,10 +73,10 @@ def dumps_object(profile: Profile) -> bytes:
     """
     import json
 
-    regions = profile.serialize()
+    regions = profile.regions()
     regions.pop("origin", None)
     try:
-        return json.dumps(regions, separators=(",", ":")).encode("ascii")
+        return json.dumps(regions, separators=(",", ":"), default=_plain).encode("ascii")
     except (TypeError, ValueError, RecursionError) as problem:
         raise _no_json(problem) from None
 
@@ -78,20 +90,27 @@ def dumps_pending(profile: Profile) -> bytes:
 
     parts: list[str] = []
     try:
-        _pretty(profile.serialize(), "\n", parts, json.JSONEncoder().encode)
+        _pretty(profile.regions(), "\n", parts, json.JSONEncoder().encode)
         return "".join(parts).encode("ascii")
     except (TypeError, ValueError, RecursionError) as problem:
         raise _no_json(problem) from None
 
 
-def _decode(data: bytes, source: str, limit: int, *, head_only: bool = False) -> dict[str, Any]:
+def _check_size(data: bytes, source: str, limit: int) -> None:
     if len(data) > limit:
         raise ProfileError(
             f"{source}: {len(data)} bytes of profile, more than the {limit} that are read",
             "collect fewer resources, e.g. with a coarser sampling",
         )
+
+
+def _is_worth_msgspec(data: bytes) -> bool:
+    return len(data) >= _WORTH_MSGSPEC or "msgspec" in sys.modules
+
+
+def _decode(data: bytes, source: str, regions: Any) -> dict[str, Any]:
+    """The regions as Python's reader of JSON sees them, where they were not found in a quicker way."""
     try:
-        regions = _decode_quickly(data, head_only)
         if regions is None:
             regions = _decode_leniently(data)
     except RecursionError:
@@ -110,23 +129,16 @@ def _decode(data: bytes, source: str, limit: int, *, head_only: bool = False) ->
     return regions
 
 
-def _decode_quickly(data: bytes, head_only: bool) -> Any:
-    """What msgspec makes of `data`; None where it is not worth its import, or it finds fault.
-
-    It is stricter than Python: NaN, Infinity and half surrogate pairs, which older releases could write,
-    are errors.
-    """
-    if len(data) < _WORTH_MSGSPEC and "msgspec" not in sys.modules:
+def _head_of(data: bytes) -> dict[str, Any] | None:
+    """The head as msgspec sees it; None where it is not worth the import, or msgspec finds fault."""
+    if not _is_worth_msgspec(data):
         return None
     import msgspec
 
     try:
-        if not head_only:
-            return msgspec.json.decode(data)
-        head = msgspec.json.decode(data, type=_head_struct())
-        regions = msgspec.structs.asdict(head)
+        regions = msgspec.structs.asdict(msgspec.json.decode(data, type=_head_struct()))
         return {key: value for key, value in regions.items() if value is not msgspec.UNSET}
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 
@@ -159,6 +171,8 @@ def _pretty(value: Any, newline: str, parts: list[str], encode: Callable[[Any], 
                 _pretty(item, inner, parts, encode)
             opening = "," + inner
         parts.append(newline + "}")
+    elif is_packed(value):
+        parts.append(encode(unpacked(value)))
     elif isinstance(value, (list, tuple)) and value and not set(map(type, value)) <= _NUMBERS:
         opening = "[" + inner
         for item in value:
@@ -170,6 +184,12 @@ def _pretty(value: Any, newline: str, parts: list[str], encode: Callable[[Any], 
         parts.append(repr(value))
     else:
         parts.append(encode(value))
+
+
+def _plain(value: Any) -> Any:
+    if is_packed(value):
+        return unpacked(value)
+    raise TypeError(f"{value!r} has no JSON")
 
 
 def _no_json(problem: Exception) -> ProfileError:

@@ -6,8 +6,8 @@ spelled some keys differently. Nothing here checks its input: `perun.profile.val
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 OLD_REGIONS = ("global", "snapshots")
 """Keys of a profile that hold resources and models in an older layout."""
@@ -49,20 +49,29 @@ def _renamed(model: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def resources(region: str, value: Any) -> Iterator[dict[str, Any]]:
-    """The resources of an old region, each with the constants `snapshot` and `time` of its place."""
+def places(region: str, value: Any) -> Iterator[Place]:
+    """Where an old region holds resources, which get the constants `snapshot` and `time` of their place."""
     if region == "global":
         time = value.get("time", value.get("timestamp"))
-        constants = {} if time is None else {"time": time}
-        for resource in value.get("resources", ()):
-            yield {**constants, **resource}
+        yield Place(value.get("resources", ()), {} if time is None else {"time": time}, {})
         return
     for index, snapshot in enumerate(value):
-        place: dict[str, Any] = {"snapshot": index}
+        constants: dict[str, Any] = {"snapshot": index}
         if snapshot.get("time") is not None:
-            place["time"] = snapshot["time"]
-        for resource in snapshot.get("resources", ()):
-            yield {**resource, **place}
+            constants["time"] = snapshot["time"]
+        yield Place(snapshot.get("resources", ()), {}, constants)
+
+
+class Place(NamedTuple):
+    """Resources with what they get beside their own fields, as a default or in place of these."""
+
+    resources: Iterable[dict[str, Any]]
+    defaults: dict[str, Any]
+    overrides: dict[str, Any]
+
+    def complete(self, resources: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+        """Resources of this place, complete."""
+        return ({**self.defaults, **resource, **self.overrides} for resource in resources)
 
 
 def region_models(region: str, value: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Questions to the resources and models of a profile (manual 2.4).
+"""Questions to the resources and models of a profile (manual 2.4, and the chapter that it grew out of).
 
 A key may lead into nested values: `:` goes to a key of a mapping, `::` to all items of a list, so that
 `uid:function` is the function of a uid and `trace::function` those of all records of a trace.
@@ -9,7 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from perun.profile.factory import Profile, flatten
+from perun.profile.columns import Column, is_packed
+from perun.profile.core import Profile
+from perun.profile.grouping import flatten
+
+_PLACE = ("snapshot", "time")
+"""Fields that say where a resource stands in the profile; they are no measurement."""
+
+
+def all_resources_of(profile: Profile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each resource with the number of its snapshot, as :meth:`Profile.all_resources` gives them."""
+    return profile.all_resources()
+
+
+def all_models_of(profile: Profile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each model with its position, as :meth:`Profile.all_models` gives them."""
+    return profile.all_models()
 
 
 def all_items_of(resource: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -24,18 +39,34 @@ def all_items_of(resource: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield f"{key}:{inner}", item
 
 
+def all_resource_fields_of(profile: Profile) -> Iterator[str]:
+    """Names of all fields, flattened and original, in the order of their first occurrence.
+
+    The snapshot and its time are not among them, as they are no part of what was measured.
+    """
+    found: dict[str, None] = {}
+    for _, constants, columns, size in profile.groups():
+        if not size:
+            continue
+        found.update((key, None) for key, _ in all_items_of(constants))
+        for name, column in columns.items():
+            found.update((key, None) for value in _shapes(column) for key, _ in all_items_of({name: value}))
+    yield from (name for name in found if name not in _PLACE)
+
+
 def all_numerical_resource_fields_of(profile: Profile) -> Iterator[str]:
     """Names of the fields that are a number in some resource, in alphabetical order.
 
     The number of the snapshot is not among them, as it is no measurement.
     """
     found: set[str] = set()
-    for constants, columns in _groups(profile):
-        if not columns or all(columns.values()):
-            found.update(_numerical_fields_of(constants))
+    for _, constants, columns, size in profile.groups():
+        if not size:
+            continue
+        found.update(_numerical_fields_of(constants))
         for name, column in columns.items():
-            if name not in found and any(map(_is_number, column)):
-                found.add(name)
+            for value in _shapes(column):
+                found.update(_numerical_fields_of({name: value}))
     found.discard("snapshot")
     yield from sorted(found)
 
@@ -73,22 +104,25 @@ def unique_model_values_of(profile: Profile, model_key: str) -> Iterator[Any]:
     return _unique(value for model in models for value in all_key_values_of(model, model_key))
 
 
-def _groups(profile: Profile) -> Iterator[tuple[dict[str, Any], dict[str, list[Any]]]]:
-    for key, columns in profile["resources"].items():
-        yield profile["resource_type_map"].get(key, {}), columns
-
-
 def _parts(profile: Profile, key: str) -> Iterator[Iterable[Any]]:
     # A group at a time: constants answer for the whole group, so nobody walks its resources.
     field = key.partition(":")[0]
-    for constants, columns in _groups(profile):
+    for _, constants, columns, size in profile.groups():
         if key in columns:
             yield columns[key]
         elif field in columns:
             for value in columns[field]:
                 yield all_key_values_of({field: value}, key)
-        elif not columns or all(columns.values()):
+        elif size:
             yield all_key_values_of(constants, key)
+
+
+def _shapes(column: Column) -> Iterable[Any]:
+    """Values of a column that have all the fields, and all the numbers, that there are in any of them."""
+    if is_packed(column):
+        return column[:1]
+    nested = [value for value in column if isinstance(value, Mapping)]
+    return [*{type(value): value for value in column}.values(), *nested]
 
 
 def _unique(values: Iterable[Any]) -> Iterator[Any]:

@@ -5,19 +5,25 @@ numpy is imported here, so this module is only loaded by what computes.
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perun.errors import ProfileError
-from perun.profile.grouping import COLUMNS, flatten
+from perun.profile.columns import Column, is_packed
+from perun.profile.grouping import COLUMNS, Group, flatten
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 Floats = NDArray[np.float64]
+
+_NUMBERS: Final = {int, float}
 
 DEPENDENT = ("amount", "exclusive")
 """Fields taken for the dependent variable where none is named, the first that a profile has."""
@@ -46,21 +52,26 @@ def series(profile: Profile, of: str = "amount", per: str = "structure-unit-size
     :param of: the dependent field; :param per: the independent one.
     :raises ProfileError: where no resource of the profile has a number in both fields.
     """
-    points: dict[str, tuple[list[float], list[float]]] = {}
-    missing: dict[str, int] = {}
-    for _, resource in profile.all_resources():
-        uid = str(flatten(resource.get("uid", "")))
-        x, y = _number(resource.get(per)), _number(resource.get(of))
-        xs, ys = points.setdefault(uid, ([], []))
-        if x is None or y is None:
-            missing[uid] = missing.get(uid, 0) + 1
+    found: dict[str, tuple[_Gathered, _Gathered]] = {}
+    for uid, group in _by_uid(profile):
+        if uid not in found:
+            found[uid] = _Gathered(), _Gathered()
+        xs, ys = found[uid]
+        xs.add(group, per)
+        ys.add(group, of)
+    without: list[Series] = []
+    some = False
+    for uid, (xs, ys) in found.items():
+        points = _points(uid, xs.numbers(), ys.numbers())
+        if not some and not points.x.size:
+            without.append(points)  # an error may come of it
             continue
-        xs.append(x)
-        ys.append(y)
-    if not any(xs for xs, _ in points.values()):
+        some = True
+        yield from without
+        without.clear()
+        yield points
+    if not some:
         raise ProfileError(f"no resource has numbers in both {of!r} and {per!r}", _known(profile))
-    for uid, (xs, ys) in points.items():
-        yield Series(uid, np.array(xs, float), np.array(ys, float), missing.get(uid, 0))
 
 
 def chosen_keys(profile: Profile, of: str | None, per: str | None) -> tuple[str, str]:
@@ -74,11 +85,16 @@ def chosen_keys(profile: Profile, of: str | None, per: str | None) -> tuple[str,
 
 def numeric_fields(profile: Profile) -> list[str]:
     """The fields that hold numbers in some resource, columns first."""
-    found: dict[str, bool] = {}
-    for _, resource in profile.all_resources():
-        for name, value in resource.items():
-            if _number(value) is not None:
-                found[name] = True
+    found: set[str] = set()
+    for _, constants, columns, size in profile.groups():
+        if not size:
+            continue
+        for name, value in constants.items():
+            if name not in found and name not in columns and _number(value) is not None:
+                found.add(name)
+        for name, column in columns.items():
+            if name not in found and any(_number(value) is not None for value in column):
+                found.add(name)
     return sorted(found, key=lambda name: (name not in COLUMNS, name))
 
 
@@ -93,6 +109,80 @@ def _chosen(name: str | None, candidates: tuple[str, ...], fields: list[str], op
     raise ProfileError(f"the profile has none of {', '.join(candidates)}", f"name a field with {option}")
 
 
+class _Gathered:
+    """The values of one field, group by group: packed columns as they are, others put together in lists."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+
+    def add(self, group: Group, field: str) -> None:
+        column = group.columns.get(field)
+        if column is None:
+            column = [group.constants.get(field)] * group.size
+        if is_packed(column):
+            self._parts.append(column)
+            return
+        if not self._parts or is_packed(self._parts[-1]):
+            self._parts.append([])
+        self._parts[-1].extend(column)
+
+    def numbers(self) -> Floats:
+        """The values as numbers, shape (n,); NaN where one is no number."""
+        packed = [part if is_packed(part) else _parsed(part) for part in self._parts]
+        # Packed columns are looked at, not copied, until they are put together.
+        return np.concatenate([np.frombuffer(part, part.typecode) for part in packed], dtype=np.float64)
+
+
+def _by_uid(profile: Profile) -> Iterator[tuple[str, Group]]:
+    """Each group with the uid of its resources; a group that has several uids is taken apart."""
+    names: dict[int, str] = {}  # of nested uids, which many groups share
+    for group in profile.groups():
+        if not group.size:
+            continue
+        if "uid" in group.columns:
+            yield from _taken_apart(group)
+            continue
+        uid = group.constants.get("uid", "")
+        if type(uid) is not str:
+            if id(uid) not in names:
+                names[id(uid)] = str(flatten(uid))
+            uid = names[id(uid)]
+        yield uid, group
+
+
+def _taken_apart(group: Group) -> Iterator[tuple[str, Group]]:
+    uids = [str(flatten(value)) for value in group.columns["uid"]]
+    for uid in dict.fromkeys(uids):
+        own = [one == uid for one in uids]
+        columns: dict[str, Column] = {
+            name: list(compress(column, own)) for name, column in group.columns.items()
+        }
+        yield uid, group._replace(columns=columns, size=sum(own))
+
+
+def _points(uid: str, x: Floats, y: Floats) -> Series:
+    good = np.isfinite(x)
+    good &= np.isfinite(y)
+    left_out = len(good) - int(np.count_nonzero(good))
+    if left_out:
+        x, y = x[good], y[good]
+    return Series(uid, x, y, left_out)
+
+
+def _parsed(values: list[Any]) -> array[float]:
+    if set(map(type, values)) <= _NUMBERS:
+        try:
+            return array("d", values)
+        except OverflowError:
+            pass  # one of the values is too large for a float
+    return array("d", map(_float, values))
+
+
+def _float(value: object) -> float:
+    number = _number(value)
+    return math.nan if number is None else number
+
+
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
@@ -100,7 +190,7 @@ def _number(value: object) -> float | None:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if np.isfinite(number) else None
+    return number if math.isfinite(number) else None
 
 
 def _known(profile: Profile) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 from perun.errors import ProfileError
+from perun.profile.bulk import Rows
+from perun.profile.columns import is_packed
 from perun.profile.layouts import OLD_REGIONS
 
 _TYPE: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -136,7 +138,7 @@ class _Check:
             self.fail(path, "a mapping of columns", columns)
         lengths = set()
         for name, column in columns.items():
-            if not isinstance(column, list):
+            if not isinstance(column, list) and not is_packed(column):
                 self.fail(f"{path}.{_short(name)}", "a list", column)
             lengths.add(len(column))
         if len(lengths) > 1:
@@ -162,12 +164,17 @@ class _Check:
             self.old_place(path, self.mapping(path, snapshot))
 
     def old_place(self, path: str, value: Mapping[str, Any]) -> None:
-        for place, resource in self.items(f"{path}.resources", value.get("resources", _MISSING)):
+        resources = value.get("resources", _MISSING)
+        if not isinstance(resources, Rows):  # those are checked one by one, while they are decoded
+            self.rows(f"{path}.resources", resources)
+        self.models(f"{path}.models", value.get("models", []))
+
+    def rows(self, path: str, value: Any) -> None:
+        for place, resource in self.items(path, value):
             if not isinstance(resource, dict):
                 self.fail(place, "a mapping", resource)
             if "snapshot" in resource:
                 self.snapshot_numbers(place, [resource["snapshot"]])
-        self.models(f"{path}.models", value.get("models", []))
 
     def some_region(self, profile: Mapping[str, Any]) -> None:
         regions = ("resources", *OLD_REGIONS)

@@ -23,13 +23,26 @@ class _Postprocessors(PluginGroup):
 
 @click.group(cls=_Postprocessors)
 @click.argument("profile", shell_complete=complete_any)
-@click.option("--output-filename-template", "-ot", "template", metavar="TEMPLATE", help="Template for the name of the new profile, instead of format.output_profile_template.")
-@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Look in the index of this version; HEAD by default.")
+@click.option(
+    "--output-filename-template",
+    "-ot",
+    "template",
+    metavar="TEMPLATE",
+    help="Template for the name of the new profile, instead of format.output_profile_template.",
+)
+@click.option(
+    "--minor",
+    "-m",
+    metavar="HASH",
+    shell_complete=complete_minor,
+    help="Look in the index of this version; HEAD by default.",
+)
 @click.pass_context
 def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
     """Make a new profile out of one; it is pending afterwards.
 
-    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a path.
+    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a
+    path.
     """
     from perun.plugin.api import PostprocessContext
     from perun.plugin.params import from_mapping
@@ -43,9 +56,14 @@ def postprocessby(ctx: click.Context, profile: str, template: str | None, minor:
         repo = session.repository
         plugin = session.registry.get("postprocess", name)
         params = from_mapping(plugin.Params, values, f"{name!r}") if isinstance(values, dict) else values
-        with session.progress(0, "postprocessing") as bar:
-            context = PostprocessContext(bar.update, session.note)
-            path = process(repo, given, repo.version(minor), name, params, template, context)
+        notes: list[str] = []
+        try:
+            with session.progress(0, "postprocessing") as bar:
+                context = PostprocessContext(bar.update, notes.append)
+                path = process(repo, given, repo.version(minor), name, params, template, context)
+        finally:  # not earlier: a note would run into the bar
+            for note in notes:
+                session.note(one_line(note))
         session.say(f"stored {session.paint(one_line(path.name), 'bold')}")
 
     session.postprocessor_runner = runner

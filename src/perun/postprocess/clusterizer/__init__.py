@@ -1,0 +1,13 @@
+"""Clusters each resource to an appropriate cluster in order to be postprocessable by regression analysis.
+
+Resources of the same type, subtype and uid are clustered together, by their amounts (manual 5.1.3).
+"""
+
+from __future__ import annotations
+
+from perun.postprocess.clusterizer.postprocessor import Clusterizer, ClusterizerParams
+
+PLUGIN = Clusterizer
+SUPPORTED_PROFILES = ["mixed|memory|time"]
+
+__all__ = ["PLUGIN", "SUPPORTED_PROFILES", "Clusterizer", "ClusterizerParams"]

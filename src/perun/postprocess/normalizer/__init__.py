@@ -1,0 +1,13 @@
+"""Normalizes performance profile into flat interval.
+
+The amounts of one snapshot and type are divided by the largest of them (manual 5.1.1).
+"""
+
+from __future__ import annotations
+
+from perun.postprocess.normalizer.postprocessor import Normalizer
+
+PLUGIN = Normalizer
+SUPPORTED_PROFILES = ["mixed|memory|time"]
+
+__all__ = ["PLUGIN", "SUPPORTED_PROFILES", "Normalizer"]

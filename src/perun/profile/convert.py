@@ -1,0 +1,232 @@
+"""Profiles in the formats of other tools, and of views (manual 2.3, and the chapter that it grew out of).
+
+pandas and pyarrow are imported where they are needed; a Perun without them does everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final
+
+from perun.errors import PluginError, ProfileError
+from perun.profile.grouping import Group, flatten
+from perun.profile.heap import to_heap_map_format, to_heat_map_format
+from perun.profile.query import all_items_of
+from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from perun.profile.core import Profile
+    from perun.profile.series import Floats
+
+__all__ = [
+    "models_to_pandas_dataframe",
+    "plot_data_from_coefficients_of",
+    "resources_to_pandas_dataframe",
+    "to_arrow_table",
+    "to_flame_graph_format",
+    "to_heap_map_format",
+    "to_heat_map_format",
+]
+
+_POINTS: Final = 1000
+_STACKED: Final = ("trace", "subtype", "amount")
+
+
+def resources_to_pandas_dataframe(profile: Profile) -> pd.DataFrame:
+    """The resources as a data frame: see :mod:`perun.profile.table` for its columns.
+
+    Numbers that some resources do not have are floats, with NaN in their places.
+
+    :raises PluginError: where pandas is not installed.
+    """
+    pandas = _imported("pandas")
+    table = table_of(profile)
+    columns = {name: _series(pandas, assembled(pieces, table.size)) for name, pieces in table.columns.items()}
+    frame: pd.DataFrame = pandas.DataFrame(columns, index=pandas.RangeIndex(table.size), copy=False)
+    return frame
+
+
+def models_to_pandas_dataframe(profile: Profile) -> pd.DataFrame:
+    """The models as a data frame: a row for each, coefficients as `coeffs:b0`, lists of values as they are.
+
+    :raises PluginError: where pandas is not installed.
+    """
+    pandas = _imported("pandas")
+    rows = [_model_row(model) for _, model in profile.all_models()]
+    names = sorted({name for row in rows for name in row})
+    frame: pd.DataFrame = pandas.DataFrame(rows, columns=names)
+    return frame
+
+
+def to_arrow_table(profile: Profile) -> pa.Table:
+    """The resources as an Arrow table, with the columns of the data frame.
+
+    Text that is the same for many resources is dictionary encoded; a column of different kinds of values
+    is text. The metadata `perun` of the schema holds the other regions but for the models, as JSON.
+
+    :raises PluginError: where pyarrow is not installed.
+    """
+    import json
+
+    arrow = _imported("pyarrow")
+    table = table_of(profile)
+    columns = {name: _array(arrow, assembled(pieces, table.size)) for name, pieces in table.columns.items()}
+    regions = {
+        key: value
+        for key, value in profile.regions().items()
+        if key not in ("resources", "resource_type_map", "models")
+    }
+    made: pa.Table = arrow.table(columns, metadata={"perun": json.dumps(regions)})
+    return made
+
+
+def to_flame_graph_format(profile: Profile) -> list[str]:
+    """The lines that Brendan Gregg's flame graph script reads: one for each resource that has a trace.
+
+    A line is the trace, its records in the order of the profile and joined by `;`, a blank, and the amount.
+    A record is `function()~source~line`. What is released is left out.
+    """
+    lines: list[str] = []
+    stacks: dict[int, str] = {}
+    for group in profile.groups():
+        for trace, subtype, amount in zip(*(_values(group, name) for name in _STACKED), strict=False):
+            if not trace or subtype == "free" or amount is None:
+                continue
+            if id(trace) not in stacks:
+                stacks[id(trace)] = _stack(trace)
+            lines.append(f"{stacks[id(trace)]} {amount}\n")
+    return lines
+
+
+def plot_data_from_coefficients_of(model: Mapping[str, Any]) -> dict[str, Any]:
+    """The model with `plot_x` and `plot_y`: points of its function from `x_start` to `x_end`.
+
+    Points where the function is not defined, or beyond all floats, are left out.
+
+    :param model: a model with coefficients, as the region `models` has it; it is not changed.
+    :raises ProfileError: where it has no coefficients or no interval, or is of an unknown kind.
+    """
+    import numpy as np
+
+    kind = str(model.get("model", ""))
+    function = _FUNCTIONS.get(kind)
+    if function is None or "coeffs" not in model:
+        known = ", ".join(_FUNCTIONS)
+        raise ProfileError(f"a model {kind!r} of {model.get('uid')!r} has no curve", f"those have: {known}")
+    coefficients = {one["name"]: float(one["value"]) for one in model["coeffs"]}
+    try:
+        x = np.linspace(float(model["x_start"]), float(model["x_end"]), _POINTS)
+        with np.errstate(all="ignore"):
+            y = function(x, coefficients)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise ProfileError(f"a model of {model.get('uid')!r} is not complete: {problem!r}") from None
+    good = np.isfinite(x) & np.isfinite(y)
+    return {**model, "plot_x": x[good].tolist(), "plot_y": y[good].tolist()}
+
+
+def _constant(x: Floats, b: Mapping[str, float]) -> Floats:
+    return 0 * x + b["b0"]
+
+
+def _linear(x: Floats, b: Mapping[str, float]) -> Floats:
+    return b["b0"] + b["b1"] * x
+
+
+def _logarithmic(x: Floats, b: Mapping[str, float]) -> Floats:
+    import numpy as np
+
+    values: Floats = b["b0"] + b["b1"] * np.log(x)
+    return values
+
+
+def _power(x: Floats, b: Mapping[str, float]) -> Floats:
+    values: Floats = b["b0"] * x ** b["b1"]
+    return values
+
+
+def _exponential(x: Floats, b: Mapping[str, float]) -> Floats:
+    values: Floats = b["b0"] * b["b1"] ** x
+    return values
+
+
+def _quadratic(x: Floats, b: Mapping[str, float]) -> Floats:
+    return b["b0"] + b["b1"] * x + b["b2"] * x * x
+
+
+_FUNCTIONS: Final[dict[str, Callable[[Floats, Mapping[str, float]], Floats]]] = {
+    "constant": _constant,
+    "linear": _linear,
+    "logarithmic": _logarithmic,
+    "power": _power,
+    "exponential": _exponential,
+    "quadratic": _quadratic,
+}
+
+
+def _imported(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise PluginError(
+            f"{name} is not installed, which this format needs", "pip install 'perun-pvs[dataframe]'"
+        ) from None
+
+
+def _series(pandas: Any, column: Numbers | Coded | Mixed) -> Any:
+    if isinstance(column, Numbers):
+        if column.missing is None:
+            return column.values
+        if column.values.dtype == bool:
+            return column.values.astype(object)
+        floats = column.values.astype(float)
+        floats[column.missing] = float("nan")
+        return floats
+    if isinstance(column, Coded):
+        return pandas.Series(column.values).array.take(column.codes, allow_fill=True)
+    return pandas.Series(column.values)
+
+
+def _array(arrow: Any, column: Numbers | Coded | Mixed) -> Any:
+    if isinstance(column, Numbers):
+        return arrow.array(column.values, mask=column.missing)
+    if isinstance(column, Coded):
+        codes = arrow.array(column.codes, mask=column.codes < 0)
+        return arrow.DictionaryArray.from_arrays(
+            codes, arrow.array(list(map(str, column.values)), arrow.string())
+        )
+    return arrow.array([None if value is None else str(value) for value in column.values], arrow.string())
+
+
+def _model_row(model: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, value in model.items():
+        if name == "coeffs":
+            row |= {f"coeffs:{one['name']}": one["value"] for one in value}
+        elif isinstance(value, Mapping):
+            row |= dict(all_items_of({name: value}))
+        else:
+            row[name] = value
+    return row
+
+
+def _values(group: Group, name: str) -> Iterable[Any]:
+    return group.columns[name] if name in group.columns else repeat(group.constants.get(name), group.size)
+
+
+def _stack(trace: Any) -> str:
+    return ";".join(map(_frame, trace if isinstance(trace, (list, tuple)) else [trace]))
+
+
+def _frame(record: Any) -> str:
+    if isinstance(record, Mapping):
+        function = str(record.get("function", record.get("func", "?")))
+        called = function if function.endswith(")") else function + "()"
+        record = f"{called}~{record.get('source', 'unreachable')}~{record.get('line', 0)}"
+    # A semicolon would start another record, a line break another line.
+    return str(flatten(record)).replace(";", ":").replace("\n", " ")

@@ -1,0 +1,128 @@
+"""Which models of a profile are looked at: the strategies of `perun check --models-type` (manual 2.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from perun.errors import UsageError
+from perun.profile.grouping import flatten
+
+BEST_OF_ONE: Final = {
+    "best-model": ("param", "nonparam"),
+    "best-param": ("param",),
+    "best-nonparam": ("nonparam",),
+}
+ALL: Final = {"all-models": ("param", "nonparam"), "all-param": ("param",), "all-nonparam": ("nonparam",)}
+STRATEGIES: Final = (*BEST_OF_ONE, *ALL, "best-both")
+"""The strategies, in the order of the manual but for `best-both`."""
+
+_VALUES: Final = ("bucket_stats", "kernel_stats")
+
+
+class ModelRecord(NamedTuple):
+    """One model of one uid.
+
+    :param type: what kind of function it is: `linear`, `quadratic` ..., or for a non-parametric model
+        `regressogram`, `moving_average`, `kernel_regression`.
+    :param r_square: how well it fits; 0 where the profile does not say.
+    :param b0: coefficients as the profile keeps them; 0 where there is none.
+    :param x_start: first x of its interval; NaN where the profile does not say. :param x_end: the last one.
+    :param method: how the regression chose it: `full`, `bisection` ...; else as `type`.
+    :param values: of a non-parametric model, over its interval; empty for a parametric one.
+    :param per_key: the independent field, where the profile says.
+    :param model: the model as the profile keeps it, with whatever else its postprocessor wrote.
+    """
+
+    type: str
+    r_square: float
+    b0: float
+    b1: float
+    b2: float
+    x_start: float
+    x_end: float
+    uid: str
+    method: str
+    values: tuple[float, ...] = ()
+    per_key: str = ""
+    model: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def is_parametric(self) -> bool:
+        """Whether it is a function given by coefficients."""
+        return "coeffs" in self.model
+
+    @classmethod
+    def of(cls, model: Mapping[str, Any]) -> ModelRecord:
+        """The record of a model of a profile; what is missing or no number is 0, but for the interval."""
+        coefficients = {one.get("name"): one.get("value") for one in model.get("coeffs") or ()}
+        method = str(model.get("method", ""))
+        values = next((model[key] for key in _VALUES if isinstance(model.get(key), (list, tuple))), ())
+        return cls(
+            type=str(model.get("model") or method),
+            r_square=_number(model.get("r_square"), 0.0),
+            b0=_number(coefficients.get("b0"), 0.0),
+            b1=_number(coefficients.get("b1"), 0.0),
+            b2=_number(coefficients.get("b2"), 0.0),
+            x_start=_number(model.get("x_start"), math.nan),
+            x_end=_number(model.get("x_end"), math.nan),
+            uid=str(flatten(model.get("uid", ""))),
+            method=method,
+            values=tuple(_number(value, math.nan) for value in values),
+            per_key=str(model.get("per_key") or ""),
+            model=model,
+        )
+
+
+def filtered_models(
+    models: Iterable[Mapping[str, Any]], strategy: str
+) -> dict[str, ModelRecord] | dict[str, list[ModelRecord]]:
+    """The models that the strategy chooses, by uid in the order of the first model of each.
+
+    See :meth:`perun.profile.factory.Profile.all_filtered_models`.
+
+    :raises UsageError: names the strategy that does not exist.
+    """
+    if strategy not in STRATEGIES:
+        raise UsageError(f"no strategy is called {strategy!r}", "known are: " + ", ".join(STRATEGIES))
+    by_uid: dict[str, list[ModelRecord]] = {}
+    for model in models:
+        record = ModelRecord.of(model)
+        by_uid.setdefault(record.uid, []).append(record)
+    if strategy in BEST_OF_ONE:
+        best = {uid: _best(_of_kind(found, BEST_OF_ONE[strategy])) for uid, found in by_uid.items()}
+        return {uid: record for uid, record in best.items() if record}
+    if strategy in ALL:
+        chosen = {uid: _of_kind(found, ALL[strategy]) for uid, found in by_uid.items()}
+    else:
+        chosen = {uid: _best_of_both(found) for uid, found in by_uid.items()}
+    return {uid: found for uid, found in chosen.items() if found}
+
+
+def _of_kind(records: Iterable[ModelRecord], kinds: Sequence[str]) -> list[ModelRecord]:
+    return [record for record in records if ("param" if record.is_parametric else "nonparam") in kinds]
+
+
+def _best(records: Iterable[ModelRecord]) -> ModelRecord | None:
+    """The first one with the highest coefficient of determination, where that is above 0."""
+    return max(
+        (record for record in records if record.r_square > 0),
+        key=lambda record: record.r_square,
+        default=None,
+    )
+
+
+def _best_of_both(records: list[ModelRecord]) -> list[ModelRecord]:
+    best = (_best(_of_kind(records, (kind,))) for kind in ("param", "nonparam"))
+    return [record for record in best if record]
+
+
+def _number(value: Any, default: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return default
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return default

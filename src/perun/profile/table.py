@@ -1,0 +1,193 @@
+"""Resources as a table: a row for each resource, a column for each field, nested values taken apart.
+
+The columns are those of the manual's section 2.3: the fields in alphabetical order, nested mappings both as
+one text (`uid`) and field by field (`uid:function`), and the number of the snapshot as `snapshots`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.profile.columns import Column, is_packed
+from perun.profile.query import all_items_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from perun.profile.core import Profile
+
+_NUMBERS: Final = frozenset({int, float})
+
+
+class Piece(NamedTuple):
+    """Rows of a column that follow each other, either all of the same value or each with its own.
+
+    :param start: the first of the rows; :param size: number of rows.
+    :param value: what they all have, None where they have nothing; not used where there are `values`.
+    """
+
+    start: int
+    size: int
+    value: Any = None
+    values: Column | None = None
+
+
+class Table(NamedTuple):
+    """Resources as a table.
+
+    :param size: number of rows.
+    :param columns: name to the pieces that are the whole column, from the first row to the last.
+    """
+
+    size: int
+    columns: dict[str, list[Piece]]
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows; None where a resource has not the field."""
+        return zip(
+            *(chain.from_iterable(map(_each, pieces)) for pieces in self.columns.values()), strict=True
+        )
+
+
+class Numbers(NamedTuple):
+    """A column of numbers (whole ones, floats) or truth values, of shape (rows,).
+
+    :param missing: which rows have none, whatever `values` has there; None where all have one.
+    """
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_] | None
+
+
+class Coded(NamedTuple):
+    """A column of few different values: for each row the position of its value, -1 where it has none."""
+
+    codes: NDArray[np.int32]
+    values: list[Any]
+
+
+class Mixed(NamedTuple):
+    """A column of anything else, None where a row has no value."""
+
+    values: list[Any]
+
+
+def table_of(profile: Profile) -> Table:
+    """The resources of the profile as a table, in their order.
+
+    :raises ProfileError: where a resource is nested too deeply.
+    """
+    columns: dict[str, list[Piece]] = {}
+    known: dict[int, list[tuple[str, Any]]] = {}  # nested constants, which many groups share
+    start = 0
+    for _, constants, own, size in profile.groups():
+        if not size:
+            continue
+        for name, value in {"snapshot": 0, **constants}.items():
+            if name not in own:
+                for field, item in _constant_items(name, value, known):
+                    _put(columns, field, Piece(start, size, value=item))
+        for name, column in own.items():
+            for field, values in _column_items(name, column):
+                _put(columns, field, Piece(start, size, values=values))
+        start += size
+    named = {("snapshots" if name == "snapshot" else name): pieces for name, pieces in columns.items()}
+    return Table(start, {name: list(_without_gaps(named[name], start)) for name in sorted(named)})
+
+
+def assembled(pieces: Sequence[Piece], size: int) -> Numbers | Coded | Mixed:
+    """A column of :class:`Table` in one piece."""
+    kinds = set(chain.from_iterable(map(_kinds, pieces)))
+    missing = type(None) in kinds
+    kinds.discard(type(None))
+    if kinds == {bool} or (kinds and kinds <= _NUMBERS):
+        try:
+            return _numbers(pieces, size, float if float in kinds else kinds.pop(), missing)
+        except OverflowError:  # one is too large for its type
+            pass
+    if all(piece.values is None for piece in pieces):
+        return _coded(pieces)
+    return Mixed(list(chain.from_iterable(map(_each, pieces))))
+
+
+def _put(columns: dict[str, list[Piece]], name: str, piece: Piece) -> None:
+    pieces = columns.setdefault(name, [])
+    if pieces and pieces[-1].start == piece.start:
+        pieces.pop()  # a field that is called like another one's nested field, e.g. `uid:function`
+    pieces.append(piece)
+
+
+def _constant_items(
+    name: str, value: Any, known: dict[int, list[tuple[str, Any]]]
+) -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, (Mapping, list, tuple)):
+        return ((name, value),)
+    if id(value) not in known:
+        known[id(value)] = list(all_items_of({name: value}))
+    return known[id(value)]
+
+
+def _column_items(name: str, column: Column) -> Iterator[tuple[str, Column]]:
+    if is_packed(column) or not any(isinstance(value, (Mapping, list, tuple)) for value in column):
+        yield name, column
+        return
+    rows = [dict(all_items_of({name: value})) for value in column]
+    for field in dict.fromkeys(chain.from_iterable(rows)):
+        yield field, [row.get(field) for row in rows]
+
+
+def _without_gaps(pieces: Iterable[Piece], size: int) -> Iterator[Piece]:
+    end = 0
+    for piece in pieces:
+        if piece.start > end:
+            yield Piece(end, piece.start - end)
+        yield piece
+        end = piece.start + piece.size
+    if end < size:
+        yield Piece(end, size - end)
+
+
+def _each(piece: Piece) -> Iterable[Any]:
+    return repeat(piece.value, piece.size) if piece.values is None else piece.values
+
+
+def _kinds(piece: Piece) -> Iterable[type]:
+    if piece.values is None:
+        return (type(piece.value),)
+    return (type(piece.values[0]),) if is_packed(piece.values) else set(map(type, piece.values))
+
+
+def _numbers(pieces: Sequence[Piece], size: int, kind: type, missing: bool) -> Numbers:
+    import numpy as np
+
+    values: NDArray[Any] = np.zeros(size, np.int64 if kind is int else kind)
+    nothing = np.zeros(size, bool) if missing else None
+    for piece in pieces:
+        rows = slice(piece.start, piece.start + piece.size)
+        column: Any = [piece.value] if piece.values is None else piece.values
+        if is_packed(column):
+            values[rows] = np.frombuffer(column, column.typecode)
+            continue
+        if nothing is not None:
+            nothing[rows] = [value is None for value in column]
+        # Converted here, as an assignment would let a number that is too large overflow.
+        values[rows] = np.array([0 if value is None else value for value in column], values.dtype)
+    return Numbers(values, nothing)
+
+
+def _coded(pieces: Sequence[Piece]) -> Coded:
+    import numpy as np
+
+    codes: dict[Any, int] = {}
+    values: list[Any] = []
+    own = []
+    for piece in pieces:
+        key = type(piece.value), piece.value
+        if piece.value is not None and key not in codes:
+            codes[key] = len(codes)
+            values.append(piece.value)
+        own.append(codes.get(key, -1))
+    return Coded(np.repeat(np.array(own, np.int32), [piece.size for piece in pieces]), values)
