@@ -20,7 +20,7 @@ def write(path: Path, data: bytes) -> None:
         mode = path.stat().st_mode & 0o7777
     except FileNotFoundError:
         mode = None
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -35,6 +35,13 @@ def write(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     _flush_folder(path.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_folder(folder.parent)
 
 
 def _flush_folder(folder: Path) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from perun.errors import PluginError
 from perun.plugin.api import FAMILIES
@@ -35,8 +34,7 @@ _COMMANDS = ("collect", "postprocess", "view")
 _PERUN = Path(__file__).parents[1]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where a plugin comes from: `kind` is `built-in`, `folder` or `distribution`; `where` names it."""
 
     kind: str
@@ -46,8 +44,7 @@ class Source:
         return f"{self.kind}, {self.where}"
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A plugin that was found but not loaded: `name` as the manual spells it, `stem` as Python does."""
 
     name: str

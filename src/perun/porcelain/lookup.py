@@ -142,10 +142,10 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
     """The pending file of that name or path, whether it holds a profile or is damaged."""
     jobs = repo.store.pending.root
     path = Path(spec)
-    if len(path.parts) > 1 and path.parent.resolve() != jobs.resolve():
+    if "/" in spec and path.parent.resolve() != jobs.resolve():
         return None
     for name in (path.name, path.name + ".perf"):
-        if name.endswith(".perf") and (jobs / name).is_file():
+        if name.endswith(".perf") and _is_file(jobs / name):
             return Found(ProfileInfo(name, str(jobs / name), "", "", "", "", "", (), 0))
     return None
 
@@ -188,9 +188,14 @@ def _in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:
 
 def _at_path(repo: Repository, spec: str) -> Found | None:
     path = Path(spec)
-    if not path.is_file():
-        return None
-    return Found(read_info(path.resolve()))
+    return Found(read_info(path.resolve())) if _is_file(path) else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False  # e.g. a name longer than any file's
 
 
 def _in_pending(repo: Repository, spec: str) -> Found | None:
@@ -201,7 +206,7 @@ def _in_pending(repo: Repository, spec: str) -> Found | None:
             return Found(info)
     for file in (name, name + ".perf"):
         path = repo.store.pending.root / file
-        if name and file.endswith(".perf") and path.is_file():
+        if name and file.endswith(".perf") and _is_file(path):
             return Found(read_info(path))  # it is damaged, else it were among them; says so
     partial = [info for info in infos if name and name in info.source]
     if len(partial) > 1:

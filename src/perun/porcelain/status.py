@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
@@ -12,8 +12,7 @@ from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(NamedTuple):
     """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
 
     `damaged` are pending files that cannot be read, with the reason.

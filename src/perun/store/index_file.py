@@ -86,7 +86,7 @@ def serialize(entries: Iterable[IndexEntry]) -> bytes:
             encoded = text.encode(errors="backslashreplace")
             pieces += (_NUMBER.pack(len(encoded)), encoded)
     data = b"".join(pieces)
-    return data + _sha1(data)
+    return data + tree.sha1(data)
 
 
 class _Damage(Exception):
@@ -179,7 +179,7 @@ def _verify(data: bytes, bounds: list[int]) -> bool:
         return False
     if len(checksum) != _SHA1_SIZE:
         raise _Damage(f"{len(checksum)} bytes follow its last entry")
-    if _sha1(data[: bounds[-1]]) == checksum:
+    if tree.sha1(data[: bounds[-1]]) == checksum:
         return True
     if _is_of_fewer_entries(data, bounds, checksum):
         return False
@@ -196,7 +196,7 @@ def _is_of_fewer_entries(data: bytes, bounds: list[int], checksum: bytes) -> boo
         header = _HEADER.pack(tree.INDEX_SIGNATURE, version, count - added)
         for start, end in zip(bounds, bounds[added:], strict=False):
             before = header + data[_HEADER.size : start] + data[end : bounds[-1]]
-            if _sha1(before) == checksum:
+            if tree.sha1(before) == checksum:
                 return True
             hashed += len(before)
             if hashed > _MOST_HASHED:
@@ -214,7 +214,3 @@ def _path_bytes(path: str) -> bytes:
     return encoded
 
 
-def _sha1(data: bytes) -> bytes:
-    import hashlib
-
-    return hashlib.sha1(data, usedforsecurity=False).digest()

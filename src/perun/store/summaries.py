@@ -115,7 +115,9 @@ class Summaries:
             except DamagedStore:
                 return  # a cache must not stop a writer, and whoever reads the damaged folder will say so
             content = {"format": _FORMAT, "minors": stored}
-            atomic.write(self._path, json.dumps(content, separators=(",", ":")).encode())
+            # What is not up to date is counted anew: no reason to fail after what really counts is done.
+            with suppress(OSError):
+                atomic.write(self._path, json.dumps(content, separators=(",", ":")).encode())
 
     def _refresh(self, stored: _Stored, minor: str) -> None:
         stored.pop(minor, None)

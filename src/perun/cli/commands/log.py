@@ -178,8 +178,9 @@ def _long(session: Session, entry: LogEntry) -> None:
     else:
         session.say("(no registered profiles)")
     if summary and (summary.degradations or summary.optimizations):
-        better = session.paint(f"{summary.optimizations} optimizations(+)", "green")
-        worse = session.paint(f"{summary.degradations} degradations(-)", "red")
+        more, less = summary.optimizations, summary.degradations
+        better = session.paint(f"{more} optimization{'s' * (more != 1)}(+)", "green")
+        worse = session.paint(f"{less} degradation{'s' * (less != 1)}(-)", "red")
         session.say(f"Changes: {better}, {worse}")
     if len(version.parents) > 1:
         session.say("Merge: " + " ".join(parent[:10] for parent in version.parents))
