@@ -14,7 +14,7 @@ def write(path: Path, data: bytes) -> None:
 
     The permissions of a file that is there are kept. The folder is made where it is missing.
 
-    :raises OSError: where the folder cannot be written; `path` is then as it was.
+    :raises OSError: where that cannot be done, e.g. as the disk is full; `path` is then as it was.
     """
     try:
         mode = path.stat().st_mode & 0o7777
@@ -31,8 +31,10 @@ def write(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as problem:
         temporary.unlink(missing_ok=True)
+        if isinstance(problem, OSError):
+            problem.filename, problem.filename2 = str(path), None  # of a full disk the system says no more
         raise
     _flush_folder(path.parent)
 

@@ -105,10 +105,10 @@ def settle(folder: Path) -> None:
     def at_work() -> bool:
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                cwd = os.readlink(process / "cwd")
-                if os.fsencode(folder) in (process / "cmdline").read_bytes() or cwd.startswith(str(folder)):
-                    if int(process.name) != os.getpid():
-                        return True
+                named = os.fsencode(folder) in (process / "cmdline").read_bytes()
+                inside = os.readlink(process / "cwd").startswith(str(folder))
+                if (named or inside) and int(process.name) != os.getpid():
+                    return True
         return False
 
     wait_for(lambda: not at_work())
@@ -196,20 +196,38 @@ def test_a_version_that_would_overwrite_a_file_is_skipped(
 
 
 def test_changes_that_cannot_be_put_aside_end_the_run(
+    perun: Callable[..., Any], dirty: Any, record: Path, configure: Callable[..., None]
+) -> None:
+    """An untracked file is where the current version itself has a folder."""
+    configure()
+    dirty.git("rm", "-q", "-r", "--force", "a")
+    dirty.write({"a": "mine\n"})
+    before = picture(dirty)
+    outcome = perun("run", "-c", "--in-place", "matrix", check=False)
+    assert outcome.code == 4
+    assert "would overwrite files" in outcome.err
+    assert outcome.out == ""
+    assert not record.exists()
+    assert picture(dirty) == before
+    assert not (dirty.path / ".perun/in-place.json").exists()
+    assert perun("status").err == ""
+
+
+def test_conflicts_end_the_run(
     perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
 ) -> None:
     configure()
-    # Taken out of the index, but the file is there still: the version itself would overwrite it.
-    project.git("rm", "-q", "--cached", "file.txt")
-    project.write({"file.txt": "mine\n"})
+    project.write({"file.txt": "put aside\n"})
+    project.git("stash")
+    project.commit("Another change", {"file.txt": "another\n"})
+    subprocess.run(["git", "stash", "pop", "--quiet"], cwd=project.path, capture_output=True, check=False)
+    assert project.git("ls-files", "--unmerged")
     before = picture(project)
     outcome = perun("run", "-c", "--in-place", "matrix", check=False)
     assert outcome.code == 4
-    assert "file.txt" in outcome.err
-    assert outcome.out == ""
+    assert "git cannot put aside the uncommitted changes" in outcome.err
     assert not record.exists()
     assert picture(project) == before
-    assert not (project.path / ".perun/in-place.json").exists()
 
 
 def test_in_the_middle_of_a_merge(
@@ -268,7 +286,7 @@ def interrupted(
     run.kill()
     run.communicate()
     for process in measured:
-        os.kill(int(process), signal.SIGKILL)
+        os.killpg(int(process), signal.SIGKILL)
     settle(dirty.path)
     assert (dirty.path / "file.txt").read_text() == "2\n"
     return before
@@ -386,21 +404,28 @@ def killed_again_and_again(
 ) -> None:
     arguments = ("run", "-m", "HEAD", "-m", "HEAD~2", "--in-place", "matrix")
     before = picture(dirty)
-    started = time.monotonic()
-    start(*arguments).communicate()
-    whole = time.monotonic() - started
-    assert picture(dirty) == before
     journal = dirty.path / ".perun/in-place.json"
+    run = start(*arguments)
+    started = time.monotonic()
+    wait_for(journal.exists)
+    begun = time.monotonic()
+    wait_for(lambda: not journal.exists())
+    ended = time.monotonic()
+    run.communicate()
+    assert picture(dirty) == before
     chance = random.Random(times)
     recovered = 0
-    for _ in range(times):
+    for number in range(times):
         run = start(*arguments)
-        time.sleep(chance.uniform(0.3, 1.0) * whole)
+        if number % 4:
+            wait_for(lambda run=run: journal.exists() or run.poll() is not None)
+            time.sleep(chance.uniform(0, 0.8) * (ended - begun))
+        else:
+            time.sleep(chance.uniform(0.5, 1) * (begun - started))
         run.kill()
         run.communicate()
         settle(dirty.path)
         if journal.exists():
-            assert perun("run", "matrix", check=False).code == 3
             perun("recover")
             recovered += 1
         after = picture(dirty)
@@ -411,8 +436,9 @@ def killed_again_and_again(
             assert rest == before["stash"]
             dirty.git("stash", "drop", "--quiet")
         assert after | {"stash": ""} == before | {"stash": ""}
-        assert perun("fsck", "--json").json["errors"] == 0
-    assert recovered > times // 5
+        if number % 5 == 0:
+            assert perun("fsck", "--json").json["errors"] == 0
+    assert recovered >= times // 5
     perun(*arguments)
     assert picture(dirty) == before
 

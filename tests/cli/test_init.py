@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,9 @@ def test_a_path_is_made(perun, tmp_path):
 
 
 def test_options_of_git_init(perun, tmp_path, git_repository):
-    perun("init", "--vcs-param", "initial-branch", "trunk", "--vcs-param", "separate-git-dir", tmp_path / "away")
+    perun(
+        "init", "--vcs-param", "initial-branch", "trunk", "--vcs-param", "separate-git-dir", tmp_path / "away"
+    )
     assert (tmp_path / "away" / "HEAD").read_text().strip() == "ref: refs/heads/trunk"
     perun("init", "--vcs-flag", "bare", "bare")
     assert (tmp_path / "bare" / "HEAD").is_file()
@@ -132,6 +135,14 @@ def test_where_a_file_is_called_perun(perun, tmp_path):
     failed = perun("init", check=False)
     assert failed.code == 3
     assert f"cannot make a Perun repository in {tmp_path}" in failed.err
+
+
+def test_a_folder_with_an_odd_name(perun, tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff \x1b[31m \n"))
+    done = perun("init", folder)
+    assert done.lines[0].endswith("/\\xff \\x1b[31m \\n/.perun")
+    assert "no pending profiles" in perun("status", cwd=folder).out
+    assert perun("config", "get", "vcs.type", "--json", cwd=folder).json["value"] == "git"
 
 
 def test_nested_instances_are_of_their_own(perun, project, write_profile):

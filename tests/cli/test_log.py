@@ -148,7 +148,11 @@ def test_an_unknown_tag(perun, project):
 
 
 def test_changes(perun, project):
-    changes = {"f": PerformanceChange.Degradation, "g": PerformanceChange.Optimization, "h": PerformanceChange.NoChange}
+    changes = {
+        "f": PerformanceChange.Degradation,
+        "g": PerformanceChange.Optimization,
+        "h": PerformanceChange.NoChange,
+    }
     records = [
         ChangeRecord(DegradationInfo(change, name, "1", "2", "ratio", 2.0), "HEAD", "./app")
         for name, change in changes.items()
@@ -186,7 +190,9 @@ def test_odd_encodings(perun, project):
     message.write_bytes(b"Not text: \xff\xfe\n")
     project.git("commit", "--quiet", "--allow-empty", "-F", str(message))
     message.write_text("日本語の件名 🎉\n")
-    project.git("commit", "--quiet", "--allow-empty", "-F", str(message), environ={"GIT_AUTHOR_NAME": "Zdeněk"})
+    project.git(
+        "commit", "--quiet", "--allow-empty", "-F", str(message), environ={"GIT_AUTHOR_NAME": "Zdeněk"}
+    )
     subjects = [line.rpartition("profiles--) ")[2] for line in perun("log", "-s").lines[1:4]]
     assert subjects[0] == "日本語の件名 🎉"
     assert subjects[1].startswith("Not text: ")
@@ -220,18 +226,28 @@ def test_a_shallow_clone_ends_where_it_was_cut(perun, project, tmp_path):
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "--depth=2", f"file://{project.path}", str(clone)], check=True)
     perun("init", cwd=clone)
-    assert [line.rpartition(") ")[2] for line in perun("log", "-s", cwd=clone).lines[1:]] == ["Commit 3", "Commit 2"]
+    assert [line.rpartition(") ")[2] for line in perun("log", "-s", cwd=clone).lines[1:]] == [
+        "Commit 3",
+        "Commit 2",
+    ]
 
 
 def test_a_long_history(perun, git_repository):
     repository = git_repository("long")
     lines = []
     for number in range(1, 3001):
-        lines += ["commit refs/heads/main", f"mark :{number}", f"committer A <a@b> {1700000000 + number} +0000"]
+        lines += [
+            "commit refs/heads/main",
+            f"mark :{number}",
+            f"committer A <a@b> {1700000000 + number} +0000",
+        ]
         lines += [f"data {len(str(number))}", str(number)]
         lines += [f"from :{number - 1}"] if number > 1 else []
     subprocess.run(
-        ["git", "fast-import", "--quiet"], cwd=repository.path, input="\n".join(lines).encode() + b"\n", check=True
+        ["git", "fast-import", "--quiet"],
+        cwd=repository.path,
+        input="\n".join(lines).encode() + b"\n",
+        check=True,
     )
     perun("init", cwd=repository.path)
     shown = perun("log", "-s", cwd=repository.path).lines

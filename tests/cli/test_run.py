@@ -1,8 +1,9 @@
-"""`perun run job` and `perun run matrix`: batches of jobs, and the commands that are run before (manual 7)."""
+"""`perun run job` and `perun run matrix`: batches of jobs, and what is run before them (manual 7)."""
 
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -235,7 +236,8 @@ def test_wrong_job(
 @pytest.mark.parametrize(
     ("spelling", "registered"),
     [
-        ("true", True), ("True", True), ("TRUE", True), ("yes", True), ("Yes", True), ("on", True), ("1", True),
+        ("true", True), ("True", True), ("TRUE", True), ("yes", True), ("Yes", True), ("on", True),
+        ("1", True),
         ("'1'", True), ("'true'", True), ("false", False), ("no", False), ("0", False), ("'False'", False),
     ],
 )  # fmt: skip
@@ -269,7 +271,8 @@ def test_pre_run_comes_first(
 ) -> None:
     configure(
         f"cmds: [./one]\nworkloads: [a, b]\ncollectors: [{QUICK}]\n"
-        "execute:\n  pre_run:\n    - ./two first $HOME *; echo no\n    - ./two 'second one'\n    - sh -c 'pwd; echo $((6*7))'\n"
+        "execute:\n  pre_run:\n    - ./two first $HOME *; echo no\n    - ./two 'second one'\n"
+        "    - sh -c 'pwd; echo $((6*7))'\n"
     )
     perun("run", "matrix")
     assert record.read_text().splitlines() == [
@@ -445,7 +448,8 @@ def test_inside_a_hook_of_git(
 ) -> None:
     """Git tells its hooks which index is the user's; what is run for another version must not use that."""
     configure(
-        f"cmds: [git status --short]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [git rm -q --cached file.txt]}}\n"
+        f"cmds: [git status --short]\ncollectors: [{QUICK}]\n"
+        "execute: {pre_run: [git rm -q --cached file.txt]}\n"
     )
     hook = project.path / ".git/hooks/post-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -457,6 +461,29 @@ def test_inside_a_hook_of_git(
     assert len(pending(project)) == 1
     assert project.git("ls-files") == "file.txt"
     assert project.git("status", "--short") == ""
+
+
+def test_progress_on_a_terminal(
+    terminal: Callable[..., Any], project: Any, configure: Callable[[str], None]
+) -> None:
+    """Each line is whole and stands above the bar, which is gone at the end."""
+    configure(f"cmds: [sleep 0.3]\nworkloads: ['0', '']\ncollectors: [{QUICK}]\n")
+    outcome = terminal("run", "-c", "matrix", columns=80)
+    assert outcome.code == 0
+    shown = plain(outcome.out.replace("\r", "\n"))
+    assert re.search(r"measuring \S+ [1-5]/6 0:0\d, 0:0\d left [0-9a-f]{10} sleep 0\.3", shown)
+    lines = [line for line in shown.splitlines() if line.strip() and not line.startswith("measuring")]
+    assert [line[:15] for line in lines if line[0] == "*"] == [
+        f"* {project.git('rev-parse', '--short=10', f'HEAD~{back}')} Co" for back in range(3)
+    ]
+    stored = [line for line in lines if line[0] != "*"]
+    assert all(re.fullmatch(r"  stored time-sleep_0\.3-\S+\.perf \(0\.\d\d s\)", line) for line in stored)
+    assert len(stored) == 6
+    assert outcome.out.rstrip("\n").endswith("\x1b[2K")
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", text)
 
 
 def test_template_with_a_counter(

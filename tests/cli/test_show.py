@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 
@@ -72,11 +73,12 @@ def test_a_part_of_a_pending_name(perun, workload, write_profile):
     assert workload("large") == "large"
     failed = perun("show", "app", "raw", check=False)
     assert failed.code == 2
-    assert "time-app-large.perf, time-app-small.perf" in failed.err
+    assert "time-app-small.perf, time-app-large.perf" in failed.err
 
 
 def test_where_nobody_can_be_asked_the_walk_only_tells(perun, everywhere, write_profile):
     write_profile("far-away.perf", folder=everywhere)
+    assert "found" not in perun("show", "", "raw", check=False).err
     failed = perun("show", "far", "raw", input="y\n", check=False)
     assert failed.code == 6
     assert f"found {everywhere / 'far-away.perf'}; give this path to use it" in failed.err
@@ -178,7 +180,13 @@ def test_tableof(perun, write_profile):
 
 @pytest.mark.parametrize(
     ("format_", "expected"),
-    [("github", "| uid   |"), ("html", "<table>"), ("latex", r"\begin{tabular}"), ("tsv", "uid  \t"), ("grid", "+===")],
+    [
+        ("github", "| uid   |"),
+        ("html", "<table>"),
+        ("latex", r"\begin{tabular}"),
+        ("tsv", "uid  \t"),
+        ("grid", "+==="),
+    ],
 )
 def test_formats_of_tableof(perun, write_profile, format_, expected):
     write_profile()
@@ -199,13 +207,16 @@ def test_tableof_into_a_file(perun, project, write_profile):
 
 def test_profiles_of_older_layouts(perun, project, workload):
     path = project.path / ".perun" / "jobs" / "old.perf"
-    path.write_text(
-        '{"origin": "%s", "header": {"type": "memory", "cmd": "./a", "params": "-x", "workload": "w", '
-        '"units": {"memory": "B"}}, "collector": {"name": "memory", "params": {}}, "postprocessors": [], '
-        '"global": {"resources": [{"amount": 4, "type": "memory", "uid": "main"}]}}' % project.head
-    )
+    profile = {
+        "origin": project.head,
+        "header": {"type": "memory", "cmd": "./a", "params": "-x", "workload": "w", "units": {"memory": "B"}},
+        "collector_info": {"name": "memory", "params": {}},
+        "postprocessors": [],
+        "global": {"resources": [{"amount": 4, "type": "memory", "uid": "main"}]},
+    }
+    path.write_text(json.dumps(profile))
     assert workload("0@p") == "w"
-    assert "| memory" in perun("status").out.replace("[memory]", "| memory")
+    assert "0@p | [memory] | ./a | -x" in perun("status").out
     perun("add", "0@p")
     assert "main" in perun("show", "0@i", "tableof", "resources").out
 

@@ -131,9 +131,17 @@ def test_a_damaged_pending_file_is_shown(perun, jobs, write_profile):
 
 
 def test_changes_found_by_checks(perun, project):
-    changes = [PerformanceChange.Degradation, PerformanceChange.SevereDegradation, PerformanceChange.Optimization]
+    changes = [
+        PerformanceChange.Degradation,
+        PerformanceChange.SevereDegradation,
+        PerformanceChange.Optimization,
+    ]
     records = [
-        ChangeRecord(DegradationInfo(change, f"f{n}", "1s", "2s", "ratio", 2.0), project.git("rev-parse", "HEAD~1"), "./app")
+        ChangeRecord(
+            DegradationInfo(change, f"f{n}", "1s", "2s", "ratio", 2.0),
+            project.git("rev-parse", "HEAD~1"),
+            "./app",
+        )
         for n, change in enumerate(changes)
     ]
     Store(project.path / ".perun").changes.merge(project.head, records)
@@ -197,7 +205,9 @@ def test_a_linked_working_tree_uses_the_main_one(perun, project, write_profile, 
     below.mkdir()
     for folder in (linked, below):
         lines = perun("status", cwd=folder).lines
-        assert lines[0].startswith(f"On major version side (minor version: {project.git('rev-parse', 'side')}")
+        assert lines[0].startswith(
+            f"On major version side (minor version: {project.git('rev-parse', 'side')}"
+        )
         assert "no registered profiles" in lines
     write_profile("side.perf", origin="side")
     perun("add", "0@p", cwd=linked)

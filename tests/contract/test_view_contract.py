@@ -17,7 +17,8 @@ import pytest
 
 import perun.view
 from perun.errors import PerunError
-from perun.plugin.api import NoParams, View
+from perun.plugin.api import View
+from perun.plugin.params import NoParams
 from perun.plugin.params import specs
 from perun.profile.factory import Profile
 from perun.view.raw import RawView

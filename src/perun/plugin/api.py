@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
@@ -113,11 +112,6 @@ class CheckContext(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})
     models_type: str = ""
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
-
-
-@dataclass(frozen=True)
-class NoParams:
-    """Parameters of a plugin that has none."""
 
 
 class Plugin(Protocol):

@@ -76,6 +76,11 @@ def param(
 
 
 @dataclass(frozen=True)
+class NoParams:
+    """Parameters of a plugin that has none."""
+
+
+@dataclass(frozen=True)
 class FreeParams:
     """Parameters of a plugin that declares none and takes all: names (with underscores) to values."""
 

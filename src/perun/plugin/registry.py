@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from perun.errors import PluginError
 from perun.plugin.api import FAMILIES
 from perun.plugin.contract import breach, short_string
-from perun.plugin.params import nearest
 
 GROUPS: Mapping[str, str] = {
     "collect": "perun.collectors",
@@ -120,6 +119,8 @@ class Registry:
             if found is not None:
                 return found
         known = self.names(family)
+        from perun.plugin.params import nearest
+
         hint = nearest(name, known)
         listing = "" if hint.startswith("known") else "; known are: " + ", ".join(known)
         raise PluginError(f"there is no {FAMILIES[family]} {name!r}", hint + listing)

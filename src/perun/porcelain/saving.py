@@ -41,7 +41,8 @@ def save(
 def check_naming(repo: Repository, name: str | None, template: str | None) -> None:
     """Raise where no profile could be saved under such a name: better before it is collected than after.
 
-    :raises ConfigError: where the template has an unknown tag. :raises UsageError: where the name has a slash.
+    :raises ConfigError: where the template has an unknown tag.
+    :raises UsageError: where the name has a slash.
     """
     from datetime import UTC, datetime
 

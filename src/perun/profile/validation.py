@@ -41,7 +41,7 @@ def head(profile: Any, source: str) -> None:
     kind = check.text("header.type", header.get("type", _MISSING))
     if not _TYPE.fullmatch(kind):
         # It stands in the header of an object, between blanks.
-        check.fail("header.type", "at most 64 letters, digits, '_', '.' or '-'", kind)
+        check.fail("header.type", "letters, digits, '_', '.' or '-', at most 64", kind)
     for key in ("cmd", "args", "params", "workload"):
         check.scalar(f"header.{key}", header.get(key))
     check.mapping("header.units", header.get("units", {}))

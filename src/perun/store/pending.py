@@ -123,9 +123,9 @@ class Pending:
         # Entries by name, each with the time (ns) when the cache was written.
         path = self.root / CACHE
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=tree.at_once) as file:
                 written = os.fstat(file.fileno()).st_mtime_ns
-                entries, certain = parse(file.read(), str(path))
+                entries, certain = parse(file.read() or b"", str(path))
         except (OSError, DamagedStore):
             return {}
         # Without its checksum it was written by an old release, whose layout is a guess.

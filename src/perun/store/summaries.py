@@ -130,12 +130,11 @@ class Summaries:
 
     def _read(self) -> _Stored | None:
         try:
-            with open(self._path, "rb") as file:
-                content = json.loads(file.read())
+            content = json.loads(tree.read(self._path) or b"")
             minors: _Stored = content["minors"]
             valid = content["format"] == _FORMAT and all(map(_is_valid, minors.values()))
             return minors if valid else None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (DamagedStore, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
 

@@ -57,7 +57,7 @@ def read(path: Path) -> bytes | None:
     :raises DamagedStore: where there is something that cannot be read, or is no file.
     """
     try:
-        with open(path, "rb", opener=_at_once) as file:
+        with open(path, "rb", opener=at_once) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return file.read()
             raise DamagedStore(f"{path} cannot be read: it is not a file", "move it away")
@@ -110,14 +110,14 @@ def may_be_index(path: Path) -> bool:
 
 def _begin(path: Path) -> bytes:
     try:
-        with open(path, "rb", opener=_at_once) as file:
+        with open(path, "rb", opener=at_once) as file:
             return file.read(len(INDEX_SIGNATURE)) or b""
     except OSError:
         return b""  # whoever reads the file itself will say why
 
 
-def _at_once(path: str, flags: int) -> int:
-    # A pipe in the place of a file would be waited for without an end.
+def at_once(path: str, flags: int) -> int:
+    """An opener that does not wait: for a pipe in the place of a file it would be without an end."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

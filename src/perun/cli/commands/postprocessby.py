@@ -23,13 +23,26 @@ class _Postprocessors(PluginGroup):
 
 @click.group(cls=_Postprocessors)
 @click.argument("profile", shell_complete=complete_any)
-@click.option("--output-filename-template", "-ot", "template", metavar="TEMPLATE", help="Template for the name of the new profile, instead of format.output_profile_template.")
-@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Look in the index of this version; HEAD by default.")
+@click.option(
+    "--output-filename-template",
+    "-ot",
+    "template",
+    metavar="TEMPLATE",
+    help="Template for the name of the new profile, instead of format.output_profile_template.",
+)
+@click.option(
+    "--minor",
+    "-m",
+    metavar="HASH",
+    shell_complete=complete_minor,
+    help="Look in the index of this version; HEAD by default.",
+)
 @click.pass_context
 def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
-    """Make a new profile out of one; it is pending afterwards.
+    """Make a new profile out of one.
 
-    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a path.
+    The new one is pending afterwards. PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a
+    registered or pending profile, or a path.
     """
     from perun.plugin.params import from_mapping
     from perun.porcelain.postprocessby import postprocessby as process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, TextIO
 
-from perun.plugin.api import NoParams
+from perun.plugin.params import NoParams
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
