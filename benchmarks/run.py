@@ -103,7 +103,9 @@ class Bench:
         )
         first = result["ours"].first_output - result["start"].first_output
         name = "log --short, 100,000 commits: "
-        yield Row(name + "first line, beyond that of one commit", max(first, 0), result["one"].wall, "git log -1", 3)
+        yield Row(
+            name + "first line, beyond that of one commit", max(first, 0), result["one"].wall, "git log -1", 3
+        )
         whole, git = result["ours"], result["git"]
         yield Row(name + "whole, wall", whole.wall, git.wall, "git log --oneline", 3)
         yield Row(name + "whole, CPU", whole.cpu, git.cpu, "git log --oneline", 3)

@@ -479,12 +479,12 @@ def test_any_journal_is_one_or_damaged(repository: Repository, data: bytes) -> N
 @quick
 @given(data=edges(b'{"id": {"calls": 5}}'), pack=st.booleans())
 def test_any_statistics_are_some_or_damaged(project: Any, data: bytes, pack: bool) -> None:
-    stats = Store(project.path / ".perun").stats
-    path = stats.path(project.head, "calls")
+    stats, minor = Store(project.path / ".perun").stats, "ab" * 20
+    path = stats.path(minor, "calls")
     path.parent.mkdir(parents=True, exist_ok=True)
     content = zlib.compress(data) if pack else data
     for place, read in (
-        (path, lambda: stats.get(project.head, "calls")),
+        (path, lambda: stats.get(minor, "calls")),
         (stats.root / ".index", stats.versions),
     ):
         place.write_bytes(content)

@@ -1,7 +1,7 @@
 """`status` and `log` in their everyday spellings, answered without click.
 
-Loading click takes longer than either of them, and both are typed, or shown in a prompt, many times a day. What is
-not recognised here goes to the command tree, which answers the same; a test holds the two together.
+Loading click takes longer than either of them, and both are typed, or shown in a prompt, many times a day.
+What is not recognised here goes to the command tree, which answers the same; a test holds the two together.
 """
 
 from __future__ import annotations

@@ -136,19 +136,25 @@ class Collector(Plugin, Protocol[P_contra]):
     here, and :class:`~perun.errors.JobFailed` where the measured command fails.
     """
 
-    def collect(self, run: Run, params: P_contra, ctx: CollectContext) -> Profile: ...
+    def collect(self, run: Run, params: P_contra, ctx: CollectContext) -> Profile:
+        """Measure `run`."""
+        ...
 
 
 class Postprocessor(Plugin, Protocol[P_contra]):
     """Turns a profile into another one; the given profile may be changed and returned."""
 
-    def process(self, profile: Profile, params: P_contra) -> Profile: ...
+    def process(self, profile: Profile, params: P_contra) -> Profile:
+        """Process `profile`."""
+        ...
 
 
 class View(Plugin, Protocol[P_contra]):
     """Writes an interpretation of a profile to `out`, or to a file that its parameters name."""
 
-    def render(self, profile: Profile, params: P_contra, out: TextIO) -> None: ...
+    def render(self, profile: Profile, params: P_contra, out: TextIO) -> None:
+        """Write the interpretation."""
+        ...
 
 
 class Check(Plugin, Protocol[P_contra]):
@@ -158,13 +164,17 @@ class Check(Plugin, Protocol[P_contra]):
 
     def compare(
         self, baseline: Profile, target: Profile, params: P_contra, ctx: CheckContext
-    ) -> Iterable[DegradationInfo]: ...
+    ) -> Iterable[DegradationInfo]:
+        """Yield what changed, unchanged locations as No Change."""
+        ...
 
 
 class WorkloadGenerator(Plugin, Protocol[P_contra]):
     """Yields workloads, the same ones for the same parameters."""
 
-    def generate(self, params: P_contra) -> Iterator[Workload]: ...
+    def generate(self, params: P_contra) -> Iterator[Workload]:
+        """Yield the workloads."""
+        ...
 
 
 class MinorVersion(NamedTuple):
@@ -184,7 +194,7 @@ class MinorVersion(NamedTuple):
 
 
 class SavedState(NamedTuple):
-    """What was put aside: whether there was anything, where HEAD was, and what the changes can be found by."""
+    """What was put aside: whether there was anything, where HEAD was, what the changes can be found by."""
 
     saved: bool
     state: str
@@ -269,11 +279,11 @@ class Vcs(ABC):
         """
         return SavedState(*self.save_state())
 
-    def finish_save(self, saved: SavedState) -> None:
+    def finish_save(self, saved: SavedState) -> None:  # noqa: B027  # nothing is left to do by default
         """Second half of :meth:`save_state`: take out what :meth:`prepare_save` made a copy of."""
 
     def resume(self, saved: SavedState) -> None:
-        """As :meth:`restore_state`; also in another process than the one that saved, whatever that was doing."""
+        """As :meth:`restore_state`; also in another process than the one that saved, whatever that did."""
         self.restore_state(saved.saved, saved.state)
 
     def walk_subjects(self, head: str, *, ordered: bool = False) -> Iterator[MinorVersion]:
@@ -318,13 +328,19 @@ class ObjectStore(Protocol):
     def put(self, profile: Profile) -> str:
         """Store and return the checksum; storing the same profile twice is one object."""
 
-    def get(self, checksum: str) -> Profile: ...
+    def get(self, checksum: str) -> Profile:
+        """The profile of that checksum."""
+        ...
 
-    def delete(self, checksum: str) -> None: ...
+    def delete(self, checksum: str) -> None:
+        """Remove the object."""
+        ...
 
     def __contains__(self, checksum: object) -> bool: ...
 
-    def ids(self) -> Iterator[str]: ...
+    def ids(self) -> Iterator[str]:
+        """The checksums of all objects."""
+        ...
 
 
 FAMILIES: Mapping[str, str] = {

@@ -94,9 +94,7 @@ class DegradationInfo:
 
 def escape_field(text: str) -> str:
     """`text` without blanks, reversibly, so that it is one field of a blank-separated line."""
-    escaped = "".join(
-        f"%{ord(char):02X}" if char in " %\t\n\r\v\f" else char for char in text
-    )
+    escaped = "".join(f"%{ord(char):02X}" if char in " %\t\n\r\v\f" else char for char in text)
     return escaped or "%00"
 
 

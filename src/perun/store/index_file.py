@@ -212,5 +212,3 @@ def _path_bytes(path: str) -> bytes:
     if not encoded or b"\0" in encoded:
         raise ProfileError(f"{path!r} cannot be the name of a profile", "rename the profile")
     return encoded
-
-

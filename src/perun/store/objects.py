@@ -203,5 +203,3 @@ def _decompress(data: bytes, limit: int) -> tuple[bytes, str, int, int]:
 
 def _characters(body: bytes) -> int:
     return len(body) if body.isascii() else len(body.decode())
-
-

@@ -10,7 +10,7 @@ from perun.profile.changes import DegradationInfo
 
 
 def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
-    """Write an object of JSON, the items of its lists one a line: readable, and quick for thousands of them."""
+    """Write an object of JSON, the items of its lists one a line: readable, and quick for thousands."""
     out.write("{")
     separator = "\n"
     for key, value in answer.items():
