@@ -62,11 +62,9 @@ DAMAGE: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-def damages(of: Mapping[str, Any], *but: str, unfixed: tuple[str, ...] = ()) -> pytest.MarkDecorator:
-    """Parametrize by all kinds but those; it may be that the `unfixed` are not refused yet."""
-    mark = pytest.mark.xfail(reason="read_journal lets other errors than those of JSON escape", strict=False)
-    names = [pytest.param(name, marks=mark if name in unfixed else ()) for name in of if name not in but]
-    return pytest.mark.parametrize("damage", names)
+def damages(of: Mapping[str, Any], *but: str) -> pytest.MarkDecorator:
+    """Parametrize by all kinds of damage but those."""
+    return pytest.mark.parametrize("damage", [name for name in of if name not in but])
 
 
 def damaged(project: Any) -> list[Path]:
@@ -236,7 +234,7 @@ def test_pending_profiles(
     assert [one["name"] for one in outcome.json["damaged"]] == ["p.perf"]
 
 
-@damages(DAMAGE, "pipe", unfixed=("directory", "loop", "deep"))
+@damages(DAMAGE)
 def test_the_journal_of_a_run_in_place(places: dict[str, Path], refused: Any, damage: str) -> None:
     path = places["journal"]
     path.write_text('{"saved": true, "state": "main", "stash": "", "folder": "/nowhere"}')

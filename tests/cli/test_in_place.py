@@ -278,15 +278,13 @@ def interrupted(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> dict[str, Any]:
     """A run in place was killed while an old version was measured; how everything was before."""
-    configure(cmds="sh -c 'cat file.txt >>$RECORD; sleep 300'")
+    configure(cmds="sh -c 'echo $$ >$RECORD.pid; cat file.txt >>$RECORD; sleep 300'")
     before = picture(dirty)
     run = start("run", "-m", "HEAD~2", "--in-place", "matrix")
     wait_for(lambda: record.exists() and record.read_text() == "2\n")
-    measured = subprocess.check_output(["pgrep", "-P", str(run.pid)], text=True).split()
     run.kill()
     run.communicate()
-    for process in measured:
-        os.killpg(int(process), signal.SIGKILL)
+    os.killpg(int(Path(f"{record}.pid").read_text()), signal.SIGKILL)
     settle(dirty.path)
     assert (dirty.path / "file.txt").read_text() == "2\n"
     return before

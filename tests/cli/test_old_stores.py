@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import shutil
@@ -15,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from perun.errors import DamagedStore
 from perun.store import Store
+from perun.store.index_file import parse, serialize
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
@@ -102,7 +105,8 @@ def test_profiles_of_a_released_store(released: Path, perun: Callable[..., Any])
     assert shown["machine"]["host"] == "example"
     assert sum(len(columns["amount"]) for columns in shown["resources"].values()) == 9
     assert perun("show", "-m", FIRST, "0@i", "tableof", "resources").out.count("./work.sh") == 9
-    assert len(perun("show", "0@p", "raw").json["models"]) == 3
+    (model,) = perun("show", "0@p", "raw").json["models"]
+    assert model["bucket_stats"] == [0.29, 0.29333333333333333]
     assert perun("fsck", "--json").json["errors"] == 0
     assert snapshot(released) == before
 
@@ -148,6 +152,34 @@ def test_the_configuration_of_a_released_store(released: Path, perun: Callable[.
     perun("config", "set", "general.paging", "never")
     changed = (released / ".perun" / "local.yml").read_text()
     assert [line for line in text.splitlines() if line not in changed.splitlines()] == []
+
+
+# An index of ours with `b.perf`, to which 0.28.3 added `a.perf` before it and `c.perf` behind the checksum.
+ADDED_BEHIND = base64.b64decode(
+    "cGlkeAIAAAADAAAAggCSZeo0ACL/WyyaQYgvLE7WTUewoXNZYS5wZXJmAAQAAAB0aW1lCQAAAC4vd29yay5zaAEAAAAyAAAA"
+    "AAQAAAB0aW1lAAAAAIEAkmUmfSJHu+34lw8qlBK8T2g7UwknwWIucGVyZgAEAAAAdGltZQkAAAAuL3dvcmsuc2gAAAAAAQAA"
+    "ADIEAAAAdGltZQAAAABgcZpW4xDtxun43uK1JPQ8LJ9T7oMAkmXqNAAi/1ssmkGILyxO1k1HsKFzWWMucGVyZgAEAAAAdGlt"
+    "ZQkAAAAuL3dvcmsuc2gBAAAAMgAAAAAEAAAAdGltZQAAAAA="
+)
+
+
+def test_an_index_of_ours_with_an_entry_behind_its_checksum() -> None:
+    entries, certain = parse(ADDED_BEHIND, "f")
+    assert not certain
+    assert [(entry.path, entry.time) for entry in entries] == [
+        ("a.perf", 1_704_067_202),
+        ("b.perf", 1_704_067_201),
+        ("c.perf", 1_704_067_203),
+    ]
+    assert entries[0].checksum == entries[2].checksum
+    assert parse(serialize(entries), "f").entries == entries
+    for position in range(12, len(ADDED_BEHIND)):
+        with pytest.raises(DamagedStore):
+            parse(ADDED_BEHIND[:position], "f")
+    place = ADDED_BEHIND.rindex(b"c.perf") - 24  # where the last entry begins, and the checksum ends
+    damaged = ADDED_BEHIND[: place - 1] + b"?" + ADDED_BEHIND[place:]
+    with pytest.raises(DamagedStore, match="entry 3 of 3"):
+        parse(damaged, "f")
 
 
 BODY = {

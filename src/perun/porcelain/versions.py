@@ -138,15 +138,13 @@ class Checkouts:
         self.usable = False
         vcs = self._repo.vcs
         self._lock.enter_context(_lock(self._repo))
-        journal = read_journal(
-            self._repo
-        )  # another run may have begun, and been killed, since this one began
+        # Another run may have begun, and been killed, since this one looked.
+        journal = read_journal(self._repo)
         if journal is not None:
             raise _refusal(journal)
-        prepared = vcs.prepare_save()
-        _write_journal(self._repo, prepared)
-        self._state = prepared
-        vcs.finish_save(prepared)
+        self._state = vcs.prepare_save()
+        _write_journal(self._repo, self._state)
+        vcs.finish_save(self._state)
         self.usable = True
 
     def close(self) -> None:

@@ -23,9 +23,7 @@ FLUSHED = 500
 """Lines written at once; the first ones go out alone, so that a reader sees them at once."""
 
 
-def answer(
-    session: Session, minor: str | None = None, *, short: bool = False, as_json: bool = False
-) -> int:
+def answer(session: Session, minor: str | None = None, *, short: bool = False, as_json: bool = False) -> int:
     """Tell the history down from `minor`, HEAD where None; the exit code, which tells of damage."""
     damages: list[str] = []
     entries = _noting(damages, run(session.repository, minor, subjects_only=short))
