@@ -25,7 +25,7 @@ def keys_of(answer: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("command", "schema"),
+    ("verb", "schema"),
     [
         (("status", "--json"), "perun.status/1"),
         (("log", "--json"), "perun.log/1"),
@@ -36,13 +36,13 @@ def keys_of(answer: Any) -> Iterator[str]:
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-def test_every_key_is_documented(perun, project, command, schema):
+def test_every_key_is_documented(perun, project, verb, schema):
     perun("collect", "-c", "sleep 0.01", "time", "-r", "2", "-w", "0")
     perun("add", "0@p")
     project.commit("slower")
     perun("collect", "-c", "sleep 0.01", "time", "-r", "1", "-w", "0")
     perun("add", "0@p", "--keep-profile")
-    answer = perun(*command).json
+    answer = perun(*verb).json
     assert answer["schema"] == schema
     assert f"## `{schema}`" in PAGE
     missing = {key for key in keys_of(answer) if key != "schema" and f"`{key}`" not in PAGE}
