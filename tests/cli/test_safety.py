@@ -185,7 +185,7 @@ def test_adding_and_removing_at_once(perun: Callable[..., Any], start: Any, proj
 
 
 CUT_DOWN: Mapping[str, tuple[str, ...]] = {
-    "add": ("add", "0@p-5@p"),
+    "add": ("add", "--to-origin", "0@p-5@p"),
     "rm": ("rm", "0@i-1@i", "0@p"),
     "collect": ("collect", "-c", "true", "time", "--repeat", "1", "--warmup", "0"),
     "run": ("run", "-m", "HEAD~1", "job", "-b", "true", "-w", "a", "-w", "b", "-c", "time"),
@@ -202,8 +202,7 @@ def kill_again_and_again(
     numbers = itertools.count()
 
     def stock_up() -> None:
-        many([f"p{next(numbers)}.perf" for _ in range(6)])
-        perun("add", "0@p-3@p")
+        perun("add", *many([f"p{next(numbers)}.perf" for _ in range(4)]))
         many([f"p{next(numbers)}.perf" for _ in range(6)])
 
     longest = {}
