@@ -19,6 +19,10 @@ from perun.errors import PerunError
 ENVIRONMENT: Final = frozenset(
     (
         errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENOTDIR,
         errno.EPERM,
         errno.EROFS,
         errno.ENOSPC,
