@@ -15,7 +15,7 @@ run() {
 cd "$(git rev-parse --show-toplevel)"
 [ -d .perun ] || run init
 # Each commit runs from its own sources, with the libraries of the installed Perun.
-run config set cmds '[env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src python3 -m perun --no-pager]'
+run config set cmds '[env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src python3 -m perun]'
 run config set args '[--help, status, log --short]'
 run config set collectors '[{name: time, params: {warmup: 2, repeat: 20}}]'
 run config set profiles.register_after_run true
