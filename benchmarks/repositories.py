@@ -76,5 +76,3 @@ def pending(folder: Path, count: int) -> Iterator[tuple[Path, bytes]]:
 
 def _git(folder: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
-
-

@@ -70,8 +70,9 @@ class Bench:
         return folder
 
     def start(self) -> Iterator[Row]:
-        folder = self.repository("start", 2000)
+        folder, theirs = self.repository("start", 2000), self.folder / "start-peer"
         repositories.register(folder, 500, every=4)
+        shutil.copytree(folder, theirs)  # the peer leaves a file for each version it shows
         for arguments, limit in (
             (["--version"], 1 / 5),
             (["--help"], 1 / 5),
@@ -81,7 +82,7 @@ class Bench:
             result = compete(
                 {
                     "ours": Contestant([self.perun, *arguments], folder),
-                    "peer": Contestant([self.peer, *arguments], folder),
+                    "peer": Contestant([self.peer, *arguments], theirs),
                 },
                 self.rounds,
             )
@@ -102,7 +103,9 @@ class Bench:
         )
         first = result["ours"].first_output - result["start"].first_output
         name = "log --short, 100,000 commits: "
-        yield Row(name + "first line, beyond that of one commit", max(first, 0), result["one"].wall, "git log -1", 3)
+        yield Row(
+            name + "first line, beyond that of one commit", max(first, 0), result["one"].wall, "git log -1", 3
+        )
         whole, git = result["ours"], result["git"]
         yield Row(name + "whole, wall", whole.wall, git.wall, "git log --oneline", 3)
         yield Row(name + "whole, CPU", whole.cpu, git.cpu, "git log --oneline", 3)

@@ -15,12 +15,12 @@ run() {
 cd "$(git rev-parse --show-toplevel)"
 [ -d .perun ] || run init
 # Each commit runs from its own sources, with the libraries of the installed Perun.
-run config set cmds '[env PYTHONPATH=src python3 -m perun --no-pager]'
+run config set cmds '[env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src python3 -m perun]'
 run config set args '[--help, status, log --short]'
 run config set collectors '[{name: time, params: {warmup: 2, repeat: 20}}]'
 run config set profiles.register_after_run true
-# Two thirds of these commands are the start of Python: a change of a quarter is a large one.
-run config set degradation.average_amount_threshold '{degradation: 1.25, optimization: 0.8}'
+# Two thirds of these commands are the start of Python: a change by half is a large one.
+run config set degradation.average_amount_threshold '{degradation: 1.5, optimization: 0.67}'
 
 versions=()
 while read -r version; do versions+=(-m "$version"); done < <(git rev-list -n "$commits" HEAD)

@@ -24,14 +24,23 @@ def main() -> None:
 def _run(arguments: list[str]) -> int:
     text = _known_answer(arguments)
     if text is None:
-        from perun.cli.main import run
-
-        return run(arguments)
+        return _command(arguments)
     try:
         sys.stdout.write(text)
     except OSError as problem:
         return streams.failed(problem)
     return streams.finish(0)
+
+
+def _command(arguments: list[str]) -> int:
+    from perun.cli import quick
+
+    known = quick.recognised(arguments) if streams.COMPLETE not in os.environ else None
+    if known is not None:
+        return quick.run(arguments, *known)
+    from perun.cli.main import run
+
+    return run(arguments)
 
 
 def _known_answer(arguments: list[str]) -> str | None:
@@ -40,7 +49,7 @@ def _known_answer(arguments: list[str]) -> str | None:
 
         return f"perun {__version__}\n"
     # The shell asks for completions without any argument.
-    if arguments in ([], ["--help"]) and "_PERUN_COMPLETE" not in os.environ:
+    if arguments in ([], ["--help"]) and streams.COMPLETE not in os.environ:
         # Made from the click commands by `python -m perun.cli.helptext`; a test keeps the two equal.
         with open(__file__.replace("__main__.py", "cli/help.txt"), encoding="utf-8") as file:
             return file.read()

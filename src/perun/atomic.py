@@ -14,13 +14,13 @@ def write(path: Path, data: bytes) -> None:
 
     The permissions of a file that is there are kept. The folder is made where it is missing.
 
-    :raises OSError: where the folder cannot be written; `path` is then as it was.
+    :raises OSError: where that cannot be done, e.g. as the disk is full; `path` is then as it was.
     """
     try:
         mode = path.stat().st_mode & 0o7777
     except FileNotFoundError:
         mode = None
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -31,10 +31,19 @@ def write(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as problem:
         temporary.unlink(missing_ok=True)
+        if isinstance(problem, OSError):
+            problem.filename, problem.filename2 = str(path), None  # of a full disk the system says no more
         raise
     _flush_folder(path.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_folder(folder.parent)
 
 
 def _flush_folder(folder: Path) -> None:

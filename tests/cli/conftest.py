@@ -8,9 +8,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,12 +55,28 @@ def command() -> list[str]:
     return [sys.executable, "-P", "-m", "perun"]
 
 
+@pytest.fixture(scope="session")
+def _bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bytecode")
+
+
 @pytest.fixture
-def environment(isolated_environment: Path) -> dict[str, str]:
+def environment(isolated_environment: Path, _bytecode: Path) -> dict[str, str]:
     """What `perun` finds in its environment: this very package, wherever it runs, and a fixed time zone."""
     source = str(Path(package.__file__).parents[1])
     path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "default", "TZ": "UTC", "TERM": "xterm"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PYTHONPYCACHEPREFIX": str(_bytecode),
+        "PYTHONWARNINGS": "default",
+        "TERM": "xterm",
+        "TZ": "UTC",
+    }
+    # Without compiled modules each command would take twice as long; buffering is that of a user.
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+        environment.pop(name, None)
+    return environment
 
 
 @pytest.fixture
@@ -99,6 +117,42 @@ def perun(
         if check:
             assert outcome.code == 0, f"{' '.join(map(str, arguments))}: {outcome}"
         return outcome
+
+    return run
+
+
+@pytest.fixture
+def terminal(command: list[str], perun: Callable[..., Outcome], environment: Mapping[str, str]) -> Any:
+    """Run the command on a terminal: `terminal("show", "x", "raw", keys="y\\n", columns=60)`.
+
+    What it wrote, on either stream, is `out`; what was typed is echoed there.
+    """
+
+    def run(
+        *arguments: str | Path, keys: str = "", columns: int = 200, env: Mapping[str, str] | None = None
+    ) -> Outcome:
+        ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (50, columns))
+        with subprocess.Popen(
+            [*command, *map(str, arguments)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**environment, **(env or {})},
+            start_new_session=True,
+        ) as process:
+            os.close(theirs)
+            os.write(ours, keys.encode())
+            written = b""
+            try:
+                while piece := os.read(ours, 1 << 16):
+                    written += piece
+            except OSError:  # how Linux says that the other side was closed
+                pass
+            code = process.wait(TIME_LIMIT)
+        os.close(ours)
+        assert b"Traceback" not in written, written.decode()
+        return Outcome(code, written.decode().replace("\r\n", "\n"), "")
 
     return run
 
@@ -157,7 +211,13 @@ def write_profile(project: Any) -> Callable[..., Path]:
     ) -> Path:
         profile = Profile(
             {
-                "header": {"type": type_, "cmd": cmd, "args": args, "workload": workload, "units": {type_: "s"}},
+                "header": {
+                    "type": type_,
+                    "cmd": cmd,
+                    "args": args,
+                    "workload": workload,
+                    "units": {type_: "s"},
+                },
                 "collector_info": {"name": collector, "params": {}},
                 "postprocessors": [{"name": unit, "params": {}} for unit in postprocessors],
             }

@@ -17,8 +17,8 @@ import pytest
 
 import perun.view
 from perun.errors import PerunError
-from perun.plugin.api import NoParams, View
-from perun.plugin.params import specs
+from perun.plugin.api import View
+from perun.plugin.params import NoParams, specs
 from perun.profile.factory import Profile
 from perun.view.raw import RawView
 from perun.view.tableof import TableOfView, TableParams

@@ -1,4 +1,4 @@
-"""The format strings of `status` and `log --short` (manual chapter 12): `%tag%` or `%tag:width%`, else raw text."""
+"""The formats of `status` and `log --short` (manual chapter 12): `%tag%` or `%tag:width%`, else raw text."""
 
 from __future__ import annotations
 

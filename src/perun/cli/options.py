@@ -108,7 +108,11 @@ class PluginGroup(click.Group):
         text = plugin.help if plugin.help.endswith(".") else plugin.help + "."
         doc = (type(plugin).__doc__ or "").partition("\n\n")[2]
         return click.Command(
-            name, callback=callback, params=options_of(plugin.Params), help=f"{text}\n\n{doc}", short_help=text
+            name,
+            callback=callback,
+            params=options_of(plugin.Params),
+            help=f"{text}\n\n{doc}",
+            short_help=text,
         )
 
 
@@ -154,7 +158,9 @@ def read_params(values: tuple[str, ...]) -> dict[str, Any]:
         else:
             content = loads(value, repr(value))
             if isinstance(content, str):
-                raise click.UsageError(f"{value!r} is neither a file nor parameters (write key=value, or YAML)")
+                raise click.UsageError(
+                    f"{value!r} is neither a file nor parameters (write key=value, or YAML)"
+                )
             merged |= merge_params(content, repr(value))
     return merged
 

@@ -109,7 +109,8 @@ class Progress:
         self._activity, self._inner, self._fraction = clean(activity, keep=""), "", 0.0
         self._done, self._total = done, total
         if self._lines:
-            self._lines.write(f"{self._title} {self._count()} {self._activity}\n")
+            words = (self._title, self._count(), self._activity)
+            self._lines.write(" ".join(filter(None, words)) + "\n")
             self._lines.flush()
         self._changed()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -38,7 +37,6 @@ REFUSED_AFTER_INTERRUPTION = ("collect", "run", "recover")
 """Verbs that speak for themselves of an `--in-place` run that was killed; the others warn."""
 
 
-@dataclass
 class Session:
     """One invocation of `perun`: where it was called, how it talks, and the repository it works on.
 
@@ -46,19 +44,21 @@ class Session:
     click commands of plugins find in `ctx.obj`.
     """
 
-    environ: Mapping[str, str]
-    cwd: Path
-    command: str = ""
-    out: TextIO = field(default_factory=lambda: sys.stdout)
-    err: TextIO = field(default_factory=lambda: sys.stderr)
-    verbosity: int = 0
-    colour: bool | None = None
-    pager: bool = True
-    dev_mode: bool = False
-    metrics: Metrics | None = None
-    profile_loader: Callable[[], Profile] | None = None
-    collector_runner: Callable[[str, Any], None] | None = None
-    postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
+    # Not a dataclass: the library behind those is a tenth of the time that `perun status` takes.
+    def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
+        self.environ = environ
+        self.cwd = cwd
+        self.command = ""
+        self.out: TextIO = sys.stdout
+        self.err: TextIO = sys.stderr
+        self.verbosity = 0
+        self.colour: bool | None = None
+        self.pager = True
+        self.dev_mode = False
+        self.metrics: Metrics | None = None
+        self.profile_loader: Callable[[], Profile] | None = None
+        self.collector_runner: Callable[[str, Any], None] | None = None
+        self.postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
 
     @cached_property
     def repository(self) -> Repository:

@@ -9,6 +9,8 @@ TYPE_CHECKING = False  # typing itself would take a third of the time of `perun 
 if TYPE_CHECKING:
     from typing import TextIO
 
+COMPLETE = "_PERUN_COMPLETE"
+"""Variable that the shell sets to ask how a word may be completed; nothing but that is answered then."""
 NO_READER = 141
 NOT_WRITTEN = 3
 
@@ -16,8 +18,8 @@ NOT_WRITTEN = 3
 def prepare() -> None:
     """Give the program streams that can be used, whatever it was started with.
 
-    A stream that is closed becomes one of `/dev/null`, as in git; otherwise the next file that is opened would take
-    its number, and get what is printed. Text that the terminal's encoding lacks is escaped instead of failing.
+    A stream that is closed becomes one of `/dev/null`, as in git; otherwise the next file that is opened
+    would take its number, and get what is printed. Text that the encoding of the terminal lacks is escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -61,7 +63,7 @@ def failed(problem: OSError) -> int:
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is still to come for the stream vanish, so that Python does not complain about it at its end."""
+    """Let what is still to come for the stream vanish, or Python would complain about it at its end."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)

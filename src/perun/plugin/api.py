@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
@@ -127,11 +126,6 @@ class CheckContext(NamedTuple):
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
 
 
-@dataclass(frozen=True)
-class NoParams:
-    """Parameters of a plugin that has none."""
-
-
 class Plugin(Protocol):
     """What every plugin has: the name it is called by, its parameters, and a one-line description.
 
@@ -154,7 +148,9 @@ class Collector(Plugin, Protocol[P_contra]):
     here, and :class:`~perun.errors.JobFailed` where the measured command fails.
     """
 
-    def collect(self, run: Run, params: P_contra, ctx: CollectContext) -> Profile: ...
+    def collect(self, run: Run, params: P_contra, ctx: CollectContext) -> Profile:
+        """Measure `run`."""
+        ...
 
 
 class Postprocessor(Plugin, Protocol[P_contra]):
@@ -164,13 +160,17 @@ class Postprocessor(Plugin, Protocol[P_contra]):
     no model of one uid it tells so by `ctx.note` and goes on.
     """
 
-    def process(self, profile: Profile, params: P_contra, ctx: PostprocessContext) -> Profile: ...
+    def process(self, profile: Profile, params: P_contra, ctx: PostprocessContext) -> Profile:
+        """Process `profile`."""
+        ...
 
 
 class View(Plugin, Protocol[P_contra]):
     """Writes an interpretation of a profile to `out`, or to a file that its parameters name."""
 
-    def render(self, profile: Profile, params: P_contra, out: TextIO) -> None: ...
+    def render(self, profile: Profile, params: P_contra, out: TextIO) -> None:
+        """Write the interpretation."""
+        ...
 
 
 class Check(Plugin, Protocol[P_contra]):
@@ -180,13 +180,17 @@ class Check(Plugin, Protocol[P_contra]):
 
     def compare(
         self, baseline: Profile, target: Profile, params: P_contra, ctx: CheckContext
-    ) -> Iterable[DegradationInfo]: ...
+    ) -> Iterable[DegradationInfo]:
+        """Yield what changed, unchanged locations as No Change."""
+        ...
 
 
 class WorkloadGenerator(Plugin, Protocol[P_contra]):
     """Yields workloads, the same ones for the same parameters."""
 
-    def generate(self, params: P_contra) -> Iterator[Workload]: ...
+    def generate(self, params: P_contra) -> Iterator[Workload]:
+        """Yield the workloads."""
+        ...
 
 
 class MinorVersion(NamedTuple):
@@ -206,7 +210,7 @@ class MinorVersion(NamedTuple):
 
 
 class SavedState(NamedTuple):
-    """What was put aside: whether there was anything, where HEAD was, and what the changes can be found by."""
+    """What was put aside: whether there was anything, where HEAD was, what the changes can be found by."""
 
     saved: bool
     state: str
@@ -291,11 +295,11 @@ class Vcs(ABC):
         """
         return SavedState(*self.save_state())
 
-    def finish_save(self, saved: SavedState) -> None:
+    def finish_save(self, saved: SavedState) -> None:  # noqa: B027  # nothing is left to do by default
         """Second half of :meth:`save_state`: take out what :meth:`prepare_save` made a copy of."""
 
     def resume(self, saved: SavedState) -> None:
-        """As :meth:`restore_state`; also in another process than the one that saved, whatever that was doing."""
+        """As :meth:`restore_state`; also in another process than the one that saved, whatever that did."""
         self.restore_state(saved.saved, saved.state)
 
     def walk_subjects(self, head: str, *, ordered: bool = False) -> Iterator[MinorVersion]:
@@ -340,13 +344,19 @@ class ObjectStore(Protocol):
     def put(self, profile: Profile) -> str:
         """Store and return the checksum; storing the same profile twice is one object."""
 
-    def get(self, checksum: str) -> Profile: ...
+    def get(self, checksum: str) -> Profile:
+        """The profile of that checksum."""
+        ...
 
-    def delete(self, checksum: str) -> None: ...
+    def delete(self, checksum: str) -> None:
+        """Remove the object."""
+        ...
 
     def __contains__(self, checksum: object) -> bool: ...
 
-    def ids(self) -> Iterator[str]: ...
+    def ids(self) -> Iterator[str]:
+        """The checksums of all objects."""
+        ...
 
 
 FAMILIES: Mapping[str, str] = {

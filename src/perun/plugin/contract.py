@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 from perun.plugin.api import Vcs
-from perun.plugin.params import TYPES, specs
 
 METHODS: Mapping[str, str] = {
     "collect": "collect",
@@ -38,6 +36,10 @@ def short_string(name: str) -> str:
 
 
 def _breach_of_params(plugin: type) -> str:
+    import dataclasses
+
+    from perun.plugin.params import TYPES, specs
+
     params = getattr(plugin, "Params", None)
     if not isinstance(params, type) or not dataclasses.is_dataclass(params):
         return f"{plugin.__name__}.Params must be a dataclass"

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_type_hints
 
 from perun.errors import ConfigError
 
@@ -30,8 +30,7 @@ TYPES = (int, float, str, bool, STRINGS, PAIRS)
 _Wrong = Callable[[str], ConfigError]
 
 
-@dataclass(frozen=True)
-class ParamInfo:
+class ParamInfo(NamedTuple):
     """What the declaration of one parameter says beyond its name, type and default."""
 
     help: str
@@ -42,8 +41,7 @@ class ParamInfo:
     minimum: float | None = None
 
 
-@dataclass(frozen=True)
-class ParamSpec:
+class ParamSpec(NamedTuple):
     """One parameter as the command line and the configuration see it."""
 
     name: str
@@ -75,6 +73,11 @@ def param(
     """
     info = ParamInfo(help, short, long, metavar, tuple(choices), minimum)
     return dataclasses.field(default=default, metadata={_KEY: info})
+
+
+@dataclass(frozen=True)
+class NoParams:
+    """Parameters of a plugin that has none."""
 
 
 @dataclass(frozen=True)

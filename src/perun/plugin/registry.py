@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from perun.errors import PluginError
 from perun.plugin.api import FAMILIES
 from perun.plugin.contract import breach, short_string
-from perun.plugin.params import nearest
 
 GROUPS: Mapping[str, str] = {
     "collect": "perun.collectors",
@@ -35,8 +33,7 @@ _COMMANDS = ("collect", "postprocess", "view")
 _PERUN = Path(__file__).parents[1]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where a plugin comes from: `kind` is `built-in`, `folder` or `distribution`; `where` names it."""
 
     kind: str
@@ -46,8 +43,7 @@ class Source:
         return f"{self.kind}, {self.where}"
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A plugin that was found but not loaded: `name` as the manual spells it, `stem` as Python does."""
 
     name: str
@@ -123,6 +119,8 @@ class Registry:
             if found is not None:
                 return found
         known = self.names(family)
+        from perun.plugin.params import nearest
+
         hint = nearest(name, known)
         listing = "" if hint.startswith("known") else "; known are: " + ", ".join(known)
         raise PluginError(f"there is no {FAMILIES[family]} {name!r}", hint + listing)

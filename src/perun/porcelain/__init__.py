@@ -1,0 +1,1 @@
+"""The verbs: each opens the repository, does its work and returns data; nothing here prints."""

@@ -69,7 +69,9 @@ def _link(repo: Repository, target: str, group: Sequence[tuple[Profile, Path]]) 
     done = link(repo.store, target, items)
     for entry in done.added:
         yield Linked(entry.path, target, True)
-    known = {entry.key: entry.checksum for entry in repo.store.indexes.read(target)} if done.duplicates else {}
+    known = (
+        {entry.key: entry.checksum for entry in repo.store.indexes.read(target)} if done.duplicates else {}
+    )
     for entry in done.duplicates:
         yield Linked(entry.path, target, False, clashes=known[entry.key] != entry.checksum)
 

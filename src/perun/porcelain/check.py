@@ -87,7 +87,7 @@ def check_head(
     assert version is not None
     parents = map(checker.history.get, version.parents)
     checker.collect_missing([version, *filter(None, parents)])
-    return checker.version(version)
+    return checker.version(version, *version.parents)
 
 
 def check_all(
@@ -185,9 +185,15 @@ class _Checker:
         self._listed.clear()
         self._with_profiles = set(self.repo.store.indexes.minors())
 
-    def version(self, version: MinorVersion) -> VersionReport:
-        """Compare all profiles of the version, and store what changed."""
+    def version(self, version: MinorVersion, *others: str) -> VersionReport:
+        """Compare all profiles of the version, and store what changed.
+
+        :param others: versions whose failures are told too, as their profiles were to be the baselines.
+        """
         failure = self._failures.get(version.checksum, "")
+        for other in others:
+            if other in self._failures:
+                failure = failure or f"{other[:6]}: {self._failures[other]}"
         targets = self._profiles(version.checksum)
         if not targets:
             return VersionReport(version, reason="no profile is registered", failure=failure)

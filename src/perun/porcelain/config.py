@@ -12,7 +12,7 @@ from typing import Any, Literal
 from perun.config import edit as editing
 from perun.config.layers import MISSING, Config, Layer, read_file
 from perun.config.schema import KEYS
-from perun.errors import ConfigError, NotPerunRepository, UsageError
+from perun.errors import ConfigError, NotPerunRepository, PerunError, UsageError
 from perun.porcelain.repository import (
     PERUN_FOLDER,
     Repository,
@@ -85,28 +85,42 @@ def _not_inside(folder: Path) -> NotPerunRepository:
     )
 
 
-def set_in(folder: Path, environ: Mapping[str, str], key: str, text: str, scope: Scope = "nearest") -> Setting:
+def set_in(
+    folder: Path, environ: Mapping[str, str], key: str, text: str, scope: Scope = "nearest"
+) -> Setting:
     """Set `key` to `text`, read as YAML, in the file of the scope; comments and order there are kept.
 
     :raises ConfigError: where the key is unknown or the value is not of its kind; nothing is written then.
     """
     path = file_of(folder, environ, scope)
-    with writing(folder, environ):
+    with _writing(folder, environ, path):
         return Setting(key, editing.set_value(path, key, text), str(path))
 
 
 @contextmanager
-def writing(folder: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Hold the lock of the repository, where there is one, and cache afterwards what the files hold then."""
+def _writing(folder: Path, environ: Mapping[str, str], path: Path) -> Iterator[None]:
+    """Hold the lock of the repository while its configuration at `path` is written, and cache it then."""
     roots, _ = locate(folder, environ)
-    if not roots:
-        yield
+    if roots and path.parent == roots[0] / PERUN_FOLDER:
+        with Store(path.parent).lock():
+            yield
+            _cache(roots, environ)
         return
-    perun_folder = roots[0] / PERUN_FOLDER
-    with Store(perun_folder).lock():
-        yield
-        with suppress(ConfigError):
-            cache_config(read_config(roots, environ), perun_folder)
+    yield
+    cache(folder, environ)
+
+
+def cache(folder: Path, environ: Mapping[str, str]) -> None:
+    """Cache the parsed configuration of the repository, where there is one that can be written now."""
+    roots, _ = locate(folder, environ)
+    if roots:
+        with suppress(PerunError), Store(roots[0] / PERUN_FOLDER, lock_timeout=0).lock():
+            _cache(roots, environ)
+
+
+def _cache(roots: list[Path], environ: Mapping[str, str]) -> None:
+    with suppress(ConfigError):
+        cache_config(read_config(roots, environ), roots[0] / PERUN_FOLDER)
 
 
 def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest") -> Setting:
@@ -136,18 +150,20 @@ def editor_command(folder: Path, environ: Mapping[str, str]) -> list[str]:
 
 
 def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str | None = None) -> Path:
-    """Write the file of the scope anew: the local one from `template` (`master`), the shared one from defaults.
+    """Write the file of the scope anew: the local one from `template`, the shared one from the defaults.
 
     :raises UsageError: where there is no such template.
     """
     path = file_of(folder, environ, scope)
-    with writing(folder, environ):
+    with _writing(folder, environ, path):
         if path.name != "shared.yml":
             editing.write_text(path, _local_text(path, environ, template or "master"))
         elif template is None:
             editing.add_default_shared(path, overwrite=True)
         else:
-            raise UsageError("the shared configuration has no templates", "leave out the template, or use --local")
+            raise UsageError(
+                "the shared configuration has no templates", "leave out the template, or use --local"
+            )
     return path
 
 

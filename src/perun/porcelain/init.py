@@ -61,7 +61,7 @@ def init(
         _exclude(vcs, root)
     except OSError as problem:
         raise NotPerunRepository(
-            f"cannot make a Perun repository in {root}: {problem.filename}: {problem.strerror}",
+            f"cannot make a Perun repository in {root}: {problem.strerror}",
             "name a folder that you may write to",
         ) from None
     repository = open_repository(root, environ)

@@ -32,10 +32,12 @@ def log(repo: Repository, minor: str | None = None, *, subjects_only: bool = Fal
     walk = repo.vcs.walk_subjects if subjects_only else repo.vcs.walk_minor_versions
     versions = walk(head)
     try:
-        first = next(versions)
-    except VersionControlError:
-        repo.version(minor)  # knows better what is wrong, e.g. that there is no version yet
-        raise
+        try:
+            first = next(versions)
+        except VersionControlError:
+            # Not every system knows the spelling HEAD, and this tells better that there is no version yet.
+            versions = walk(repo.version(minor))
+            first = next(versions)
     except StopIteration:
         return iter(())
     summaries = repo.store.summaries.load()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perun.errors import ProfileNotFound, UsageError
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo, header_of, sort_key
+from perun.store import tree
 from perun.store.index import IndexEntry
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ WALK_LIMIT = 200_000
 Confirm = Callable[[Path], bool]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A profile and where it was found; for a registered one, the minor version whose index lists it."""
 
     info: ProfileInfo
@@ -32,6 +32,7 @@ class Found:
 
     @property
     def path(self) -> Path:
+        """Its file; of a registered one only the name that it had."""
         return Path(self.info.realpath)
 
 
@@ -74,8 +75,11 @@ def read_info(path: Path) -> ProfileInfo:
 
     :raises ProfileError: where it is not a profile.
     """
+    data = tree.read(path)
+    if data is None:
+        raise ProfileNotFound(f"there is no file {path}")
+    header = header_of(data, str(path))
     try:
-        header = header_of(path.read_bytes(), str(path))
         seconds = int(path.stat().st_mtime)
     except OSError as problem:
         raise ProfileNotFound(f"{path}: {problem.strerror}") from None
@@ -142,10 +146,10 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
     """The pending file of that name or path, whether it holds a profile or is damaged."""
     jobs = repo.store.pending.root
     path = Path(spec)
-    if len(path.parts) > 1 and path.parent.resolve() != jobs.resolve():
+    if "/" in spec and path.parent.resolve() != jobs.resolve():
         return None
     for name in (path.name, path.name + ".perf"):
-        if name.endswith(".perf") and (jobs / name).is_file():
+        if name.endswith(".perf") and _is_file(jobs / name):
             return Found(ProfileInfo(name, str(jobs / name), "", "", "", "", "", (), 0))
     return None
 
@@ -188,22 +192,23 @@ def _in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:
 
 def _at_path(repo: Repository, spec: str) -> Found | None:
     path = Path(spec)
-    if not path.is_file():
-        return None
-    return Found(read_info(path.resolve()))
+    return Found(read_info(path.resolve())) if _is_file(path) else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False  # e.g. a name longer than any file's
 
 
 def _in_pending(repo: Repository, spec: str) -> Found | None:
     name = Path(spec).name
-    infos = pending(repo)
-    for info in infos:
-        if info.source in (name, name + ".perf"):
-            return Found(info)
     for file in (name, name + ".perf"):
         path = repo.store.pending.root / file
-        if name and file.endswith(".perf") and path.is_file():
-            return Found(read_info(path))  # it is damaged, else it were among them; says so
-    partial = [info for info in infos if name and name in info.source]
+        if name and file.endswith(".perf") and os.path.lexists(path):
+            return Found(read_info(path))  # where it is damaged, this says so
+    partial = [info for info in pending(repo) if name and name in info.source]
     if len(partial) > 1:
         raise UsageError(
             f"{spec!r} is part of the names of {len(partial)} pending profiles",
@@ -213,7 +218,7 @@ def _in_pending(repo: Repository, spec: str) -> Found | None:
 
 
 def _in_files(repo: Repository, spec: str, confirm: Confirm | None) -> Found:
-    if confirm is not None:
+    if confirm is not None and Path(spec).name:
         for path in _walk(repo.root, Path(spec).name):
             if confirm(path):
                 return Found(read_info(path))
@@ -221,8 +226,6 @@ def _in_files(repo: Repository, spec: str, confirm: Confirm | None) -> Found:
 
 
 def _walk(root: Path, name: str) -> Iterator[Path]:
-    import os
-
     seen = 0
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(one for one in folders if one not in (".git", ".perun"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from perun.config.layers import Config, load, refresh_cache
-from perun.errors import ConfigError, NotPerunRepository, VersionControlError
+from perun.errors import ConfigError, NotPerunRepository, PluginError, VersionControlError
 from perun.plugin.api import Vcs
 from perun.plugin.registry import Registry
 from perun.store import Store
@@ -18,18 +18,19 @@ from perun.store import Store
 PERUN_FOLDER = ".perun"
 
 
-@dataclass(frozen=True)
-class Repository:
+class _Opened(NamedTuple):
+    root: Path
+    working_root: Path
+    config: Config
+    environ: Mapping[str, str]
+
+
+class Repository(_Opened):
     """A project with its `.perun`: where it lies, its configuration, store and version control.
 
     `root` holds `.perun`; `working_root` is the working directory that the user stands in, which differs
     from `root` only in a linked working tree that shares the `.perun` of the main one.
     """
-
-    root: Path
-    working_root: Path
-    config: Config
-    environ: Mapping[str, str]
 
     @cached_property
     def store(self) -> Store:
@@ -40,11 +41,13 @@ class Repository:
     def registry(self) -> Registry:
         """The plugins usable here; those of `.perun/plugins` only where the user trusts the repository."""
         folder = self.root / PERUN_FOLDER / "plugins"
-        return Registry([folder] if folder.is_dir() and self._is_trusted() else [])
-
-    def _is_trusted(self) -> bool:
-        trusted = (Path(folder).expanduser() for folder in self.config.get("plugins.trusted") or ())
-        return self.root.resolve() in {folder.resolve() for folder in trusted}
+        if not folder.is_dir():
+            return Registry()
+        trusted = [Path(one).expanduser() for one in self.config.get("plugins.trusted") or ()]
+        # A relative path would trust whatever the user stands in.
+        if self.root.resolve() in {one.resolve() for one in trusted if one.is_absolute()}:
+            return Registry([folder])
+        return _Untrusting(folder, [*map(str, trusted), str(self.root.resolve())])
 
     @cached_property
     def vcs(self) -> Vcs:
@@ -62,7 +65,7 @@ class Repository:
 
     @property
     def in_place_journal(self) -> Path:
-        """Where a `run --in-place` notes how to give the working directory back; no file in the usual case."""
+        """Where a `run --in-place` notes how to give the working directory back; usually there is no file."""
         return self.root / PERUN_FOLDER / "in-place.json"
 
     def version(self, revision: str | None) -> str:
@@ -70,6 +73,33 @@ class Repository:
         if revision is None:
             return self.vcs.get_minor_head()
         return self.vcs.massage_parameter(revision)
+
+
+class _Untrusting(Registry):
+    """The plugins of elsewhere; who asks for one of `folder` learns how to trust it.
+
+    :param trusted: what the user would have to set.
+    """
+
+    def __init__(self, folder: Path, trusted: list[str]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._trusted = trusted
+
+    def get(self, family: str, name: str) -> Any:
+        try:
+            return super().get(family, name)
+        except PluginError as problem:
+            stem = name.replace("-", "_")
+            if not any((self._folder / family / one).exists() for one in (stem, f"{stem}.py")):
+                raise
+            import json
+
+            raise PluginError(
+                f"{problem.message}, but {self._folder} has one, which is not loaded",
+                "if you trust what is there: perun config --shared set plugins.trusted "
+                + repr(json.dumps(self._trusted)),
+            ) from None
 
 
 class _Store(Store):
@@ -150,7 +180,7 @@ def locate(folder: Path, environ: Mapping[str, str]) -> tuple[list[Path], Path]:
 
 
 def _is_linked(folder: Path, root: Path) -> bool:
-    """Whether a linked working tree, or a submodule, may begin between `folder` and `root`: `.git` is a file."""
+    """Whether a linked working tree, or a submodule, may begin between the two: `.git` is a file there."""
     below = itertools.takewhile(lambda one: one != root, (folder, *folder.parents))
     return any((one / ".git").is_file() for one in below)
 

@@ -121,6 +121,7 @@ def run_jobs(
     :param report: told what runs now, jobs done and jobs in all; :param report_inside: told by the collector
         what it does within its job.
     """
+    saving.check_naming(repo, naming.name, naming.template)
     batch = _Batch(repo, naming, saving.registers_after_run(repo) if register is None else register)
     total = len(jobs) * len(versions)
     with checkouts(repo, placement) as places:
@@ -227,11 +228,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End a command and all that it started: politely, then not."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
-        deadline = time.monotonic() + GRACE
-        while time.monotonic() < deadline:
-            process.poll()
-            os.killpg(process.pid, 0)  # raises where none of them is left
-            time.sleep(0.01)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+        time.sleep(GRACE / 20)  # for those that it did not wait for
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perun.config.schema import is_true
+from perun.errors import UsageError
 from perun.porcelain.repository import Repository
 from perun.store.linking import link
 
@@ -35,6 +36,25 @@ def save(
         text = template or str(repo.config.get("format.output_profile_template"))
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
     return repo.store.pending.save(profile, name)
+
+
+def check_naming(repo: Repository, name: str | None, template: str | None) -> None:
+    """Raise where no profile could be saved under such a name: better before it is collected than after.
+
+    :raises ConfigError: where the template has an unknown tag.
+    :raises UsageError: where the name has a slash.
+    """
+    from datetime import UTC, datetime
+
+    from perun.profile.helpers import file_name
+
+    if name is None:
+        text = template or str(repo.config.get("format.output_profile_template"))
+        file_name(text, {}, now=datetime.now(UTC), counter=0)
+    elif not name.removesuffix(".perf") or Path(name).name != name or name[0] == ".":
+        raise UsageError(
+            f"{name!r} cannot be the name of a profile", "give one without slashes and a dot in front"
+        )
 
 
 def registers_after_run(repo: Repository) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
@@ -12,8 +12,7 @@ from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(NamedTuple):
     """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
 
     `damaged` are pending files that cannot be read, with the reason.
@@ -30,17 +29,26 @@ class Status:
 def status(repo: Repository) -> Status:
     """The state of the current version and its profiles. Reads only."""
     major_version = repo.vcs.get_head_major_version()
-    try:
-        head = repo.vcs.get_minor_version_info("HEAD")
-    except VersionControlError:
-        if major_version in (major.name for major in repo.vcs.walk_major_versions()):
-            raise  # it has versions, so something is broken
-        head = None
+    head = _head(repo, major_version)
     registered = lookup.registered(repo, head.checksum) if head else []
     changes = repo.store.changes.read(head.checksum) if head else []
     scan = repo.store.pending.scan()
     damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
     return Status(major_version, head, registered, lookup.in_order(repo, scan.profiles), damaged, changes)
+
+
+def _head(repo: Repository, major_version: str) -> MinorVersion | None:
+    try:
+        return repo.vcs.get_minor_version_info("HEAD")
+    except VersionControlError:
+        pass  # there is none yet, or the system does not know that spelling
+    try:
+        checksum = repo.version(None)
+    except VersionControlError:
+        if major_version in (major.name for major in repo.vcs.walk_major_versions()):
+            raise  # it has versions, so something is broken
+        return None
+    return repo.vcs.get_minor_version_info(checksum)
 
 
 def set_sort_key(repo: Repository, key: str) -> None:

@@ -21,6 +21,7 @@ from perun import atomic
 from perun.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
 from perun.plugin.api import MinorVersion, SavedState, WorkingCopy
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.store import tree
 from perun.store.lock import Lock
 
 LOCK = "in-place.lock"
@@ -137,15 +138,13 @@ class Checkouts:
         self.usable = False
         vcs = self._repo.vcs
         self._lock.enter_context(_lock(self._repo))
-        journal = read_journal(
-            self._repo
-        )  # another run may have begun, and been killed, since this one began
+        # Another run may have begun, and been killed, since this one looked.
+        journal = read_journal(self._repo)
         if journal is not None:
             raise _refusal(journal)
-        prepared = vcs.prepare_save()
-        _write_journal(self._repo, prepared)
-        self._state = prepared
-        vcs.finish_save(prepared)
+        self._state = vcs.prepare_save()
+        _write_journal(self._repo, self._state)
+        vcs.finish_save(self._state)
         self.usable = True
 
     def close(self) -> None:
@@ -240,14 +239,16 @@ def read_journal(repo: Repository) -> Journal | None:
     :raises DamagedStore: where the journal is not readable.
     """
     path = repo.in_place_journal
-    try:
-        noted = json.loads(path.read_bytes())
-        saved = SavedState(bool(noted["saved"]), str(noted["state"]), str(noted["stash"]))
-        return Journal(saved, Path(noted["folder"]))
-    except FileNotFoundError:
+    data = tree.read(path)
+    if data is None:
         return None
-    except (ValueError, TypeError, KeyError):
-        raise DamagedStore(f"{path} is not readable", "see git stash list, then delete it") from None
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        noted = json.loads(data)
+        saved, *texts = (noted[key] for key in ("saved", "state", "stash", "folder"))
+        if isinstance(saved, bool) and all(isinstance(text, str) for text in texts):
+            state, stash, folder = texts
+            return Journal(SavedState(saved, state, stash), Path(folder))
+    raise DamagedStore(f"{path} is not readable", "see git stash list, then delete it")
 
 
 def _write_journal(repo: Repository, saved: SavedState) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -23,7 +22,6 @@ class PerformanceChange(Enum):
     NotInTarget = 5
 
 
-@dataclass(init=False, eq=True)
 class DegradationInfo:
     """One reported change of performance (manual 8.4, `perun.utils.structs.DegradationInfo`).
 
@@ -38,17 +36,6 @@ class DegradationInfo:
     :param pi: changes on parts of the interval, as (change, rate, start, end).
     :param rdr: relative rate of the change.
     """
-
-    result: PerformanceChange
-    location: str
-    from_baseline: str
-    to_target: str
-    type: str
-    rate_degradation: float
-    confidence_type: str
-    confidence_rate: float
-    partial_intervals: list[tuple[PerformanceChange, float, float, float]] = field(default_factory=list)
-    rate_degradation_relative: float = 0.0
 
     def __init__(
         self,
@@ -74,6 +61,17 @@ class DegradationInfo:
         self.partial_intervals = list(pi or [])
         self.rate_degradation_relative = float(rdr)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DegradationInfo):
+            return NotImplemented
+        return vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"DegradationInfo({values})"
+
     def to_storage_record(self) -> str:
         """The change as the leading fields of one line of a `.changes` file, blank-separated.
 
@@ -96,9 +94,7 @@ class DegradationInfo:
 
 def escape_field(text: str) -> str:
     """`text` without blanks, reversibly, so that it is one field of a blank-separated line."""
-    escaped = "".join(
-        f"%{ord(char):02X}" if char in " %\t\n\r\v\f" else char for char in text
-    )
+    escaped = "".join(f"%{ord(char):02X}" if char in " %\t\n\r\v\f" else char for char in text)
     return escaped or "%00"
 
 

@@ -7,7 +7,6 @@ section 11.2. Nothing heavy is imported here, as listing profiles must start at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from perun.errors import ConfigError
@@ -36,14 +35,7 @@ class Header(NamedTuple):
     """The minor version that was measured; empty where the profile does not say."""
 
 
-@dataclass(frozen=True)
-class ProfileInfo:
-    """One pending or registered profile, as a list of profiles shows it.
-
-    `source` is its base name, `realpath` the path of its file or object, `time` seconds since 1970;
-    `checksum` is empty for a pending profile.
-    """
-
+class _Fields(NamedTuple):
     source: str
     realpath: str
     type: str
@@ -55,6 +47,16 @@ class ProfileInfo:
     time: int
     checksum: str = ""
     is_registered: bool = False
+
+
+class ProfileInfo(_Fields):
+    """One pending or registered profile, as a list of profiles shows it.
+
+    `source` is its base name, `realpath` the path of its file or object, `time` seconds since 1970;
+    `checksum` is empty for a pending profile.
+    """
+
+    __slots__ = ()
 
     valid_attributes: ClassVar[list[str]] = [
         "realpath", "type", "time", "cmd", "args", "workload", "collector", "checksum", "source",

@@ -11,7 +11,7 @@ from perun.profile.bulk import Rows
 from perun.profile.columns import is_packed
 from perun.profile.layouts import OLD_REGIONS
 
-_TYPE: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _KINDS: Final = {
     dict: "a mapping", list: "a list", str: "text", int: "a number", float: "a number", bool: "true or false"
 }  # fmt: skip
@@ -43,7 +43,7 @@ def head(profile: Any, source: str) -> None:
     kind = check.text("header.type", header.get("type", _MISSING))
     if not _TYPE.fullmatch(kind):
         # It stands in the header of an object, between blanks.
-        check.fail("header.type", "letters, digits, '_', '.' or '-'", kind)
+        check.fail("header.type", "letters, digits, '_', '.' or '-', at most 64", kind)
     for key in ("cmd", "args", "params", "workload"):
         check.scalar(f"header.{key}", header.get(key))
     check.mapping("header.units", header.get("units", {}))

@@ -61,10 +61,9 @@ class _Check:
         others: list[Callable[[], Iterator[Finding]]] = []
         for name in tree.names(root):
             path = root / name[:2] / name[2:]
-            is_index = tree.is_minor_version(name) and tree.is_index(path)
-            if tree.is_checksum(name) and not is_index:
+            if tree.is_checksum(name) and not tree.is_index(path):
                 objects.append(partial(self._object, name, path))
-            elif is_index:
+            elif tree.is_minor_version(name):
                 others.append(partial(self._index, path))
             elif name.endswith(tree.CHANGES_SUFFIX) and tree.is_minor_version(
                 name[: -len(tree.CHANGES_SUFFIX)]

@@ -85,9 +85,12 @@ class Indexes:
             atomic.write(self.path(minor), serialize(known.values()))
 
     def minors(self) -> Iterator[str]:
-        """The minor versions that have an index, sorted; opens every file of the tree."""
+        """The minor versions that have an index, or something damaged that may have been one, sorted.
+
+        It opens every file of the tree.
+        """
         for name in tree.names(self.root):
-            if tree.is_minor_version(name) and tree.is_index(self.path(name)):
+            if tree.is_minor_version(name) and tree.may_be_index(self.path(name)):
                 yield name
 
     def _parse(self, minor: str) -> Parsed:

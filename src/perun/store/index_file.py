@@ -86,7 +86,7 @@ def serialize(entries: Iterable[IndexEntry]) -> bytes:
             encoded = text.encode(errors="backslashreplace")
             pieces += (_NUMBER.pack(len(encoded)), encoded)
     data = b"".join(pieces)
-    return data + _sha1(data)
+    return data + tree.sha1(data)
 
 
 class _Damage(Exception):
@@ -105,11 +105,18 @@ def _parse(data: bytes) -> Parsed:
         found = _read_rows(data, count, strings=0)
         _verify(data, found.bounds)
         return Parsed([IndexEntry(*row[:3]) for row in found.rows], certain=True)
-    try:
-        found = _read_rows(data, count, strings=6)
-        certain = _verify(data, found.bounds)
-    except _Damage as problem:
-        return _parse_five(data, count, problem)
+    problems = []
+    for parse_rows in (_parse_six, _parse_five, _parse_appended):
+        try:
+            return parse_rows(data, count)
+        except _Damage as problem:
+            problems.append(problem)
+    raise problems[0]
+
+
+def _parse_six(data: bytes, count: int) -> Parsed:
+    found = _read_rows(data, count, strings=6)
+    certain = _verify(data, found.bounds)
     entries = [
         IndexEntry(time, checksum, path, type_, cmd, args, workload, collector, tuple(postprocessors.split()))
         for time, checksum, path, (type_, cmd, args, workload, collector, postprocessors) in found.rows
@@ -117,12 +124,20 @@ def _parse(data: bytes) -> Parsed:
     return Parsed(entries, certain)
 
 
-def _parse_five(data: bytes, count: int, first_problem: _Damage) -> Parsed:
-    try:
-        found = _read_rows(data, count, strings=5)
-        _verify(data, found.bounds)
-    except _Damage:
-        raise first_problem from None
+def _parse_appended(data: bytes, count: int) -> Parsed:
+    # Old releases write an entry that is the last by its name at the end of the file: behind our checksum.
+    # They cannot read that themselves, so that there is never more than one.
+    bounds = _read_rows(data, count - 1, strings=6).bounds
+    start, end = bounds[-1], bounds[-1] + _SHA1_SIZE
+    before = _header_of(data, len(bounds) - 1) + data[_HEADER.size : start]
+    if tree.sha1(before) != data[start:end] and not _is_of_fewer_entries(data, bounds, data[start:end]):
+        raise _Damage("no checksum stands before its last entry")
+    return _parse_six(data[:start] + data[end:], count)
+
+
+def _parse_five(data: bytes, count: int) -> Parsed:
+    found = _read_rows(data, count, strings=5)
+    _verify(data, found.bounds)
     entries = [
         IndexEntry(time, checksum, path, type_, cmd, "", workload, collector, tuple(postprocessors.split()))
         for time, checksum, path, (type_, cmd, workload, collector, postprocessors) in found.rows
@@ -179,7 +194,7 @@ def _verify(data: bytes, bounds: list[int]) -> bool:
         return False
     if len(checksum) != _SHA1_SIZE:
         raise _Damage(f"{len(checksum)} bytes follow its last entry")
-    if _sha1(data[: bounds[-1]]) == checksum:
+    if tree.sha1(data[: bounds[-1]]) == checksum:
         return True
     if _is_of_fewer_entries(data, bounds, checksum):
         return False
@@ -190,18 +205,21 @@ def _is_of_fewer_entries(data: bytes, bounds: list[int], checksum: bytes) -> boo
     # Old releases insert an entry and leave the checksum behind it as it was. So it may be that of the
     # index before; entries that were added together mostly stand together, as they are sorted by name.
     count = len(bounds) - 1
-    version = _HEADER.unpack_from(data)[1]
     hashed = 0
     for added in range(1, count + 1):
-        header = _HEADER.pack(tree.INDEX_SIGNATURE, version, count - added)
+        header = _header_of(data, count - added)
         for start, end in zip(bounds, bounds[added:], strict=False):
             before = header + data[_HEADER.size : start] + data[end : bounds[-1]]
-            if _sha1(before) == checksum:
+            if tree.sha1(before) == checksum:
                 return True
             hashed += len(before)
             if hashed > _MOST_HASHED:
                 return False
     return False
+
+
+def _header_of(data: bytes, count: int) -> bytes:
+    return _HEADER.pack(tree.INDEX_SIGNATURE, _HEADER.unpack_from(data)[1], count)
 
 
 def _path_bytes(path: str) -> bytes:
@@ -212,9 +230,3 @@ def _path_bytes(path: str) -> bytes:
     if not encoded or b"\0" in encoded:
         raise ProfileError(f"{path!r} cannot be the name of a profile", "rename the profile")
     return encoded
-
-
-def _sha1(data: bytes) -> bytes:
-    import hashlib
-
-    return hashlib.sha1(data, usedforsecurity=False).digest()

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perun.errors import LockTimeout, NotPerunRepository
@@ -59,8 +59,9 @@ class Lock:
         descriptor = self._open()
         try:
             self._wait(descriptor)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()} {' '.join(sys.argv)}\n".encode(errors="replace"), 0)
+            with suppress(OSError):  # on a full disk at least `perun rm` must still work
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()} {' '.join(sys.argv)}\n".encode(errors="replace"), 0)
         except BaseException:
             os.close(descriptor)
             raise

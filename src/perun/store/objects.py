@@ -47,9 +47,9 @@ class FileObjects:
         self.limit = limit
 
     def put(self, profile: Profile) -> str:
-        """Store the profile (without its origin) and return the checksum; what is there is not rewritten.
+        """Store the profile (without its origin) and return the checksum; what is whole is not rewritten.
 
-        :raises ProfileError: where its type is not a single word.
+        :raises ProfileError: where its type is not a single word, or it is larger than could be read again.
         """
         from perun.profile.formats import dumps_object
 
@@ -68,10 +68,23 @@ class FileObjects:
     def put_body(self, type_: str, body: bytes) -> str:
         """Store a profile that is JSON already; the checksum."""
         checksum, content = encode(type_, body)
+        if len(body) > self.limit:
+            raise ProfileError(
+                f"the profile has {len(body)} bytes of JSON, more than the limit of {self.limit}",
+                "collect fewer resources, e.g. with a coarser sampling",
+            )
         path = tree.object_path(self.root, checksum)
-        if not path.exists():
+        if not self._is_whole(path, checksum):
             atomic.write(path, zlib.compress(content))
         return checksum
+
+    def _is_whole(self, path: Path, checksum: str) -> bool:
+        # Where the object is damaged, this profile may be the last copy: its file is deleted afterwards.
+        data = tree.read(path)
+        try:
+            return data is not None and bool(decode(data, checksum, str(path), self.limit))
+        except DamagedStore:
+            return False
 
     def get(self, checksum: str) -> Profile:
         """The profile.
@@ -133,7 +146,7 @@ def encode(type_: str, body: bytes) -> tuple[str, bytes]:
             "it must be one word of letters, digits, dots and dashes, e.g. " + ", ".join(sorted(KNOWN_TYPES)),
         )
     content = b"profile %s %d\0" % (type_.encode(), _characters(body)) + body
-    return _sha1(content), content
+    return tree.sha1(content).hex(), content
 
 
 def decode(data: bytes, checksum: str, source: str, limit: int = SIZE_LIMIT) -> tuple[str, bytes]:
@@ -153,7 +166,7 @@ def decode(data: bytes, checksum: str, source: str, limit: int = SIZE_LIMIT) -> 
         raise DamagedStore(f"{source} is not UTF-8: {problem.reason}", _HINT) from None
     except _Damage as problem:
         raise DamagedStore(f"{source} {problem}", _HINT) from None
-    if (actual := _sha1(content)) != checksum:
+    if (actual := tree.sha1(content).hex()) != checksum:
         raise DamagedStore(f"{source} does not match its name: its SHA-1 is {actual}", _HINT)
     return type_, body
 
@@ -190,9 +203,3 @@ def _decompress(data: bytes, limit: int) -> tuple[bytes, str, int, int]:
 
 def _characters(body: bytes) -> int:
     return len(body) if body.isascii() else len(body.decode())
-
-
-def _sha1(content: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha1(content, usedforsecurity=False).hexdigest()

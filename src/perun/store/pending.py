@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -123,9 +123,9 @@ class Pending:
         # Entries by name, each with the time (ns) when the cache was written.
         path = self.root / CACHE
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=tree.at_once) as file:
                 written = os.fstat(file.fileno()).st_mtime_ns
-                entries, certain = parse(file.read(), str(path))
+                entries, certain = parse(file.read() or b"", str(path))
         except (OSError, DamagedStore):
             return {}
         # Without its checksum it was written by an old release, whose layout is a guess.
@@ -140,7 +140,9 @@ class Pending:
             for info in self.list()
             if 0 <= info.time <= NEWEST_TIME and _is_utf8(info.source)
         ]  # fmt: skip
-        atomic.write(self.root / CACHE, serialize(entries))
+        # Without it the files are read anew: no reason to fail after what really counts is done.
+        with suppress(OSError):
+            atomic.write(self.root / CACHE, serialize(entries))
 
     def _create(self, stem: str, data: bytes) -> Path:
         # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
@@ -186,8 +188,10 @@ def _claim(temporary: Path, path: Path) -> bool:
 def _read_head(path: Path, seconds: int) -> IndexEntry:
     from perun.profile.helpers import header_of
 
-    with open(path, "rb") as file:
-        head = header_of(file.read(), str(path))
+    data = tree.read(path)
+    if data is None:
+        raise FileNotFoundError(path)
+    head = header_of(data, str(path))
     return IndexEntry(seconds, "", path.name, *head[:6])
 
 
@@ -207,8 +211,11 @@ def _info(path: Path, entry: IndexEntry) -> ProfileInfo:
 
 def _stem(name: str) -> str:
     stem = name.removesuffix(SUFFIX)
-    if not stem or "/" in stem or "\0" in stem or not _is_utf8(stem):
-        raise ProfileError(f"{name!r} cannot be the name of a profile", "give one without slashes")
+    # A hidden one would not be seen, or be taken for the unfinished file of a process that was ended.
+    if not stem or stem[0] == "." or "/" in stem or "\0" in stem or not _is_utf8(stem):
+        raise ProfileError(
+            f"{name!r} cannot be the name of a profile", "give one without slashes and a dot in front"
+        )
     return stem.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 
 
@@ -221,6 +228,4 @@ def _is_utf8(text: str) -> bool:
 
 
 def _path_checksum(path: str) -> str:
-    import hashlib
-
-    return hashlib.sha1(os.fsencode(path), usedforsecurity=False).hexdigest()
+    return tree.sha1(os.fsencode(path)).hex()

@@ -15,6 +15,8 @@ from perun.store import tree
 
 INDEX = ".index"
 SIZE_LIMIT = 1 << 30
+"""Bytes that compressed data may have before compression, against files made to fill the memory."""
+_CHUNK = 1 << 20
 _HINT = "remove it; statistics are made again when they are needed"
 
 
@@ -153,16 +155,43 @@ def read_json(path: Path, kind: type, hint: str) -> Any:
     data = tree.read(path)
     if data is None:
         return None
-    stream = zlib.decompressobj()
     try:
-        value = json.loads(stream.decompress(data, SIZE_LIMIT))
+        value = json.loads(inflate(data))
     except (zlib.error, ValueError, RecursionError) as problem:
         raise DamagedStore(f"{path} is not compressed JSON: {problem}", hint) from None
-    if not stream.eof or not isinstance(value, kind):
-        raise DamagedStore(f"{path} is cut short, or not a JSON {kind.__name__}", hint)
+    if not isinstance(value, kind):
+        raise DamagedStore(f"{path} is not a JSON {kind.__name__}", hint)
     return value
+
+
+def inflate(data: bytes, limit: int = SIZE_LIMIT) -> bytes:
+    """What zlib compressed to `data`.
+
+    :raises zlib.error: where it is damaged. :raises ValueError: where it is cut short, or too large.
+    """
+    stream = zlib.decompressobj()
+    content = bytearray()
+    while not stream.eof:
+        piece = stream.decompress(data, _CHUNK)
+        data = stream.unconsumed_tail
+        content += piece
+        if len(content) > limit:
+            raise ValueError(f"it holds more than {limit} bytes")
+        if not piece and not data and not stream.eof:
+            raise ValueError("it is cut short")
+    return bytes(content)
+
+
+def deflate(content: bytes, source: str, limit: int = SIZE_LIMIT) -> bytes:
+    """`content` compressed.
+
+    :raises UsageError: names `source`, where it is larger than :func:`inflate` reads.
+    """
+    if len(content) > limit:
+        raise UsageError(f"{source} would hold {len(content)} bytes, more than {limit}", "split it up")
+    return zlib.compress(content)
 
 
 def write_json(path: Path, value: Any) -> None:
     """Make the file hold the value, as :func:`read_json` reads it."""
-    atomic.write(path, zlib.compress(json.dumps(value).encode()))
+    atomic.write(path, deflate(json.dumps(value).encode(), str(path)))

@@ -115,7 +115,9 @@ class Summaries:
             except DamagedStore:
                 return  # a cache must not stop a writer, and whoever reads the damaged folder will say so
             content = {"format": _FORMAT, "minors": stored}
-            atomic.write(self._path, json.dumps(content, separators=(",", ":")).encode())
+            # What is not up to date is counted anew: no reason to fail after what really counts is done.
+            with suppress(OSError):
+                atomic.write(self._path, json.dumps(content, separators=(",", ":")).encode())
 
     def _refresh(self, stored: _Stored, minor: str) -> None:
         stored.pop(minor, None)
@@ -128,12 +130,11 @@ class Summaries:
 
     def _read(self) -> _Stored | None:
         try:
-            with open(self._path, "rb") as file:
-                content = json.loads(file.read())
+            content = json.loads(tree.read(self._path) or b"")
             minors: _Stored = content["minors"]
             valid = content["format"] == _FORMAT and all(map(_is_valid, minors.values()))
             return minors if valid else None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (DamagedStore, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
 

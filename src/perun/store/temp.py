@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from perun import atomic
 from perun.errors import DamagedStore, ProfileNotFound, UsageError
 from perun.store import tree
-from perun.store.stats import SIZE_LIMIT, read_json, write_json
+from perun.store.stats import deflate, inflate, read_json, write_json
 
 INDEX = ".index"
 _HINT = "remove it; the files beside it stay"
@@ -70,7 +70,7 @@ class Temp:
         encoded = data if isinstance(data, bytes) else str(data).encode()
         with self._lock():
             marks = self._marks()
-            atomic.write(self.root / name, zlib.compress(encoded) if compress else encoded)
+            atomic.write(self.root / name, deflate(encoded, name) if compress else encoded)
             marks[name] = {"json": json_, "protected": protect, "compressed": compress}
             self._write_marks(marks)
         return self.root / name
@@ -88,10 +88,7 @@ class Temp:
             raise ProfileNotFound(f"there is no {self.root / name}", "perun temp list lists all")
         try:
             if marks.get("compressed"):
-                stream = zlib.decompressobj()
-                data = stream.decompress(data, SIZE_LIMIT)
-                if not stream.eof:
-                    raise ValueError("it is cut short")
+                data = inflate(data)
             if marks.get("json"):
                 return json.loads(data)
         except (zlib.error, ValueError, RecursionError) as problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,20 +12,21 @@ from perun.errors import DamagedStore, ProfileNotFound
 if TYPE_CHECKING:
     from pathlib import Path
 
+_HEX = frozenset("0123456789abcdef")
 INDEX_SIGNATURE = b"pidx"
 CHANGES_SUFFIX = ".changes"
-_CHECKSUM = re.compile(r"[0-9a-f]{40}")
-_MINOR_VERSION = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LARGE = 1 << 20
+_ZLIB = 2  # bytes of the header that compressed data begins with
 
 
 def is_checksum(name: str) -> bool:
     """Whether `name` is that of an object: 40 lower-case hexadecimal digits."""
-    return _CHECKSUM.fullmatch(name) is not None
+    return len(name) == 40 and _HEX.issuperset(name)
 
 
 def is_minor_version(name: str) -> bool:
     """Whether `name` is a full name of a minor version: a SHA-1 or a SHA-256 in hexadecimal digits."""
-    return _MINOR_VERSION.fullmatch(name) is not None
+    return len(name) in (40, 64) and _HEX.issuperset(name)
 
 
 def object_path(root: Path, checksum: str) -> Path:
@@ -53,11 +54,13 @@ def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
 def read(path: Path) -> bytes | None:
     """The content of a file of the store; None where there is none.
 
-    :raises DamagedStore: where there is something that cannot be read.
+    :raises DamagedStore: where there is something that cannot be read, or is no file.
     """
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        with open(path, "rb", opener=at_once) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read()
+            raise DamagedStore(f"{path} cannot be read: it is not a file", "move it away")
     except FileNotFoundError:
         return None
     except OSError as problem:
@@ -96,8 +99,41 @@ def names(root: Path) -> Iterator[str]:
 
 def is_index(path: Path) -> bool:
     """Whether the file begins like an index; objects are compressed and never do."""
+    return _begin(path) == INDEX_SIGNATURE
+
+
+def may_be_index(path: Path) -> bool:
+    """Whether the file may be an index, a damaged one too: whatever does not begin like an object."""
+    start = _begin(path)[:_ZLIB]
+    return len(start) < _ZLIB or start[0] & 0x0F != 8 or int.from_bytes(start) % 31 != 0
+
+
+def _begin(path: Path) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read(len(INDEX_SIGNATURE)) == INDEX_SIGNATURE
+        with open(path, "rb", opener=at_once) as file:
+            return file.read(len(INDEX_SIGNATURE)) or b""
     except OSError:
-        return False  # whoever reads the file itself will say why
+        return b""  # whoever reads the file itself will say why
+
+
+def at_once(path: str, flags: int) -> int:
+    """An opener that does not wait: for a pipe in the place of a file it would be without an end."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def sha1(data: bytes) -> bytes:
+    """The SHA-1 of `data`, 20 bytes.
+
+    hashlib brings OpenSSL along, which hashes large objects quickly but takes longer to load than `status`
+    takes to read its index; small data is left to the function that Python falls back to itself.
+    """
+    if len(data) < _LARGE:
+        try:
+            from _sha1 import sha1 as small  # type: ignore[import-not-found]
+        except ImportError:
+            pass  # not a CPython, or built without it
+        else:
+            return bytes(small(data).digest())
+    import hashlib
+
+    return hashlib.sha1(data, usedforsecurity=False).digest()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from perun.errors import VersionControlError
+from perun.vcs.git import Git
 from perun.vcs.git.worktree import main_working_tree
 
 Make = Callable[..., Any]

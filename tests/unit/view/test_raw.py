@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 
-from perun.plugin.api import NoParams
+from perun.plugin.params import NoParams
 from perun.profile.factory import Profile
 from perun.profile.formats import loads
 from perun.view.raw import PLUGIN

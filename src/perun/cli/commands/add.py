@@ -12,13 +12,26 @@ from perun.errors import ProfileError
 
 @click.command()
 @click.argument("profile", nargs=-1, required=True, shell_complete=complete_pending)
-@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Register in this version; HEAD by default.")
+@click.option(
+    "--minor",
+    "-m",
+    metavar="HASH",
+    shell_complete=complete_minor,
+    help="Register in this version; HEAD by default.",
+)
 @click.option("--to-origin", is_flag=True, help="Register each profile in the version it was collected for.")
 @click.option("--keep-profile", is_flag=True, help="Keep the files afterwards.")
-@click.option("--force", "-f", is_flag=True, help="Register although the profile was collected for another version.")
+@click.option(
+    "--force", "-f", is_flag=True, help="Register although the profile was collected for another version."
+)
 @click.pass_obj
 def add(
-    session: Session, profile: tuple[str, ...], minor: str | None, to_origin: bool, keep_profile: bool, force: bool
+    session: Session,
+    profile: tuple[str, ...],
+    minor: str | None,
+    to_origin: bool,
+    keep_profile: bool,
+    force: bool,
 ) -> None:
     """Register profiles in the index of a version.
 
@@ -46,7 +59,8 @@ def add(
     for one in linked:
         if one.clashes:
             raise ProfileError(
-                f"{one.name} is not registered: {one.minor_version[:10]} has another profile of that name and time",
+                f"{one.name} is not registered: "
+                f"{one.minor_version[:10]} has another profile of that name and time",
                 "give the file another name",
             )
     if not linked:

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
+from perun.cli.answers.data import change_data
 from perun.cli.commands.completing import complete_any, complete_minor
 from perun.cli.report import Reporter, Tally
 from perun.cli.session import Session
 from perun.porcelain.check import Comparison, Options, VersionReport, is_degradation
-from perun.profile.changes import DegradationInfo
 
 MODELS = (
     "best-model",
@@ -209,19 +209,4 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
             for change in result.changes
             if change.result.value
         ],
-    }
-
-
-def change_data(change: DegradationInfo) -> dict[str, Any]:
-    """A change as JSON data."""
-    return {
-        "result": change.result.name,
-        "location": change.location,
-        "type": change.type,
-        "from": change.from_baseline,
-        "to": change.to_target,
-        "rate": change.rate_degradation,
-        "relative_rate": change.rate_degradation_relative,
-        "confidence_type": change.confidence_type,
-        "confidence": change.confidence_rate,
     }

@@ -22,7 +22,9 @@ def _completer(kinds: str) -> Completer:
             repo = open_repository(Path.cwd(), dict(os.environ))
             found = []
             if "i" in kinds:
-                found += [(f"{n}@i", one) for n, one in enumerate(lookup.registered(repo, repo.version(None)))]
+                found += [
+                    (f"{n}@i", one) for n, one in enumerate(lookup.registered(repo, repo.version(None)))
+                ]
             if "p" in kinds:
                 found += [(f"{n}@p", one) for n, one in enumerate(lookup.pending(repo))]
         except Exception:

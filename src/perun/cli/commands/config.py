@@ -32,7 +32,9 @@ def _complete_key(ctx: click.Context, param: click.Parameter, incomplete: str) -
 @click.option("--local", "-l", "scope", flag_value="local", help=SCOPES[0][3])
 @click.option("--shared", "-h", "scope", flag_value="shared", help=SCOPES[1][3])
 @click.option("--nearest", "-n", "scope", flag_value="nearest", default="nearest", help=SCOPES[2][3])
-@click.option("--edit", "-e", "edit_now", is_flag=True, help="Open the configuration in the editor, as `config edit`.")
+@click.option(
+    "--edit", "-e", "edit_now", is_flag=True, help="Open the configuration in the editor, as `config edit`."
+)
 @click.pass_context
 def config(ctx: click.Context, scope: str, edit_now: bool) -> None:
     """Read and change the configuration.
@@ -112,8 +114,7 @@ def open_editor(session: Session, path: Path) -> None:
     if code:
         raise ConfigError(f"the editor {command[0]!r} ended with status {code}")
     porcelain.verify(path)
-    with porcelain.writing(session.cwd, session.environ):
-        pass  # caches what was edited
+    porcelain.cache(session.cwd, session.environ)
 
 
 def readable(value: Any) -> str:

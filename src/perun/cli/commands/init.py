@@ -8,20 +8,54 @@ from typing import Any
 import click
 
 from perun.cli.session import Session
+from perun.cli.table import one_line
 
 
-def _key_values(ctx: click.Context, param: click.Parameter, values: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+def _key_values(
+    ctx: click.Context, param: click.Parameter, values: tuple[tuple[str, str], ...]
+) -> dict[str, Any]:
     return dict(values)
 
 
 @click.command()
 @click.argument("path", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--vcs-type", metavar="TYPE", default="git", show_default=True, help="The version control system to wrap, initialised too where there is none.")
-@click.option("--vcs-path", metavar="PATH", type=click.Path(file_okay=False, path_type=Path), help="Folder of the wrapped repository, where it is not PATH itself.")
-@click.option("--vcs-param", "vcs_params", nargs=2, multiple=True, metavar="KEY VALUE", callback=_key_values, help="Parameter for its initialisation, e.g. separate-git-dir DIR.")
-@click.option("--vcs-flag", "vcs_flags", multiple=True, metavar="FLAG", help="Flag for its initialisation, e.g. bare.")
-@click.option("--configure", "-c", is_flag=True, help="Open the local configuration in the editor afterwards.")
-@click.option("--config-template", "-t", "template", metavar="TEMPLATE", default="master", show_default=True, help="What the local configuration starts with: user, developer or master.")
+@click.option(
+    "--vcs-type",
+    metavar="TYPE",
+    default="git",
+    show_default=True,
+    help="The version control system to wrap, initialised too where there is none.",
+)
+@click.option(
+    "--vcs-path",
+    metavar="PATH",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the wrapped repository, where it is not PATH itself.",
+)
+@click.option(
+    "--vcs-param",
+    "vcs_params",
+    nargs=2,
+    multiple=True,
+    metavar="KEY VALUE",
+    callback=_key_values,
+    help="Parameter for its initialisation, e.g. separate-git-dir DIR.",
+)
+@click.option(
+    "--vcs-flag", "vcs_flags", multiple=True, metavar="FLAG", help="Flag for its initialisation, e.g. bare."
+)
+@click.option(
+    "--configure", "-c", is_flag=True, help="Open the local configuration in the editor afterwards."
+)
+@click.option(
+    "--config-template",
+    "-t",
+    "template",
+    metavar="TEMPLATE",
+    default="master",
+    show_default=True,
+    help="What the local configuration starts with: user, developer or master.",
+)
 @click.pass_obj
 def init(
     session: Session,
@@ -50,9 +84,9 @@ def init(
         template=template,
     )
     word = "Reinitialized existing" if done.reinitialized else "Initialized empty"
-    session.say(f"{word} Perun repository in {done.repository.root / '.perun'}")
+    session.say(f"{word} Perun repository in {one_line(str(done.repository.root / '.perun'))}")
     if done.vcs_initialized:
-        session.say(f"Initialized {vcs_type} repository in {done.repository.vcs.root}")
+        session.say(f"Initialized {vcs_type} repository in {one_line(str(done.repository.vcs.root))}")
     if configure:
         from perun.cli.commands.config import open_editor
 

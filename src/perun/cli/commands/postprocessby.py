@@ -39,10 +39,10 @@ class _Postprocessors(PluginGroup):
 )
 @click.pass_context
 def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
-    """Make a new profile out of one; it is pending afterwards.
+    """Make a new profile out of one.
 
-    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a
-    path.
+    The new one is pending afterwards. PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a
+    registered or pending profile, or a path.
     """
     from perun.plugin.api import PostprocessContext
     from perun.plugin.params import from_mapping

@@ -11,7 +11,13 @@ from perun.cli.table import one_line
 
 @click.command()
 @click.argument("profile", nargs=-1, required=True, shell_complete=complete_any)
-@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Unlink from this version; HEAD by default.")
+@click.option(
+    "--minor",
+    "-m",
+    metavar="HASH",
+    shell_complete=complete_minor,
+    help="Unlink from this version; HEAD by default.",
+)
 @click.pass_obj
 def rm(session: Session, profile: tuple[str, ...], minor: str | None) -> None:
     """Unlink registered profiles, delete pending ones.

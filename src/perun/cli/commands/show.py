@@ -22,12 +22,19 @@ class _Views(PluginGroup):
 
 @click.group(cls=_Views)
 @click.argument("profile", shell_complete=complete_any)
-@click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help="Look in the index of this version; HEAD by default.")
+@click.option(
+    "--minor",
+    "-m",
+    metavar="HASH",
+    shell_complete=complete_minor,
+    help="Look in the index of this version; HEAD by default.",
+)
 @click.pass_context
 def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     """Interpret a profile: as a table, as text, as a picture.
 
-    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a path.
+    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a
+    path.
 
     \b
     perun show 0@i tableof resources

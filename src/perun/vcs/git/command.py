@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import FrameType
 from typing import IO, Final, NamedTuple
 
 from perun.errors import VersionControlError
@@ -54,6 +57,7 @@ _SETTINGS: Final = (
     "submodule.recurse=false",
 )
 
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHUNK: Final = 1 << 16
 _PATIENCE: Final = 1.0
 """Seconds to wait for the last words of a git that has ended; a program it started may keep the pipe open."""
@@ -96,14 +100,15 @@ class GitCommand:
             here only after git has finished.
         :raises VersionControlError: where git cannot be started.
         """
-        process = self._start(arguments, env, shield)
-        try:
-            output, complaint = process.communicate()
-        except BaseException:
-            if not shield:
-                process.terminate()
-            process.communicate()
-            raise
+        with _signals_wait() if shield else nullcontext():
+            process = self._start(arguments, env, shield)
+            try:
+                output, complaint = process.communicate()
+            except BaseException:
+                if not shield:
+                    process.terminate()
+                process.communicate()
+                raise
         return Answer(process.returncode, output, complaint.decode("utf-8", "replace").strip())
 
     def ask(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
@@ -185,6 +190,31 @@ class GitCommand:
             ) from None
         except (OSError, ValueError) as problem:
             raise VersionControlError(f"git cannot be started: {problem}") from None
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let signals that would end the program take effect only after the block.
+
+    Their handlers are exchanged rather than the signals blocked, as any thread of the program may get one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are handled in the main thread alone
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    handlers = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in handlers.items():
+        if callable(handler):
+            signal.signal(number, lambda *given: came.append(given))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for first, frame in came[:1]:
+            handler = handlers[signal.Signals(first)]
+            if callable(handler):
+                handler(first, frame)
 
 
 def _read_to_end(pipe: IO[bytes], pieces: list[bytes]) -> None:

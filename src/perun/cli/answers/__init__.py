@@ -1,0 +1,1 @@
+"""What verbs answer, as text and as JSON. Nothing here needs click."""

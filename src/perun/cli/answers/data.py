@@ -1,0 +1,38 @@
+"""Parts of the JSON answers that several verbs share (docs/json.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from perun.profile.changes import DegradationInfo
+
+
+def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
+    """Write an object of JSON, the items of its lists one a line: readable, and quick for thousands."""
+    out.write("{")
+    separator = "\n"
+    for key, value in answer.items():
+        out.write(f"{separator}{json.dumps(key)}: ")
+        if isinstance(value, list) and value:
+            out.write("[\n " + ",\n ".join(map(json.dumps, value)) + "\n]")
+        else:
+            out.write(json.dumps(value))
+        separator = ",\n"
+    out.write("\n}\n")
+
+
+def change_data(change: DegradationInfo) -> dict[str, Any]:
+    """A change as JSON data."""
+    return {
+        "result": change.result.name,
+        "location": change.location,
+        "type": change.type,
+        "from": change.from_baseline,
+        "to": change.to_target,
+        "rate": change.rate_degradation,
+        "relative_rate": change.rate_degradation_relative,
+        "confidence_type": change.confidence_type,
+        "confidence": change.confidence_rate,
+    }

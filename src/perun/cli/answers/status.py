@@ -1,0 +1,134 @@
+"""What `perun status` answers, as text and as JSON; without click, so that it comes at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from perun.cli import formats
+from perun.cli.answers.data import change_data, write_json
+from perun.cli.session import Session
+from perun.cli.table import Column, clean, one_line, table
+
+if TYPE_CHECKING:
+    from perun.porcelain.status import Status
+    from perun.profile.helpers import ProfileInfo
+
+PAGED = ("always", "only-status")
+TAGS = ("type", "cmd", "args", "workload", "collector", "time", "source", "postprocessors", "checksum")
+
+
+def answer(session: Session, *, short: bool = False, as_json: bool = False) -> None:
+    """Tell where the project stands."""
+    from perun.porcelain.status import status
+
+    found = status(session.repository)
+    if as_json:
+        write_json(session.out, as_data(found))
+        return
+    from perun.cli.pager import paged
+
+    config = session.repository.config
+    pieces = formats.parse(str(config.get("format.status")), TAGS, "format.status")
+    enabled = session.pager and config.get("general.paging") in PAGED
+    with paged(enabled, session.environ, session.out) as out, session.writing_to(out):
+        _print(session, found, pieces, short)
+
+
+def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag], short: bool) -> None:
+    head = found.head
+    minor = "none yet" if head is None else head.checksum[:12] if short else head.checksum
+    if head and found.major_version == head.checksum:
+        session.say(f"On no major version, HEAD is detached (minor version: {minor})")
+    else:
+        major = session.paint(one_line(found.major_version), "green")
+        session.say(f"On major version {major} (minor version: {minor})")
+    if head and not short:
+        session.say(f"\nAuthor: {one_line(head.author)} <{one_line(head.email)}> {head.date}")
+        session.say("\n" + "\n".join("    " + clean(line) for line in head.desc.strip().splitlines()))
+    session.say()
+    _profiles(session, found.registered, "i", "registered", pieces)
+    session.say()
+    _profiles(session, found.pending, "p", "pending", pieces)
+    for name, reason in found.damaged:
+        session.warn(reason)
+        session.note(f"it can be removed with: perun rm {one_line(name)}")
+    if found.changes:
+        session.say()
+        session.say(change_counts(session, [record.info.result.value for record in found.changes]))
+
+
+def _profiles(
+    session: Session, infos: Sequence[ProfileInfo], kind: str, word: str, pieces: Sequence[str | formats.Tag]
+) -> None:
+    if not infos:
+        session.say(f"no {word} profiles")
+        return
+    columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))])]
+    raw = " "
+    for piece in pieces:
+        if isinstance(piece, str):
+            raw += piece
+            continue
+        paint = partial(session.paint, style="bold") if piece.name == "cmd" else None
+        columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
+        raw = ""
+    session.say(f"{len(infos)} {word} profile{'s' * (len(infos) > 1)}:")
+    for line in table(columns, after=raw, most=session.columns):
+        session.say(line)
+
+
+def _cell(info: ProfileInfo, piece: formats.Tag) -> str:
+    if piece.name == "time":
+        text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time))
+    elif piece.name == "postprocessors":
+        text = " ".join(info.postprocessors)
+    else:
+        text = str(getattr(info, piece.name))
+    if piece.width:
+        text = text[: max(piece.width, len(piece.name))]
+    return f"[{text}]" if piece.name == "type" else text
+
+
+def change_counts(session: Session, results: Sequence[int]) -> str:
+    """`2 changes: 1 optimization(+), 1 degradation(-)` out of the values of PerformanceChange."""
+    worse = sum(-5 < value < 0 for value in results)
+    better = sum(0 < value < 5 for value in results)
+    plus = session.paint(f"{better} optimization{'s' * (better != 1)}(+)", "green")
+    minus = session.paint(f"{worse} degradation{'s' * (worse != 1)}(-)", "red")
+    return f"{len(results)} change{'s' * (len(results) != 1)}: {plus}, {minus}"
+
+
+def profile_data(info: ProfileInfo, tag: str) -> dict[str, Any]:
+    """A profile in the JSON of `status`."""
+    return {
+        "tag": tag,
+        "name": info.source,
+        "type": info.type,
+        "cmd": info.cmd,
+        "args": info.args,
+        "workload": info.workload,
+        "collector": info.collector,
+        "postprocessors": list(info.postprocessors),
+        "time": info.time,
+        "checksum": info.checksum or None,
+    }
+
+
+def as_data(found: Status) -> dict[str, Any]:
+    """The whole status as JSON data, schema `perun.status/1`."""
+    head = found.head
+    return {
+        "schema": "perun.status/1",
+        "major_version": found.major_version,
+        "minor_version": head._asdict() if head else None,
+        "registered": [profile_data(info, f"{n}@i") for n, info in enumerate(found.registered)],
+        "pending": [profile_data(info, f"{n}@p") for n, info in enumerate(found.pending)],
+        "damaged": [{"name": name, "reason": reason} for name, reason in found.damaged],
+        "changes": [
+            {**change_data(record.info), "baseline": record.baseline, "command": record.command}
+            for record in found.changes
+        ],
+    }

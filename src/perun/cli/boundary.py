@@ -1,0 +1,111 @@
+"""The one place where errors become messages and exit codes, whichever way a command came in."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from perun.atomic import TEMPORARY_PREFIX
+from perun.cli import streams
+from perun.cli.session import Session
+from perun.errors import PerunError
+
+ENVIRONMENT: Final = frozenset(
+    (
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+    )
+)
+"""Reasons of the system to refuse a file, whichever it is: not errors of Perun."""
+
+
+def run(arguments: Sequence[str], action: Callable[[Session], int]) -> int:
+    """Do `action`; the exit code (see :data:`perun.errors.EXIT_CODES`).
+
+    :param arguments: the command line, for the report of a bug.
+    """
+    # Profiles are large trees without cycles: looking for some among them takes longer than reading them.
+    gc.set_threshold(100_000, 50, 100)
+    _end_on_signals()
+    session = Session(dict(os.environ), _current_directory())
+    code = streams.finish(_guarded(session, arguments, action))
+    if session.metrics is not None:
+        try:
+            session.metrics.write(code)
+        except (OSError, PerunError) as problem:
+            session.warn(f"--metrics: nothing was recorded: {problem}")
+    return code
+
+
+def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Session], int]) -> int:
+    try:
+        code = action(session)
+        session.out.flush()
+        return code
+    except PerunError as problem:
+        if streams.COMPLETE not in session.environ:
+            session.fail(problem.message, problem.hint)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        if session.err.isatty():
+            session.note("")  # the terminal shows ^C; what follows belongs on a line of its own
+        return 130
+    except Exception as bug:
+        if isinstance(bug, BrokenPipeError) and streams.reader_is_gone():
+            return streams.failed(bug)
+        if isinstance(bug, OSError) and bug.errno in ENVIRONMENT:
+            return _tell_environment(session, bug)
+        if session.dev_mode:
+            raise
+        from perun.cli.crash import report_crash
+
+        return report_crash(session, bug, list(arguments))
+
+
+def _tell_environment(session: Session, problem: OSError) -> int:
+    """A full disk, a file that may not be written and the like; the exit code."""
+    where = str(problem.filename or "")
+    folder, _, name = where.rpartition("/")
+    if name.startswith(TEMPORARY_PREFIX):
+        where = folder
+    session.fail(
+        f"cannot read or write {where}: {problem.strerror}" if where else f"cannot write: {problem.strerror}",
+        "see that there is space left, and that you may write there",
+    )
+    return PerunError.exit_code
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM and SIGHUP unwind as Ctrl-C does, so that a measured program is not left running."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
+
+
+def _current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        sys.stderr.write("error: the current directory does not exist any more\nhint: cd to another one\n")
+        sys.exit(PerunError.exit_code)

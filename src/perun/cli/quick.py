@@ -1,0 +1,55 @@
+"""`status` and `log` in their everyday spellings, answered without click.
+
+Loading click takes longer than either of them, and both are typed, or shown in a prompt, many times a day.
+What is not recognised here goes to the command tree, which answers the same; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_FLAGS = {
+    "--no-pager": "no_pager",
+    "--no-color": "no_color",
+    "-nc": "no_color",
+    "--verbose": "verbose",
+    "-v": "verbose",
+}
+_OPTIONS = {"-s": "short", "--short": "short", "--json": "as_json"}
+
+
+def recognised(arguments: Sequence[str]) -> tuple[list[str], str, list[str]] | None:
+    """The flags of `perun`, the verb and its options, where all of them are known here; else None."""
+    flags: list[str] = []
+    position = 0
+    while position < len(arguments) and arguments[position] in _FLAGS:
+        flags.append(_FLAGS[arguments[position]])
+        position += 1
+    verb, rest = arguments[position : position + 1], arguments[position + 1 :]
+    if verb not in (["status"], ["log"]) or any(word not in _OPTIONS for word in rest):
+        return None
+    return flags, verb[0], [_OPTIONS[word] for word in rest]
+
+
+def run(arguments: Sequence[str], flags: Sequence[str], verb: str, options: Sequence[str]) -> int:
+    """Answer; the exit code."""
+    from perun.cli import boundary
+    from perun.cli.session import Session
+
+    short, as_json = "short" in options, "as_json" in options
+
+    def action(session: Session) -> int:
+        session.command = verb
+        session.pager = "no_pager" not in flags
+        session.colour = False if "no_color" in flags else None
+        session.verbosity = flags.count("verbose")
+        if verb == "log":
+            from perun.cli.answers.log import answer
+
+            return answer(session, short=short, as_json=as_json)
+        from perun.cli.answers import status
+
+        status.answer(session, short=short, as_json=as_json)
+        return 0
+
+    return boundary.run(arguments, action)

@@ -1,0 +1,255 @@
+"""`perun log` (manual 3.2.9 and 12.2)."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.store import Store
+from perun.store.changes import ChangeRecord
+
+HEADER = "minor    (a|m|x|t profiles) info changes"
+
+
+@pytest.fixture
+def shortlog(perun, project):
+    """Lines of `log --short` in a format, without the header."""
+
+    def lines(format_, **options):
+        perun("config", "set", "format.shortlog", format_)
+        return perun("log", "--short", **options).lines
+
+    return lines
+
+
+@pytest.fixture
+def merged(project):
+    """A merge of a branch `side`, which has one commit, into main."""
+    project.git("checkout", "--quiet", "-b", "side", "HEAD~1")
+    project.commit("On the side", {"side.txt": "1"})
+    project.git("checkout", "--quiet", "main")
+    project.git("merge", "--quiet", "--no-ff", "-m", "Merge side", "side")
+    return project
+
+
+def test_short(perun, project, write_profile):
+    for name, type_ in (("a", "time"), ("b", "time"), ("c", "memory"), ("d", "mixed")):
+        write_profile(f"{name}.perf", type_=type_)
+    write_profile("e.perf", origin="HEAD~1")
+    perun("add", "--to-origin", "0@p-9@p")
+    heads = [project.git("rev-parse", f"HEAD~{n}")[:8] for n in range(3)]
+    assert perun("log", "--short").lines == [
+        HEADER,
+        f"{heads[0]} (4|1|1|2 profiles) Commit 3",
+        f"{heads[1]} (1|0|0|1 profiles) Commit 2",
+        f"{heads[2]} (--no--profiles--) Commit 1",
+    ]
+
+
+def test_long(perun, merged, write_profile):
+    write_profile("a.perf")
+    write_profile("b.perf", type_="memory")
+    perun("add", "0@p-1@p")
+    parents = merged.git("log", "-1", "--format=%P").split()
+    text = perun("log").out
+    assert text.startswith(
+        f"Minor Version {merged.head}\n"
+        "2 registered profiles (1 memory, 1 time)\n"
+        f"Merge: {parents[0][:10]} {parents[1][:10]}\n"
+        "Author: Ada Lindqvist <ada@example.org> 2024-03-04 09:00:00\n"
+        "\n"
+        "    Merge side\n"
+        "\n"
+        "Minor Version "
+    )
+    assert text.count("Minor Version") == 5
+    assert text.count("(no registered profiles)") == 4
+
+
+def test_json(perun, merged, write_profile):
+    write_profile()
+    perun("add", "0@p")
+    answer = perun("log", "--json").json
+    assert answer["schema"] == "perun.log/1"
+    versions = answer["versions"]
+    assert [one["checksum"] for one in versions] == merged.git("log", "--date-order", "--format=%H").split()
+    assert versions[0]["profiles"] == {"time": 1}
+    assert versions[0]["parents"] == merged.git("log", "-1", "--format=%P").split()
+    assert versions[1]["profiles"] == {}
+    assert (versions[0]["degradations"], versions[0]["optimizations"]) == (0, 0)
+    assert {one["author"] for one in versions} == {"Ada Lindqvist"}
+
+
+@pytest.mark.parametrize("spelling", ["HEAD~1", "main~1", "v1", "{short}", "{full}", ":/Commit 2"])
+def test_from_a_version(perun, project, spelling):
+    project.git("tag", "-a", "-m", "one", "v1", "HEAD~1")
+    full = project.git("rev-parse", "HEAD~1")
+    lines = perun("log", "-s", spelling.format(full=full, short=full[:7])).lines
+    assert [line.rpartition(") ")[2] for line in lines[1:]] == ["Commit 2", "Commit 1"]
+
+
+@pytest.mark.parametrize("option", [(), ("--short",), ("--json",)])
+def test_an_unknown_version(perun, project, option):
+    for revision in ("nope", "HEAD~9", "-x", "HEAD:file.txt"):
+        failed = perun("log", *option, "--", revision, check=False)
+        assert failed.code == 4
+        assert repr(revision) in failed.err
+        assert failed.out == ""
+
+
+@pytest.mark.parametrize("option", [(), ("--short",), ("--json",)])
+def test_before_the_first_commit(perun, git_repository, option):
+    repository = git_repository("unborn")
+    perun("init", cwd=repository.path)
+    failed = perun("log", *option, cwd=repository.path, check=False)
+    assert failed.code == 4
+    assert "has no commits yet" in failed.err
+    assert failed.out == ""
+
+
+def test_merges_in_the_order_of_git(perun, merged):
+    expected = merged.git("log", "--date-order", "--format=%s").splitlines()
+    assert [line.rpartition(") ")[2] for line in perun("log", "-s").lines[1:]] == expected
+
+
+def test_tags(shortlog, project):
+    assert shortlog("%checksum% %desc% by %author% <%email%> on %date%|%parents%|%changes%")[:2] == [
+        "checksum info by author <email> on date|parents|changes".replace("checksum", "minor"),
+        f"{project.head} Commit 3 by Ada Lindqvist <ada@example.org> on 2024-03-04 09:02:00"
+        f"|{project.git('rev-parse', 'HEAD~1')}|",
+    ]
+
+
+def test_widths(shortlog, project):
+    """A column is never narrower than the name of its tag (manual 12.2)."""
+    head = project.head
+    assert shortlog("%checksum:12%|%desc:5%|%author:2%|%parents:10%|.")[:2] == [
+        "minor       |info |author|parents|.".replace("parents", "parents   "),
+        f"{head[:12]}|Commi|Ada Li|{project.git('rev-parse', 'HEAD~1')[:10]}|.",
+    ]
+    assert shortlog("%checksum:3%|")[1] == f"{head[:8]}|"
+    assert shortlog("%desc:20%|")[1] == "Commit 3            |"
+
+
+def test_raw_text_and_lone_percent_signs(shortlog, project):
+    assert shortlog("100% [%desc%] %")[:2] == ["100% [info] %", "100% [Commit 3] %"]
+
+
+def test_an_unknown_tag(perun, project):
+    perun("config", "set", "format.shortlog", "%checksum% %colour%")
+    failed = perun("log", "--short", check=False)
+    assert failed.code == 5
+    assert "format.shortlog: there is no tag %colour%" in failed.err
+    assert "%checksum%" in failed.err.splitlines()[1]
+    assert failed.out == ""
+    perun("log")
+
+
+def test_changes(perun, project):
+    changes = {
+        "f": PerformanceChange.Degradation,
+        "g": PerformanceChange.Optimization,
+        "h": PerformanceChange.NoChange,
+    }
+    records = [
+        ChangeRecord(DegradationInfo(change, name, "1", "2", "ratio", 2.0), "HEAD", "./app")
+        for name, change in changes.items()
+    ]
+    Store(project.path / ".perun").changes.merge(project.head, records)
+    assert perun("log", "-s").lines[1].endswith("Commit 3 +-")
+    assert "Changes: 1 optimization(+), 1 degradation(-)" in perun("log").out
+    [newest, *_] = perun("log", "--json").json["versions"]
+    assert (newest["degradations"], newest["optimizations"]) == (1, 1)
+    assert "\x1b[1;32m+\x1b[0m\x1b[1;31m-\x1b[0m" in perun("log", "-s", env={"CLICOLOR_FORCE": "1"}).out
+
+
+def test_messages_that_a_terminal_would_obey(perun, project):
+    message = "Red \x1b[31m subject\twith \u202e order\n\nBody \x1b]0;title\x07\n\n    indented\n"
+    project.git(
+        *("-c", "user.name=x", "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "-m", message),
+        environ={"GIT_AUTHOR_NAME": "Eve \x1b[2J"},
+    )
+    short = perun("log", "-s").lines[1]
+    assert short.endswith("Red \\x1b[31m subject\\twith \\u202e order")
+    text = perun("log").out
+    assert "Author: Eve \\x1b[2J <ada@example.org>" in text
+    assert "    Body \\x1b]0;title\\x07\n" in text
+    assert "        indented\n" in text
+    for output in (short, text, perun("status").out):
+        assert "\x1b" not in output
+        assert "\x07" not in output
+    assert perun("log", "--json").json["versions"][0]["desc"].startswith("Red \x1b[31m subject")
+
+
+def test_odd_encodings(perun, project):
+    message = project.path / ".git" / "message"
+    message.write_bytes("Opraveno: žluťoučký kůň\n".encode("iso-8859-2"))
+    project.git("-c", "i18n.commitEncoding=ISO-8859-2", "commit", "-q", "--allow-empty", "-F", str(message))
+    message.write_bytes(b"Not text: \xff\xfe\n")
+    project.git("commit", "--quiet", "--allow-empty", "-F", str(message))
+    message.write_text("日本語の件名 🎉\n")
+    project.git(
+        "commit", "--quiet", "--allow-empty", "-F", str(message), environ={"GIT_AUTHOR_NAME": "Zdeněk"}
+    )
+    subjects = [line.rpartition("profiles--) ")[2] for line in perun("log", "-s").lines[1:4]]
+    assert subjects[0] == "日本語の件名 🎉"
+    assert subjects[1].startswith("Not text: ")
+    assert subjects[2] == "Opraveno: žluťoučký kůň"
+    for encoding in ("ascii", "latin-1"):
+        done = perun("log", env={"PYTHONIOENCODING": encoding})
+        assert "\\u65e5\\u672c" in done.out
+        assert "Author: Zden\\u011bk <" in done.out
+
+
+def test_colours(perun, terminal, project):
+    assert "\x1b[33m" in terminal("log", "-s").out
+    assert "\x1b[33m" in perun("log", env={"CLICOLOR_FORCE": "1"}).out
+    assert "\x1b" not in perun("log").out
+    assert "\x1b" not in perun("log", env={"CLICOLOR_FORCE": "0"}).out
+    assert "\x1b" not in perun("log", env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}).out
+    assert "\x1b" not in perun("--no-color", "log", env={"CLICOLOR_FORCE": "1"}).out
+    assert "\x1b" not in perun("-nc", "log", env={"CLICOLOR_FORCE": "1"}).out
+
+
+def test_it_is_paged_on_a_terminal(terminal, project, tmp_path):
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\nhead -n 1\n")
+    pager.chmod(0o755)
+    done = terminal("-nc", "log", env={"PAGER": str(pager)})
+    assert (done.code, done.out) == (0, f"Minor Version {project.head}\n")
+    assert terminal("-nc", "--no-pager", "log", env={"PAGER": str(pager)}).out.count("Minor Version") == 3
+
+
+def test_a_shallow_clone_ends_where_it_was_cut(perun, project, tmp_path):
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--depth=2", f"file://{project.path}", str(clone)], check=True)
+    perun("init", cwd=clone)
+    assert [line.rpartition(") ")[2] for line in perun("log", "-s", cwd=clone).lines[1:]] == [
+        "Commit 3",
+        "Commit 2",
+    ]
+
+
+def test_a_long_history(perun, git_repository):
+    repository = git_repository("long")
+    lines = []
+    for number in range(1, 3001):
+        lines += [
+            "commit refs/heads/main",
+            f"mark :{number}",
+            f"committer A <a@b> {1700000000 + number} +0000",
+        ]
+        lines += [f"data {len(str(number))}", str(number)]
+        lines += [f"from :{number - 1}"] if number > 1 else []
+    subprocess.run(
+        ["git", "fast-import", "--quiet"],
+        cwd=repository.path,
+        input="\n".join(lines).encode() + b"\n",
+        check=True,
+    )
+    perun("init", cwd=repository.path)
+    shown = perun("log", "-s", cwd=repository.path).lines
+    assert [line.rpartition(") ")[2] for line in shown[1:]] == [str(number) for number in range(3000, 0, -1)]
+    assert len(perun("log", "--json", cwd=repository.path).json["versions"]) == 3000

@@ -1,0 +1,148 @@
+"""Starting is a feature: what the quick commands must not load, and the help that is kept in a file."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from perun.cli import helptext
+from perun.cli.main import COMMANDS, cli
+
+HEAVY = (
+    "numpy",
+    "pandas",
+    "bokeh",
+    "scipy",
+    "jinja2",
+    "rich",
+    "msgspec",
+    "ruamel",
+    "importlib.metadata",
+    "asyncio",
+)
+
+
+@pytest.fixture
+def loaded(command, environment):
+    """The modules that a command imports."""
+
+    def loaded(*arguments):
+        done = subprocess.run(
+            [command[0], "-X", "importtime", *command[1:], *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.count("|") == 2}
+
+    return loaded
+
+
+@pytest.fixture
+def used(perun, git_repository, write_profile, monkeypatch):
+    """A project in which `init` has run, with a profile registered and one pending."""
+    repository = git_repository("used", commits=2)
+    perun("init", cwd=repository.path)
+    jobs = repository.path / ".perun" / "jobs"
+    monkeypatch.chdir(repository.path)
+    for name in ("a.perf", "b.perf"):
+        write_profile(name, folder=jobs, origin=None)
+    perun("add", "--force", "0@p")
+    return repository
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--version",
+        "--help",
+        "status",
+        "status --json",
+        "log --short",
+        "log",
+        "config get vcs.type",
+        "status --help",
+    ],
+)
+def test_nothing_heavy_is_loaded(loaded, used, line):
+    modules = loaded(*line.split())
+    assert "perun" in modules  # or the list was read wrongly
+    assert not [name for name in modules if name.startswith(HEAVY)]
+
+
+@pytest.mark.parametrize("line", ["--version", "--help", ""])
+def test_version_and_help_do_without_click(loaded, tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    modules = loaded(*line.split())
+    assert not modules & {"click", "typing", "json", "subprocess", "dataclasses", "re"}
+
+
+def test_the_first_status_after_init_parses_no_yaml(loaded, perun, git_repository, monkeypatch):
+    repository = git_repository("fresh", commits=1)
+    perun("init", cwd=repository.path)
+    monkeypatch.chdir(repository.path)
+    assert not [name for name in loaded("status") if name.startswith("ruamel")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["config set cmds ./x", "config reset -y", "config edit", "add --force 0@p", "rm 0@i", "status -sb type"],
+)
+def test_commands_that_write_cache_the_configuration(loaded, used, perun, line):
+    local = used.path / ".perun" / "local.yml"
+    local.write_text(local.read_text() + "\nargs: [changed by hand]\n")
+    if line.startswith("status"):
+        assert [
+            name for name in loaded("status") if name.startswith("ruamel")
+        ]  # reading commands write nothing
+    perun(*line.split(), env={"EDITOR": "true"})
+    assert not [name for name in loaded("status") if name.startswith("ruamel")]
+    expected = "[]" if "reset" in line else '["changed by hand"]'
+    assert perun("config", "get", "args").out == f"args: {expected}\n"
+
+
+def test_the_cache_is_not_believed_where_the_file_says_otherwise(perun, used):
+    perun("config", "set", "cmds", "./x")
+    local = used.path / ".perun" / "local.yml"
+    status = local.stat()
+    local.write_text(local.read_text().replace("./x", "./y"))
+    import os
+
+    os.utime(local, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert perun("config", "get", "cmds").out == 'cmds: ["./y"]\n'
+
+
+def test_a_damaged_cache_is_as_good_as_none(perun, used):
+    expected = perun("status").out
+    for content in ("", "{", "[]", '{"format": 1, "files": 3}', "\0"):
+        (used.path / ".perun" / "cache" / "config.json").write_text(content)
+        done = perun("status")
+        assert (done.out, done.err) == (expected, "")
+
+
+def test_the_kept_help_is_that_of_the_commands(perun, tmp_path):
+    assert helptext.PATH.read_text(encoding="utf-8") == helptext.render(), "run: python -m perun.cli.helptext"
+    assert perun("--help").out == perun().out == helptext.render()
+
+
+def test_the_lines_of_the_help_are_those_of_the_commands():
+    context = cli.make_context("perun", ["status"], resilient_parsing=True)
+    for name, (_, line) in COMMANDS.items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert re.split(r"(?<=\.)\s", (command.help or "").strip())[0].replace("\n", " ") == line, name
+
+
+def test_every_command_has_help(perun, project):
+    for name in COMMANDS:
+        if name not in ("show", "postprocessby"):  # whose subcommands are plugins
+            assert perun(name, "--help").out.startswith(f"Usage: perun {name}")
+
+
+def test_the_version(perun, tmp_path):
+    import perun as package
+
+    assert perun("--version").out == perun("--no-color", "--version").out == f"perun {package.__version__}\n"

@@ -1,0 +1,284 @@
+"""`perun status` (manual 3.2.8 and 12.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.store import Store
+from perun.store.changes import ChangeRecord
+
+
+@pytest.fixture
+def jobs(project):
+    return project.path / ".perun" / "jobs"
+
+
+def test_nothing_yet(perun, project):
+    assert perun("status").out == (
+        f"On major version main (minor version: {project.head})\n\n"
+        "Author: Ada Lindqvist <ada@example.org> 2024-03-04 09:02:00\n\n"
+        "    Commit 3\n\n"
+        "no registered profiles\n\n"
+        "no pending profiles\n"
+    )
+
+
+def test_the_tables(perun, project, write_profile):
+    write_profile("a.perf", workload="small.txt", args="-v")
+    write_profile("b.perf", type_="memory", collector="memory", cmd="./other")
+    write_profile("c.perf", type_="mixed")
+    perun("add", "0@p")
+    assert perun("status").out.partition("    Commit 3\n\n")[2] == (
+        "1 registered profile:\n"
+        "-----------------------------------------------------------------------------\n"
+        "id  | type   | cmd   | args | workload  | collector | (time               ) |\n"
+        "-----------------------------------------------------------------------------\n"
+        "0@i | [time] | ./app | -v   | small.txt | time      | (2024-05-01 10:00:00) |\n"
+        "-----------------------------------------------------------------------------\n"
+        "\n"
+        "2 pending profiles:\n"
+        "---------------------------------------------------------------------------------\n"
+        "id  | type     | cmd     | args | workload  | collector | (time               ) |\n"
+        "---------------------------------------------------------------------------------\n"
+        "0@p | [memory] | ./other |      | input.txt | memory    | (2024-05-01 10:00:01) |\n"
+        "1@p | [mixed]  | ./app   |      | input.txt | time      | (2024-05-01 10:00:02) |\n"
+        "---------------------------------------------------------------------------------\n"
+    )
+
+
+def test_short(perun, project, write_profile):
+    write_profile()
+    lines = perun("status", "--short").lines
+    assert lines[0] == f"On major version main (minor version: {project.head[:12]})"
+    assert "Ada Lindqvist" not in "\n".join(lines)
+    assert lines[-2].startswith("0@p | [time]")
+
+
+def test_json(perun, project, write_profile):
+    write_profile("a.perf", args="-v", postprocessors=["normalizer"])
+    perun("add", "0@p")
+    write_profile("b.perf")
+    answer = perun("status", "--json").json
+    checksum = answer["registered"][0].pop("checksum")
+    assert (project.path / ".perun" / "objects" / checksum[:2] / checksum[2:]).is_file()
+    common = {"type": "time", "cmd": "./app", "workload": "input.txt", "collector": "time"}
+    assert answer == {
+        "schema": "perun.status/1",
+        "major_version": "main",
+        "minor_version": {
+            "date": "2024-03-04 09:02:00",
+            "author": "Ada Lindqvist",
+            "email": "ada@example.org",
+            "checksum": project.head,
+            "desc": "Commit 3",
+            "parents": [project.git("rev-parse", "HEAD~1")],
+        },
+        "registered": [
+            {
+                **common,
+                "tag": "0@i",
+                "name": "a.perf",
+                "args": "-v",
+                "postprocessors": ["normalizer"],
+                "time": 1714557600,
+            }
+        ],
+        "pending": [
+            {
+                **common,
+                "tag": "0@p",
+                "name": "b.perf",
+                "args": "",
+                "postprocessors": [],
+                "time": 1714557601,
+                "checksum": None,
+            }
+        ],
+        "damaged": [],
+        "changes": [],
+    }
+
+
+def test_format(perun, write_profile):
+    write_profile("a.perf", cmd="./a-long-command", postprocessors=["one", "two"])
+    perun("config", "set", "format.status", "%source% <%type:4%> %cmd:6% %postprocessors%")
+    lines = perun("status", "-s").lines
+    assert lines[-4] == "id  source <type  > cmd    postprocessors"
+    assert lines[-2] == "0@p a.perf <[time]> ./a-lo one two"
+
+
+def test_an_unknown_tag(perun, project, write_profile):
+    write_profile()
+    perun("config", "set", "format.status", "%type% %colour%")
+    failed = perun("status", check=False)
+    assert failed.code == 5
+    assert failed.out == ""
+    assert "format.status: there is no tag %colour%" in failed.err
+    assert "%workload%" in failed.err.splitlines()[1]
+
+
+def test_a_damaged_pending_file_is_shown(perun, jobs, write_profile):
+    write_profile("good.perf")
+    (jobs / "bad.perf").write_text("{")
+    done = perun("status")
+    assert "1 pending profile:" in done.out
+    assert f"warning: {jobs / 'bad.perf'}: not JSON" in done.err
+    assert "perun rm bad.perf" in done.err
+    [damaged] = perun("status", "--json").json["damaged"]
+    assert damaged["name"] == "bad.perf"
+    assert str(jobs / "bad.perf") in damaged["reason"]
+
+
+def test_changes_found_by_checks(perun, project):
+    changes = [
+        PerformanceChange.Degradation,
+        PerformanceChange.SevereDegradation,
+        PerformanceChange.Optimization,
+    ]
+    records = [
+        ChangeRecord(
+            DegradationInfo(change, f"f{n}", "1s", "2s", "ratio", 2.0),
+            project.git("rev-parse", "HEAD~1"),
+            "./app",
+        )
+        for n, change in enumerate(changes)
+    ]
+    Store(project.path / ".perun").changes.merge(project.head, records)
+    assert perun("status").lines[-1] == "3 changes: 1 optimization(+), 2 degradations(-)"
+    answer = perun("status", "--json").json["changes"]
+    assert sorted((one["location"], one["result"]) for one in answer) == [
+        ("f0", "Degradation"),
+        ("f1", "SevereDegradation"),
+        ("f2", "Optimization"),
+    ]
+
+
+def test_before_the_first_commit(perun, git_repository):
+    repository = git_repository("unborn")
+    perun("init", cwd=repository.path)
+    for option in ((), ("--short",)):
+        lines = perun("status", *option, cwd=repository.path).lines
+        assert lines[0] == "On major version main (minor version: none yet)"
+        assert lines[2] == "no registered profiles"
+    answer = perun("status", "--json", cwd=repository.path).json
+    assert (answer["major_version"], answer["minor_version"]) == ("main", None)
+
+
+def test_a_branch_that_names_no_commit_is_not_called_new(perun, project):
+    (project.path / ".git" / "refs" / "heads" / "main").write_text("1" * 40 + "\n")
+    failed = perun("status", check=False)
+    assert failed.code == 4
+    assert failed.out == ""
+
+
+def test_with_head_detached(perun, project):
+    project.git("checkout", "--quiet", "--detach", "HEAD~1")
+    lines = perun("status").lines
+    assert lines[0] == f"On no major version, HEAD is detached (minor version: {project.head})"
+    assert lines[4].strip() == "Commit 2"
+
+
+def test_profiles_of_another_version_are_not_shown(perun, project, write_profile):
+    write_profile()
+    perun("add", "0@p")
+    project.git("checkout", "--quiet", "-b", "side", "HEAD~1")
+    done = perun("status")
+    assert "On major version side" in done.out
+    assert "no registered profiles" in done.out
+
+
+def test_from_a_folder_below(perun, project, write_profile):
+    write_profile()
+    folder = project.path / "a" / "b"
+    folder.mkdir(parents=True)
+    assert perun("status", cwd=folder).out == perun("status").out
+
+
+@pytest.mark.parametrize("place", ["outside", "project/inside"])
+def test_a_linked_working_tree_uses_the_main_one(perun, project, write_profile, tmp_path, place):
+    write_profile("main.perf")
+    perun("add", "0@p")
+    linked = tmp_path / place
+    project.git("worktree", "add", "--quiet", "-b", "side", str(linked), "HEAD~1")
+    below = linked / "deep"
+    below.mkdir()
+    for folder in (linked, below):
+        lines = perun("status", cwd=folder).lines
+        assert lines[0].startswith(
+            f"On major version side (minor version: {project.git('rev-parse', 'side')}"
+        )
+        assert "no registered profiles" in lines
+    write_profile("side.perf", origin="side")
+    perun("add", "0@p", cwd=linked)
+    assert "1 registered profile:" in perun("status", cwd=linked).out
+    assert perun("config", "--local", "get", "vcs.type", cwd=linked).out == "vcs.type: git\n"
+    perun("config", "set", "cmds", "./x", cwd=linked)
+    assert perun("config", "get", "cmds").out == 'cmds: ["./x"]\n'
+    assert [one["name"] for one in perun("status", "--json").json["registered"]] == ["main.perf"]
+
+
+def test_a_submodule_belongs_to_the_project(perun, project, git_repository, tmp_path):
+    git_repository("library", commits=1)
+    source = str(tmp_path / "library")
+    project.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", source, "library")
+    assert project.head in perun("status", cwd=project.path / "library").out
+
+
+def test_a_linked_working_tree_of_a_project_without_perun(perun, git_repository, tmp_path):
+    repository = git_repository(commits=1)
+    repository.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
+    failed = perun("status", cwd=tmp_path / "linked", check=False)
+    assert failed.code == 3
+    assert "no Perun repository at" in failed.err
+
+
+def test_sort_by(perun, project, write_profile):
+    for name, workload in (("a", "2"), ("b", "1")):
+        write_profile(f"{name}.perf", workload=workload)
+    assert [line[:3] for line in perun("status", "-sb", "workload").lines if "@p" in line] == ["0@p", "1@p"]
+    pending = perun("status", "--json").json["pending"]
+    assert [(one["tag"], one["name"]) for one in pending] == [("0@p", "b.perf"), ("1@p", "a.perf")]
+    failed = perun("status", "--sort-by", "colour", check=False)
+    assert failed.code == 2
+    assert "realpath" in failed.err
+
+
+def test_on_a_narrow_terminal_columns_are_shortened(terminal, write_profile):
+    write_profile("a.perf", cmd="./a-very-long-command-that-takes-much-room", workload="w" * 60)
+    wide = terminal("--no-color", "status", columns=250).out.splitlines()
+    narrow = terminal("--no-color", "status", columns=90).out.splitlines()
+    assert max(map(len, wide)) > 120
+    assert max(map(len, narrow)) == 90
+    assert ".." in narrow[-2]
+
+
+def test_colours(perun, terminal, write_profile):
+    write_profile()
+    assert "\x1b[1m./app\x1b[0m" in terminal("status").out
+    assert "\x1b" not in terminal("status", env={"NO_COLOR": "1"}).out
+    assert "\x1b" not in terminal("status", env={"TERM": "dumb"}).out
+    assert "\x1b" not in terminal("--no-color", "status").out
+    assert "\x1b" not in perun("status").out
+    assert "\x1b[1m./app\x1b[0m" in perun("status", env={"CLICOLOR_FORCE": "1"}).out
+
+
+def test_paging(perun, terminal, project, tmp_path):
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\necho paged\ncat\n")
+    pager.chmod(0o755)
+    env = {"PAGER": str(pager)}
+    assert not terminal("status", env=env).out.startswith("paged")  # only log is, by default
+    perun("config", "set", "general.paging", "always")
+    assert terminal("status", env=env).out.startswith("paged\nOn major version")
+    assert terminal("status", env={**env, "PERUN_PAGER": "cat"}).out.startswith("On major version")
+    assert terminal("--no-pager", "status", env=env).out.startswith("On major version")
+    assert perun("status", env=env).out.startswith("On major version")
+
+
+def test_it_writes_nothing(perun, project, write_profile):
+    write_profile()
+    before = {path: path.stat().st_mtime_ns for path in (project.path / ".perun").rglob("*")}
+    perun("status")
+    perun("log")
+    assert {path: path.stat().st_mtime_ns for path in (project.path / ".perun").rglob("*")} == before

@@ -1,0 +1,376 @@
+"""Where versions are measured, that nothing of the user's is touched by it, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
+LASTING = """\
+#!/bin/sh
+# Starts a process of its own, as builds and servers do, and does not end.
+sleep 300 &
+echo $! $$ >>"$RECORD"
+wait
+"""
+
+
+@pytest.fixture
+def record(tmp_path: Path, environment: dict[str, str]) -> Path:
+    """The file `$RECORD`, where the programs of the tests note what they do."""
+    path = tmp_path / "record"
+    environment["RECORD"] = str(path)
+    return path
+
+
+@pytest.fixture
+def configure(project: Any) -> Callable[[str], None]:
+    """Write the local configuration; one command is measured, which notes its folder and what is there."""
+    measured = "sh -c 'echo $PWD $(git rev-parse HEAD) $(cat file.txt) >>$RECORD'"
+
+    def write(text: str = "", *, cmds: str = measured) -> None:
+        (project.path / ".perun/local.yml").write_text(
+            f"vcs: {{type: git, url: ..}}\ncmds: [{cmds!r}]\ncollectors: [{QUICK}]\n{text}"
+        )
+
+    return write
+
+
+@pytest.fixture
+def dirty(project: Any) -> Any:
+    """The project with staged, unstaged and untracked changes, an entry in git's stash, and a tag."""
+    project.write({"file.txt": "stashed\n"})
+    project.git("stash")
+    project.write({"file.txt": "staged\n", "added.txt": "added\n", "keep.o": "built\n"})
+    project.git("add", "file.txt", "added.txt")
+    project.write({"file.txt": "unstaged\n", "below/untracked.txt": "untracked\n"})
+    project.git("tag", "v1", "HEAD~1")
+    return project
+
+
+def picture(folder: Path) -> dict[str, str]:
+    """Everything in the folder and in `.git`, with the times of files; not git's objects nor `.perun`."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if name.startswith((".perun/", ".git/objects/")) or path.is_dir():
+            continue
+        status = path.lstat()
+        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        found[name] = f"{hashlib.sha256(content).hexdigest()} {status.st_mode:o} {status.st_mtime_ns}"
+    return found
+
+
+def left_over(project: Any) -> list[str]:
+    """What a run has left behind."""
+    listed = project.git("worktree", "list").splitlines()[1:]
+    known = project.path / ".git/worktrees"
+    return (
+        listed
+        + [str(path) for path in (project.path / ".perun/tmp").iterdir()]
+        + [known.name] * known.exists()
+    )
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def settle(folder: Path) -> None:
+    """Wait for what outlives a killed run: git that it has started, and the measured program."""
+
+    def at_work() -> bool:
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                named = os.fsencode(folder) in (process / "cmdline").read_bytes()
+                inside = os.readlink(process / "cwd").startswith(str(folder))
+                if (named or inside) and int(process.name) != os.getpid():
+                    return True
+        return False
+
+    wait_for(lambda: not at_work())
+
+
+def test_a_clean_head_is_measured_where_it_is(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
+) -> None:
+    configure()
+    before = picture(project.path)
+    perun("run", "matrix")
+    assert record.read_text() == f"{project.path} {project.head} 3\n"
+    assert picture(project.path) == before
+    assert left_over(project) == []
+
+
+def test_a_history_beside_uncommitted_changes(
+    perun: Callable[..., Any], dirty: Any, record: Path, configure: Callable[..., None]
+) -> None:
+    """Nothing of the user's changes: no file, no time, nor index, HEAD, reflog or stash."""
+    configure("execute: {pre_run: [sh -c 'echo generated > file.o; echo changed >> file.txt']}\n")
+    before = picture(dirty.path)
+    versions = dirty.git("rev-list", "HEAD").split()
+    outcome = perun("run", "-c", "matrix")
+    lines = [line.split() for line in record.read_text().splitlines()]
+    assert [line[1] for line in lines] == versions
+    assert [line[2:] for line in lines] == [["3", "changed"], ["2", "changed"], ["1", "changed"]]
+    (place,) = {line[0] for line in lines}
+    assert place.startswith(f"{dirty.path}/.perun/tmp/worktree-")
+    assert outcome.err == (
+        "warning: uncommitted changes are not measured; --force-dirty (-f) measures them too\n"
+    )
+    assert picture(dirty.path) == before
+    assert left_over(dirty) == []
+
+
+def test_each_version_is_fresh(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
+) -> None:
+    """What building and running one version leaves is not there in the next, whatever it is."""
+    mess = (
+        "sh -c 'test ! -e mess && mkdir -p mess/locked && touch mess/locked/file && chmod 0 mess/locked "
+        "&& rm -f file.txt.orig && git checkout -q -b made-$$ && echo x > file.txt && git add file.txt'"
+    )
+    configure(f"execute: {{pre_run: [{mess!r}]}}\n", cmds="sh -c 'cat file.txt >> $RECORD'")
+    project.write({"file.txt": "edited\n"})
+    perun("run", "-c", "matrix")
+    assert record.read_text() == "x\n" * 3
+    assert (project.path / "file.txt").read_text() == "edited\n"
+    assert project.git("symbolic-ref", "HEAD") == "refs/heads/main"
+    assert left_over(project) == []
+
+
+def test_versions_by_any_name(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
+) -> None:
+    configure()
+    first, second, third = project.git("rev-list", "--reverse", "HEAD").split()
+    project.git("tag", "-a", "-m", "annotated", "v1", first)
+    project.git("branch", "old", second)
+    perun("run", "-m", "v1", "-m", "old", "-m", third[:8], "-m", "HEAD", "matrix")
+    assert [line.split()[1] for line in record.read_text().splitlines()] == [first, second, third]
+    outcome = perun("run", "-m", "HEAD", "-m", "absent", "matrix", check=False)
+    assert outcome.code == 4
+    assert "git knows no commit 'absent'" in outcome.err
+    assert len(record.read_text().splitlines()) == 3  # found out before anything ran
+
+
+def test_merged_history_in_order(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
+) -> None:
+    configure()
+    project.git("checkout", "-q", "-b", "side", "HEAD~1")
+    project.commit("On the side", {"side": ""})
+    project.git("checkout", "-q", "main")
+    project.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
+    perun("run", "-c", "matrix")
+    measured = [line.split()[1] for line in record.read_text().splitlines()]
+    assert sorted(measured) == sorted(project.git("rev-list", "HEAD").split())
+    for commit in measured:
+        for parent in project.git("rev-parse", f"{commit}^@").split():
+            assert measured.index(commit) < measured.index(parent)
+
+
+def test_a_submodule(
+    perun: Callable[..., Any],
+    project: Any,
+    git_repository: Callable[..., Any],
+    record: Path,
+    configure: Callable[..., None],
+) -> None:
+    library = git_repository("the library", commits=1)
+    allow = ("-c", "protocol.file.allow=always")
+    project.git(*allow, "submodule", "--quiet", "add", str(library.path), "library")
+    project.commit("With a library")
+    project.commit("More", {"file.txt": "more\n"})
+    cmds = "sh -c 'ls -a library | wc -l >>$RECORD'"
+    configure(cmds=cmds)
+    before = picture(project.path)
+    perun("run", "-c", "matrix", check=False)
+    assert record.read_text().split()[:2] == ["4", "2"]  # where it is; empty in a working copy
+    record.unlink()
+    update = " ".join(("git", *allow, "submodule", "--quiet", "update", "--init"))
+    configure(f"execute: {{pre_run: [{update}]}}\n", cmds=cmds)
+    perun("run", "-m", "HEAD~1", "matrix")
+    assert record.read_text() == "4\n"
+    assert picture(project.path) == before
+    assert left_over(project) == []
+
+
+def test_paths_with_blanks(
+    perun: Callable[..., Any], git_repository: Callable[..., Any], record: Path
+) -> None:
+    repository = git_repository("my 'old' project; ü", commits=2)
+    perun("init", cwd=repository.path)
+    (repository.path / ".perun/local.yml").write_text(
+        f"vcs: {{type: git, url: ..}}\ncmds: ['sh -c \"cat file.txt >>$RECORD\"']\ncollectors: [{QUICK}]\n"
+        "workloads: ['a b', 'ü/$x']\nexecute: {pre_run: [git status]}\n"
+    )
+    perun("run", "-c", "matrix", cwd=repository.path)
+    assert record.read_text() == "2\n2\n1\n1\n"
+    assert left_over(repository) == []
+    assert len(perun("status", "--json", cwd=repository.path).json["pending"]) == 4
+
+
+def test_a_linked_working_tree(
+    perun: Callable[..., Any], project: Any, record: Path, tmp_path: Path, configure: Callable[..., None]
+) -> None:
+    configure("profiles: {register_after_run: true}\n")
+    linked = tmp_path / "linked"
+    project.git("worktree", "add", "-q", "-b", "other", str(linked), "HEAD~1")
+    perun("run", "-c", "matrix", cwd=linked)
+    places = [line.split()[0] for line in record.read_text().splitlines()]
+    assert places[0] == str(linked)
+    assert places[1].startswith(f"{project.path}/.perun/tmp/worktree-")
+    assert not (linked / ".perun").exists()
+    assert len(perun("status", "--json", cwd=linked).json["registered"]) == 1
+    assert list((project.path / ".perun/tmp").iterdir()) == []
+
+
+def test_left_overs_of_dead_runs_are_removed(
+    perun: Callable[..., Any], project: Any, configure: Callable[..., None], record: Path
+) -> None:
+    configure()
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    tmp = project.path / ".perun/tmp"
+    project.git("worktree", "add", "-q", "--detach", str(tmp / f"worktree-{dead.pid}"), "HEAD")
+    (tmp / "worktree-4194305/not a worktree").mkdir(parents=True)
+    (tmp / f"collect-{dead.pid}-abc").mkdir()
+    (tmp / f"collect-{dead.pid}-abc/stderr").touch()
+    (tmp / f"collect-{os.getpid()}-abc").mkdir()
+    alive = tmp / f"worktree-{os.getpid()}"
+    project.git("worktree", "add", "-q", "--detach", str(alive), "HEAD")
+    (tmp / "worktrees.txt").touch()
+    perun("status")
+    assert len(list(tmp.iterdir())) == 6  # whoever only reads removes nothing
+    perun("run", "matrix")
+    kept = sorted(path.name for path in tmp.iterdir())
+    assert kept == [f"collect-{os.getpid()}-abc", alive.name, "worktrees.txt"]
+    assert project.git("worktree", "list").splitlines()[1].startswith(str(alive))
+
+
+@pytest.fixture
+def start(
+    project: Any, command: list[str], environment: dict[str, str]
+) -> Callable[..., subprocess.Popen[bytes]]:
+    """Start perun in the project, and go on."""
+
+    def run(*arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*command, *arguments],
+            cwd=project.path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("phase", ["pre_run", "measured"])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_interruption(
+    perun: Callable[..., Any],
+    dirty: Any,
+    record: Path,
+    configure: Callable[..., None],
+    start: Callable[..., subprocess.Popen[bytes]],
+    phase: str,
+    number: int,
+    code: int,
+) -> None:
+    """The version before is kept; no process, working copy or word of complaint is left."""
+    record.with_name("lasting").write_text(LASTING)
+    # The newest version is quick, the next one lasts.
+    script = f"sh -c 'grep -q 3 file.txt || exec sh {record.with_name('lasting')}'"
+    if phase == "pre_run":
+        configure(f"execute: {{pre_run: [{script!r}]}}\n", cmds="true")
+    else:
+        configure(cmds=script)
+    before = picture(dirty.path)
+    run = start("run", "-c", "matrix")
+    wait_for(lambda: record.exists() and record.read_text().endswith("\n"))
+    processes = [int(word) for word in record.read_text().split()]
+    assert all(map(is_running, processes))
+    run.send_signal(number)
+    out, err = run.communicate(timeout=20)
+    assert run.returncode == code
+    assert err == b"warning: uncommitted changes are not measured; --force-dirty (-f) measures them too\n"
+    assert out.count(b"stored") == 1
+    wait_for(lambda: not any(map(is_running, processes)))
+    assert picture(dirty.path) == before
+    assert left_over(dirty) == []
+    assert len(perun("status", "--json").json["pending"]) == 1
+
+
+def killed_again_and_again(
+    perun: Callable[..., Any], dirty: Any, start: Callable[..., subprocess.Popen[bytes]], times: int
+) -> None:
+    before = picture(dirty.path)
+    started = time.monotonic()
+    start("run", "-c", "matrix").communicate()
+    whole = time.monotonic() - started
+    chance = random.Random(times)
+    for number in range(times):
+        run = start("run", "-c", "matrix")
+        time.sleep(chance.uniform(0.2, 1.0) * whole)
+        run.kill()
+        run.communicate()
+        settle(dirty.path)
+        now = {name: text for name, text in picture(dirty.path).items() if ".git/worktrees/" not in name}
+        assert now == before
+        if number % 5 == 0:
+            assert perun("fsck", "--json").json["errors"] == 0
+    perun("run", "-c", "matrix")
+    assert picture(dirty.path) == before
+    assert left_over(dirty) == []
+    assert perun("fsck", "--json").json["errors"] == 0
+    registered = perun("log", "--json").json["versions"]
+    assert all(version["profiles"] for version in registered)
+
+
+def test_killed_at_random_moments(
+    perun: Callable[..., Any],
+    dirty: Any,
+    record: Path,
+    configure: Callable[..., None],
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    configure("profiles: {register_after_run: true}\n")
+    killed_again_and_again(perun, dirty, start, 15)
+
+
+@pytest.mark.slow
+def test_killed_at_many_random_moments(
+    perun: Callable[..., Any],
+    dirty: Any,
+    record: Path,
+    configure: Callable[..., None],
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    configure("profiles: {register_after_run: true}\n")
+    killed_again_and_again(perun, dirty, start, 100)
