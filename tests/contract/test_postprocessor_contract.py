@@ -20,8 +20,8 @@ import pytest
 import perun.postprocess
 from perun.cli.options import options_of, own_command
 from perun.errors import ConfigError, ProfileError
-from perun.plugin.api import NoParams, PostprocessContext, Postprocessor
-from perun.plugin.params import from_mapping, specs, to_mapping
+from perun.plugin.api import PostprocessContext, Postprocessor
+from perun.plugin.params import NoParams, from_mapping, specs, to_mapping
 from perun.plugin.registry import Registry
 from perun.postprocess.clusterizer import Clusterizer, ClusterizerParams
 from perun.postprocess.normalizer import Normalizer

@@ -18,12 +18,12 @@ import pytest
 import perun.view
 from perun.errors import PerunError
 from perun.plugin.api import View
-from perun.plugin.params import NoParams, specs
+from perun.plugin.params import specs
 from perun.profile.factory import Profile
-from perun.view.raw import RawView
+from perun.view.raw import RawParams, RawView
 from perun.view.tableof import TableOfView, TableParams
 
-_raw: View[NoParams] = RawView()
+_raw: View[RawParams] = RawView()
 _table: View[TableParams] = TableOfView()
 
 VIEWS = ("raw", "tableof")

@@ -113,6 +113,10 @@ class PostprocessContext(NamedTuple):
     note: Callable[[str], None] = quiet
 
 
+UNTOLD = PostprocessContext()
+"""The context of a postprocessor where nobody wants to hear from it."""
+
+
 class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 

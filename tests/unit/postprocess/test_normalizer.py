@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perun.errors import ConfigError, ProfileError
-from perun.plugin.api import NoParams, PostprocessContext
-from perun.plugin.params import from_mapping
+from perun.plugin.api import PostprocessContext
+from perun.plugin.params import NoParams, from_mapping
 from perun.postprocess.normalizer import Normalizer
 from perun.profile.factory import Profile
 from perun.profile.formats import dumps_pending, loads

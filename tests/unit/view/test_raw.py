@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import json
 
-from perun.plugin.params import NoParams
 from perun.profile.factory import Profile
 from perun.profile.formats import loads
-from perun.view.raw import PLUGIN
+from perun.view.raw import PLUGIN, RawParams
 
 
 def test_what_is_shown_is_the_profile() -> None:
@@ -21,7 +20,7 @@ def test_what_is_shown_is_the_profile() -> None:
     profile = Profile(regions)
     profile.update_resources([{"uid": "f", "type": "time", "amount": 0.5, "order": 1}])
     out = io.StringIO()
-    PLUGIN().render(profile, NoParams(), out)
+    PLUGIN().render(profile, RawParams(), out)
     shown = out.getvalue()
     assert shown.endswith("}\n")
     assert '\n  "header": {\n    "type": "time"' in shown

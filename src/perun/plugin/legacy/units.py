@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from perun.errors import JobFailed, PerunError, PluginError
-from perun.plugin.api import CollectContext, PostprocessContext, Run
+from perun.plugin.api import UNTOLD, CollectContext, PostprocessContext, Run
 from perun.plugin.legacy.calling import (
     Executable,
     accepted,
@@ -133,7 +133,7 @@ class LegacyPostprocessor(_Unit):
         self.supported_profiles = tuple(one for entry in entries for one in str(entry).split("|"))
 
     def process(
-        self, profile: Profile, params: FreeParams, ctx: PostprocessContext = PostprocessContext()
+        self, profile: Profile, params: FreeParams, ctx: PostprocessContext = UNTOLD
     ) -> Profile:
         """Run the phases on `profile`.
 

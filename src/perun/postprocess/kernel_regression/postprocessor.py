@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from perun.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.postprocess.kernel_regression.params import KernelParams
 
@@ -21,8 +21,6 @@ KINDS: Final = {
     "kernel-ridge": "ridge",
 }
 """What the field `kernel_mode` of a model says: the kind of estimate that a mode makes."""
-_USUAL_OF: Final = "amount"
-_NAMED: Final = 5
 _EXACT: Final = 2.0**53
 
 
@@ -39,36 +37,25 @@ class KernelRegression:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for an estimate.
         """
+        from perun.profile.fitting import add_models
         from perun.profile.models.result import NoModel
-        from perun.profile.series import chosen_keys, series
 
-        of, per = chosen_keys(profile, params.of_key or None, params.per_key or None)
-        _tell_keys(of, per, params, ctx)
-        models: list[dict[str, Any]] = []
-        notes: dict[str, list[str]] = {}
-        groups = list(series(profile, of, per))
-        for number, group in enumerate(groups):
-            ctx.report(f"estimate of {group.uid}", number, len(groups))
-            estimate = _estimate(group.x, group.y, params)
-            if group.left_out:
-                notes.setdefault("resources without both numbers were left out", []).append(group.uid)
+        raised: list[float] = []
+
+        def fit(x: Floats, y: Floats) -> Mapping[str, Any] | NoModel:
+            estimate = _estimate(x, y, params)
             if isinstance(estimate, NoModel):
-                notes.setdefault(f"no model, because {estimate.reason}", []).append(group.uid)
-                continue
+                return estimate
             if _was_raised(estimate, params):
-                text = f"the bandwidth is too low, {estimate.bandwidth:g} was taken"
-                notes.setdefault(text, []).append(group.uid)
-            models.append(_model(group.uid, of, per, estimate, params))
-        lines = [f"{_names(uids)}: {text}" for text, uids in notes.items()]
-        if not models:
-            reasons = "; ".join(lines[:_NAMED]) + ("; ..." if len(lines) > _NAMED else "")
-            raise ProfileError(
-                f"no model of {of!r} depending on {per!r} can be made: {reasons}",
-                "name other fields with --of-key and --per-key",
+                raised.append(estimate.bandwidth)
+            return _fields(estimate, params)
+
+        add_models(profile, params.of_key, params.per_key, fit, ctx.note, ctx.report)
+        if raised:
+            ctx.note(
+                f"the bandwidth {params.bandwidth_value:g} is too low for {len(raised)} of the models, of "
+                f"which the least that is possible was taken, up to {max(raised):g}"
             )
-        for line in lines:
-            ctx.note(line)
-        profile["models"] = [*profile.get("models", ()), *models]
         return profile
 
 
@@ -105,32 +92,18 @@ def _was_raised(estimate: KernelEstimate, params: KernelParams) -> bool:
     return bool(given) and estimate.bandwidth > params.bandwidth_value
 
 
-def _model(uid: str, of: str, per: str, estimate: KernelEstimate, params: KernelParams) -> dict[str, Any]:
-    model = {
-        "uid": uid,
-        "per_key": per,
-        "method": "kernel_regression",
+def _fields(estimate: KernelEstimate, params: KernelParams) -> dict[str, Any]:
+    return {
+        "model": KernelRegression.name,
+        "method": KernelRegression.name,
         "kernel_mode": KINDS[params.kernel_mode],
-        "r_square": estimate.r_square,
         "bandwidth": estimate.bandwidth,
+        "kernel_stats": estimate.values.tolist(),
         "x_start": _plain(float(estimate.x[0])),
         "x_end": _plain(float(estimate.x[-1])),
-        "kernel_stats": estimate.values.tolist(),
+        "r_square": estimate.r_square,
     }
-    return model if of == _USUAL_OF else {**model, "of_key": of}
-
-
-def _tell_keys(of: str, per: str, params: KernelParams, ctx: PostprocessContext) -> None:
-    if not params.of_key:
-        ctx.note(f"modelling {of!r}; --of-key names another field")
-    if not params.per_key:
-        ctx.note(f"depending on {per!r}; --per-key names another field")
 
 
 def _plain(value: float) -> float:
     return int(value) if value.is_integer() and abs(value) < _EXACT else value
-
-
-def _names(uids: list[str]) -> str:
-    named = ", ".join(map(repr, uids[:_NAMED]))
-    return named if len(uids) <= _NAMED else f"{named} and {len(uids) - _NAMED} more"

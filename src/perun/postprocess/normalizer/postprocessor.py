@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perun.errors import ProfileError
-from perun.plugin.api import NoParams, PostprocessContext
+from perun.plugin.api import PostprocessContext
+from perun.plugin.params import NoParams
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

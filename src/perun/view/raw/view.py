@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 FORMATS: Final = ("json", "csv", "parquet")
+_ROWS_AT_A_TIME: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,20 @@ def _write(profile: Profile, format: str, out: TextIO) -> None:
 
 def _write_csv(profile: Profile, out: TextIO) -> None:
     import csv
+    from io import StringIO
+    from itertools import islice
 
     from perun.profile.table import table_of
 
     table = table_of(profile)
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows())
+    rows = table.rows()
+    some: list[tuple[Any, ...]] = [tuple(table.columns)]
+    while some:
+        # Not row by row, as standard output may do more with each piece than add it to a buffer.
+        text = StringIO()
+        csv.writer(text, lineterminator="\n").writerows(some)
+        out.write(text.getvalue())
+        some = list(islice(rows, _ROWS_AT_A_TIME))
 
 
 def _save(profile: Profile, params: RawParams) -> None:
