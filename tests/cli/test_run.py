@@ -32,7 +32,7 @@ class Scale:
     help = "Scales amounts"
     Params = Params
 
-    def process(self, profile, params):
+    def process(self, profile, params, ctx):
         for columns in profile["resources"].values():
             columns["amount"] = [amount * params.factor for amount in columns["amount"]]
         return profile
