@@ -185,7 +185,11 @@ class Check(Plugin, Protocol[P_contra]):
     def compare(
         self, baseline: Profile, target: Profile, params: P_contra, ctx: CheckContext
     ) -> Iterable[DegradationInfo]:
-        """Yield what changed, unchanged locations as No Change."""
+        """Yield what changed, unchanged locations as No Change.
+
+        :raises ProfileError: where a profile has not what the method needs, e.g. models; the hint says what
+            makes it. The other methods are applied nevertheless.
+        """
         ...
 
 

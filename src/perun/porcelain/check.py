@@ -37,10 +37,16 @@ class Options:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What one check reported of one pair, No Change included."""
+    """What one check reported of one pair, No Change included.
+
+    `reason` says what a profile lacks where the check could not be applied; `ignored` counts the changes
+    that the user did not want to hear of.
+    """
 
     method: str
-    changes: tuple[DegradationInfo, ...]
+    changes: tuple[DegradationInfo, ...] = ()
+    reason: str = ""
+    ignored: int = 0
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,8 @@ class DegradationInfo:
     :param cr: value of the confidence.
     :param pi: changes on parts of the interval, as (change, rate, start, end).
     :param rdr: relative rate of the change.
+    :param interval: bounds of the rate, where the check knows how sure it is of it.
+    :param p_value: probability of a difference this large where there is none, where the check tests that.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class DegradationInfo:
         cr: float = 0,
         pi: list[tuple[PerformanceChange, float, float, float]] | None = None,
         rdr: float = 0.0,
+        interval: tuple[float, float] | None = None,
+        p_value: float | None = None,
     ) -> None:
         self.result = res
         self.location = loc
@@ -60,6 +64,8 @@ class DegradationInfo:
         self.confidence_rate = float(cr)
         self.partial_intervals = list(pi or [])
         self.rate_degradation_relative = float(rdr)
+        self.interval = interval
+        self.p_value = p_value
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DegradationInfo):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 if TYPE_CHECKING:
     from array import array
 
-
 Column: TypeAlias = Union[list[Any], "array[int]", "array[float]"]
 PACKED_FROM: Final = 32
 """Length from which a column is packed; below that an array takes as much memory as a list."""
 
 _CODES: Final = {int: "q", float: "d"}
+_SLICE: Final = 1 << 20
 
 
 def is_packed(column: Any) -> bool:
@@ -36,9 +36,9 @@ def pack_decoded(values: list[Any], text: bytes) -> Column:
     """As :func:`pack`, for values that were decoded from the JSON `text`, which tells their kinds at once."""
     if len(values) < PACKED_FROM:
         return values
-    if type(values[0]) is float and bytes(text).count(b".") == len(values):
+    if type(values[0]) is float and _count(text, b".") == len(values):
         return _packed(values, "d")  # every number has its point, and what is no number is refused
-    if type(values[0]) is int and b"e" not in bytes(text):
+    if type(values[0]) is int and not _count(text, b"e"):
         return _packed(values, "q")  # neither true nor false
     return pack(values)
 
@@ -64,6 +64,12 @@ def extended(column: Column, values: list[Any]) -> Column:
         column = column[:]
         column.extend(tail)  # type: ignore[arg-type]
     return column
+
+
+def _count(text: bytes, letter: bytes) -> int:
+    # In slices, as msgspec's piece of a text is only a view, which has to be copied to be searched.
+    view = memoryview(text)
+    return sum(bytes(view[start : start + _SLICE]).count(letter) for start in range(0, len(view), _SLICE))
 
 
 def _packed(values: list[Any], code: str) -> Column:

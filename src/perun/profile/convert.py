@@ -182,11 +182,10 @@ def _series(pandas: Any, column: Numbers | Coded | Mixed) -> Any:
     if isinstance(column, Numbers):
         if column.missing is None:
             return column.values
-        if column.values.dtype == bool:
-            return column.values.astype(object)
-        floats = column.values.astype(float)
-        floats[column.missing] = float("nan")
-        return floats
+        # Truth values are not turned into numbers.
+        values = column.values.astype(object if column.values.dtype == bool else float)
+        values[column.missing] = None if values.dtype == object else float("nan")
+        return values
     if isinstance(column, Coded):
         return pandas.Series(column.values).array.take(column.codes, allow_fill=True)
     return pandas.Series(column.values)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perun.profile.core import Profile
 
 _NUMBERS: Final = frozenset({int, float})
+_Known = dict[tuple[str, int], list[tuple[str, Any]]]
 
 
 class Piece(NamedTuple):
@@ -81,7 +82,7 @@ def table_of(profile: Profile) -> Table:
     :raises ProfileError: where a resource is nested too deeply.
     """
     columns: dict[str, list[Piece]] = {}
-    known: dict[int, list[tuple[str, Any]]] = {}  # nested constants, which many groups share
+    known: _Known = {}  # nested constants, which many groups share
     start = 0
     for _, constants, own, size in profile.groups():
         if not size:
@@ -120,14 +121,13 @@ def _put(columns: dict[str, list[Piece]], name: str, piece: Piece) -> None:
     pieces.append(piece)
 
 
-def _constant_items(
-    name: str, value: Any, known: dict[int, list[tuple[str, Any]]]
-) -> Iterable[tuple[str, Any]]:
+def _constant_items(name: str, value: Any, known: _Known) -> Iterable[tuple[str, Any]]:
     if not isinstance(value, (Mapping, list, tuple)):
         return ((name, value),)
-    if id(value) not in known:
-        known[id(value)] = list(all_items_of({name: value}))
-    return known[id(value)]
+    key = name, id(value)  # different fields may share a value, too
+    if key not in known:
+        known[key] = list(all_items_of({name: value}))
+    return known[key]
 
 
 def _column_items(name: str, column: Column) -> Iterator[tuple[str, Column]]:

@@ -140,3 +140,50 @@ def test_unique_model_values_of(trace: Profile) -> None:
     assert list(query.unique_model_values_of(trace, "model")) == ["constant", "exponential", "linear"]
     assert list(query.unique_model_values_of(trace, "r_square")) == [0, 1, 2, 3]
     assert list(query.unique_model_values_of(trace, "coeffs::name")) == ["b0"]
+
+
+def test_all_resources_and_models_of(memory: Profile, trace: Profile) -> None:
+    assert list(query.all_resources_of(memory)) == list(memory.all_resources())
+    assert [number for number, _ in query.all_resources_of(memory)] == [0, 1]
+    assert list(query.all_models_of(trace)) == list(enumerate(trace["models"]))
+
+
+def test_all_resource_fields_of(memory: Profile, time: Profile, trace: Profile) -> None:
+    assert sorted(query.all_resource_fields_of(memory)) == sorted(
+        ["type", "address", "amount", "uid:function", "uid:source", "uid:line", "uid", "trace", "subtype"]
+    )
+    assert sorted(query.all_resource_fields_of(time)) == ["amount", "type", "uid"]
+    assert sorted(query.all_resource_fields_of(trace)) == [
+        "amount", "structure-unit-size", "subtype", "type", "uid",
+    ]  # fmt: skip
+
+
+def test_models_of_the_manual() -> None:
+    coefficients = [{"name": "b0", "value": 0.5644496762801648}, {"name": "b1", "value": 0.0}]
+    old = {
+        "x_interval_start": 0, "model": "constant", "method": "full", "coeffs": coefficients,
+        "uid": "SLList_insert(SLList*, int)", "r_square": 0.0, "x_interval_end": 11892,
+    }  # fmt: skip
+    ((number, model),) = query.all_models_of(Profile({"global": {"resources": [], "models": [old]}}))
+    assert (number, model["x_start"], model["x_end"], model["coeffs"]) == (0, 0, 11892, coefficients)
+
+
+def test_fields_and_numbers_nested_in_a_column() -> None:
+    profile = Profile(
+        resources={
+            "a": {"amount": ["x", {"self": 1}, {"other": "y", "deep": {"n": 2.5}}]},
+            "empty": {"order": []},
+        },
+        resource_type_map={"a": {"uid": "f"}, "empty": {"line": 3}},
+    )
+    fields = ["uid", "amount", "amount:self", "amount:other", "amount:deep", "amount:deep:n"]
+    assert sorted(query.all_resource_fields_of(profile)) == sorted(fields)
+    assert list(query.all_numerical_resource_fields_of(profile)) == ["amount:deep:n", "amount:self"]
+
+
+def test_packed_columns_are_queried_as_lists_are() -> None:
+    profile = Profile()
+    profile.update_resources({"uid": "f", "amount": n % 3 / 2, "order": n % 2} for n in range(200))
+    assert list(query.all_numerical_resource_fields_of(profile)) == ["amount", "order"]
+    assert list(query.unique_resource_values_of(profile, "amount")) == [0.0, 0.5, 1.0]
+    assert list(query.unique_resource_values_of(profile, "order")) == [0, 1]

@@ -1,0 +1,100 @@
+"""Resources as a table, as the data frame, the Arrow table and CSV show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.profile import columns
+from perun.profile.factory import Profile
+from perun.profile.query import all_items_of
+from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
+
+values = st.integers() | st.floats(allow_nan=False) | st.text(max_size=2) | st.none() | st.booleans()
+nested = st.lists(values, max_size=2) | st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2)
+resources = st.lists(
+    st.fixed_dictionaries(
+        {"uid": values | nested},
+        optional={
+            "amount": values | nested,
+            "order": st.integers(-5, 5),
+            "exclusive": st.floats(0, 1),
+            "snapshot": st.integers(0, 2),
+            "trace": nested,
+            "uid:a": values,
+        },
+    ),
+    max_size=12,
+)
+
+
+def one_by_one(profile: Profile) -> tuple[list[str], list[tuple[Any, ...]]]:
+    rows = []
+    for number, resource in profile.all_resources():
+        own = {key: value for key, value in resource.items() if key != "snapshot"}
+        rows.append({"snapshots": number, **dict(all_items_of(dict(sorted(own.items()))))})
+    names = sorted({name for row in rows for name in row})
+    return names, [tuple(row.get(name) for name in names) for row in rows]
+
+
+def plain(column: Numbers | Coded | Mixed) -> list[Any]:
+    if isinstance(column, Mixed):
+        return column.values
+    if isinstance(column, Coded):
+        return [None if code < 0 else column.values[code] for code in column.codes]
+    found = column.values.tolist()
+    if column.missing is None:
+        return found
+    return [None if gone else value for value, gone in zip(found, column.missing, strict=True)]
+
+
+@given(resources)
+def test_rows_and_columns_are_the_resources(resources: list[dict[str, Any]]) -> None:
+    profile = Profile()
+    profile.update_resources(resources)
+    names, rows = one_by_one(profile)
+    table = table_of(profile)
+    assert table.size == len(rows)
+    assert list(table.columns) == names
+    assert list(map(repr, table.rows())) == list(map(repr, rows))
+    for position, pieces in enumerate(table.columns.values()):
+        found = plain(assembled(pieces, table.size))
+        assert found == [row[position] for row in rows]
+
+
+def test_kinds_of_columns() -> None:
+    profile = Profile()
+    profile.update_resources(
+        {"uid": f"f{n % 2}", "amount": n / 2, "order": n, "address": f"{n}B", "ok": True, "n": n % 2}
+        for n in range(columns.PACKED_FROM * 4)
+    )
+    profile.update_resources([{"uid": "g", "amount": 1, "large": 2**63, "exclusive": 2**64}])
+    table = table_of(profile)
+    found = {name: assembled(pieces, table.size) for name, pieces in table.columns.items()}
+    kinds = {name: getattr(getattr(one, "values", None), "dtype", type(one)) for name, one in found.items()}
+    assert kinds == {
+        "address": Mixed,
+        "amount": np.float64,
+        "exclusive": Mixed,
+        "large": Coded,
+        "n": np.int64,
+        "ok": np.bool_,
+        "order": np.int64,
+        "snapshots": np.int64,
+        "uid": Coded,
+    }
+    order, uid = found["order"], found["uid"]
+    assert isinstance(order, Numbers) and order.missing is not None and order.missing.sum() == 1
+    assert isinstance(uid, Coded) and uid.values == ["f0", "f1", "g"]
+
+
+@pytest.mark.parametrize(
+    "profile", [Profile(), Profile(resources={"a": {"amount": []}}, resource_type_map={})]
+)
+def test_a_table_of_nothing(profile: Profile) -> None:
+    assert table_of(profile) == (0, {})
+    assert list(table_of(profile).rows()) == []
