@@ -24,7 +24,7 @@ def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
 
 
 def change_data(change: DegradationInfo) -> dict[str, Any]:
-    """A change as JSON data."""
+    """A change as JSON data; interval and p_value are null where the check does not know them."""
     return {
         "result": change.result.name,
         "location": change.location,
@@ -35,4 +35,6 @@ def change_data(change: DegradationInfo) -> dict[str, Any]:
         "relative_rate": change.rate_degradation_relative,
         "confidence_type": change.confidence_type,
         "confidence": change.confidence_rate,
+        "interval": change.interval,
+        "p_value": change.p_value,
     }
