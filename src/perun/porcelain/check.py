@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from perun.config.schema import is_true
 from perun.plugin.api import CheckContext, MinorVersion, Report, silent
 from perun.porcelain import jobs, lookup, postprocessby, precollect
+from perun.porcelain.comparison import (
+    DEFAULTS,
+    Comparison,
+    MethodResult,
+    Options,
+    Verdict,
+    VersionReport,
+    command_of,
+    differing,
+    exit_code,
+    is_degradation,
+)
 from perun.porcelain.history import History
 from perun.porcelain.repository import Repository
 from perun.porcelain.strategies import Rule, applicable, rules
@@ -21,72 +32,36 @@ from perun.store.changes import ChangeRecord
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+__all__ = [
+    "Comparison",
+    "MethodResult",
+    "Options",
+    "Verdict",
+    "VersionReport",
+    "check_all",
+    "check_diff",
+    "check_head",
+    "check_profiles",
+    "exit_code",
+    "is_degradation",
+]
+
 LOADED_PROFILES = 32
 """Profiles kept in memory: in a history each is the target once and the baseline about once."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to check: `force` compares profiles of other configurations too, `compute_missing` runs the matrix
-    where a version lacks profiles, `models_type` is handed to the checks that know it."""
-
-    force: bool = False
-    compute_missing: bool = False
-    models_type: str = ""
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """What one check reported of one pair, No Change included.
-
-    `reason` says what a profile lacks where the check could not be applied; `ignored` counts the changes
-    that the user did not want to hear of.
-    """
-
-    method: str
-    changes: tuple[DegradationInfo, ...] = ()
-    reason: str = ""
-    ignored: int = 0
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A target profile and its baseline; where nothing was compared, `reason` says why."""
-
-    target: ProfileInfo
-    baseline: ProfileInfo | None = None
-    baseline_version: MinorVersion | None = None
-    results: tuple[MethodResult, ...] = ()
-    reason: str = ""
-
-    @property
-    def changes(self) -> list[DegradationInfo]:
-        """All reported changes of the pair, without No Change."""
-        return [
-            change
-            for result in self.results
-            for change in result.changes
-            if change.result is not PerformanceChange.NoChange
-        ]
-
-
-@dataclass(frozen=True)
-class VersionReport:
-    """One version with the comparisons of its profiles; `reason` where it has no profile.
-
-    `failure` says why a profile that should have been collected before the check is missing.
-    """
-
-    version: MinorVersion
-    comparisons: tuple[Comparison, ...] = ()
-    reason: str = ""
-    failure: str = ""
-
-
 def check_head(
-    repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
+    repo: Repository,
+    minor: str | None,
+    options: Options = DEFAULTS,
+    report: Report = silent,
+    baseline: str | None = None,
 ) -> VersionReport:
-    """Compare the profiles of `minor` (HEAD where None) with those of its nearest ancestors that have any."""
+    """Compare the profiles of `minor` (HEAD where None) with those of its nearest ancestors that have any.
+
+    :param baseline: compare with the profiles of this revision instead, or of the nearest of its ancestors
+        that has any of the same configuration; nothing is stored then.
+    """
     head = repo.version(minor)
     checker = _Checker(repo, History(repo, head), options, report)
     version = checker.history.get(head)
@@ -96,8 +71,15 @@ def check_head(
     return checker.version(version, *version.parents)
 
 
+def check_diff(
+    repo: Repository, base: str, target: str, options: Options = DEFAULTS, report: Report = silent
+) -> VersionReport:
+    """Compare the profiles of any two versions, paired by their configurations. Nothing is stored."""
+    raise NotImplementedError
+
+
 def check_all(
-    repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
+    repo: Repository, minor: str | None, options: Options = DEFAULTS, report: Report = silent
 ) -> Iterator[VersionReport]:
     """Every version from `minor` (HEAD where None) down to the root, newest first, as a stream."""
     checker = _Checker(repo, History(repo, repo.version(minor), ordered=True), options, report)
@@ -113,7 +95,7 @@ def check_profiles(
     baseline: str,
     target: str,
     minor: str | None,
-    options: Options = Options(),
+    options: Options = DEFAULTS,
     confirm: lookup.Confirm | None = None,
 ) -> Comparison:
     """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: no version has them."""
@@ -125,20 +107,6 @@ def check_profiles(
         return Comparison(infos[1], infos[0], reason=reason)
     loaded = [lookup.load(repo, one) for one in found]
     return _Comparer(repo, options).pair(infos[0], loaded[0], infos[1], loaded[1])
-
-
-def differing(baseline: ProfileInfo, target: ProfileInfo) -> str:
-    """The first part of the configurations that differs, with both values; empty where they are the same."""
-    pairs = zip(baseline.configuration, target.configuration, strict=True)
-    for part, (old, new) in zip(baseline.configuration._fields, pairs, strict=True):
-        if old != new:
-            return f"{part} ({_shown(old)} and {_shown(new)})"
-    return ""
-
-
-def _shown(value: object) -> str:
-    text = " ".join(value) if isinstance(value, tuple) else str(value)
-    return repr(text) if text else "none"
 
 
 class _Comparer:
@@ -273,20 +241,3 @@ class _Checker:
 
 def _without_change(info: DegradationInfo) -> DegradationInfo:
     return DegradationInfo(PerformanceChange.NoChange, info.location, "", "", info.type)
-
-
-def command_of(info: ProfileInfo) -> str:
-    """The configuration as changes are stored under: collector, then the command with its arguments."""
-    units = "+".join((info.collector, *info.postprocessors))
-    command = " ".join(part for part in (info.cmd, info.args, info.workload) if part)
-    return f"{units} {command}"
-
-
-def is_degradation(change: PerformanceChange, *, maybe: bool) -> bool:
-    """Whether `--fail-on degradation` (with `maybe`: `--fail-on maybe`) fails on the change."""
-    certain = (
-        PerformanceChange.Degradation,
-        PerformanceChange.SevereDegradation,
-        PerformanceChange.TotalDegradation,
-    )
-    return change in certain or (maybe and change is PerformanceChange.MaybeDegradation)

@@ -168,7 +168,7 @@ def _code(comparisons: Sequence[Comparison], edge: Edge) -> int:
     if edge.fail_on is None:
         return 0
     found = (change.result for comparison in comparisons for change in comparison.changes)
-    return int(any(is_degradation(result, maybe=edge.fail_on == "maybe") for result in found))
+    return int(any(is_degradation(result, edge.fail_on) for result in found))
 
 
 def _json(session: Session, reports: Iterable[VersionReport]) -> None:
