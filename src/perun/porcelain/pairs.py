@@ -1,0 +1,193 @@
+"""Comparing pairs of registered profiles: each profile is read about once, spare cores help where it pays."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from perun.errors import PerunError, ProfileError
+from perun.plugin.api import CheckContext, MinorVersion
+from perun.porcelain import jobs, postprocessby
+from perun.porcelain.comparison import Comparison, MethodResult, Options
+from perun.porcelain.repository import Repository
+from perun.porcelain.strategies import Rule, applicable, rules
+from perun.profile.helpers import ProfileInfo
+from perun.store import tree
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+KEPT_BYTES: Final = 16 << 20
+"""Bytes of JSON whose profiles stay in memory, where they take about three times as much: in a history each
+profile is the target once and the baseline about once, soon afterwards."""
+PATIENCE: Final = 0.5
+"""Seconds of comparing after which other processes help: those take about half of that to start."""
+CHUNK_SECONDS: Final = 0.25
+CHUNK_PAIRS: Final = 64
+CHUNK_ITEMS: Final = 512
+"""What another process is given at once: neighbours, as they share profiles; so few that little waits."""
+MOST_WORKERS: Final = 8
+
+M = TypeVar("M")
+
+
+class Pair(NamedTuple):
+    """Two registered profiles to compare, and the version that the baseline is of."""
+
+    target: ProfileInfo
+    baseline: ProfileInfo
+    baseline_version: MinorVersion | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of a pair: see the fields of :class:`~perun.porcelain.comparison.Comparison`."""
+
+    results: tuple[MethodResult, ...] = ()
+    reason: str = ""
+    error: PerunError | None = None
+
+    def of(self, pair: Pair) -> Comparison:
+        """The comparison of the pair that this is the outcome of."""
+        return Comparison(pair.target, pair.baseline, pair.baseline_version, *self)
+
+
+class Comparer:
+    """Applies the configured checks to pairs of profiles.
+
+    :raises ConfigError: where a rule is wrong. :raises PluginError: for an unknown method.
+    """
+
+    def __init__(self, repo: Repository, options: Options) -> None:
+        self._repo = repo
+        self._rules = rules(repo)
+        self._profiles = _Profiles(repo)
+        settings = repo.config.section("degradation")
+        self._context = CheckContext(settings, options.models_type, self._postprocess)
+
+    def registered(self, pair: Pair) -> Outcome:
+        """What the checks find of two registered profiles; where one cannot be read, that is the outcome."""
+        chosen = applicable(self._repo, self._rules, pair.target)
+        if not chosen:
+            return _NO_RULE
+        profiles = []
+        for what, info in (("baseline", pair.baseline), ("target", pair.target)):
+            try:
+                profiles.append(self._profiles.get(info.checksum))
+            except ProfileError as problem:
+                return Outcome(
+                    reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
+                )
+        return Outcome(tuple(self._apply(rule, *profiles) for rule in chosen))
+
+    def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
+        """What the checks find of two profiles that are in memory."""
+        chosen = applicable(self._repo, self._rules, target)
+        return Outcome(tuple(self._apply(rule, baseline, profile) for rule in chosen)) if chosen else _NO_RULE
+
+    def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
+        name = rule.check.name
+        try:
+            return MethodResult(name, tuple(rule.check.compare(baseline, target, rule.params, self._context)))
+        except ProfileError as problem:
+            return MethodResult(name, reason="; ".join(filter(None, (problem.message, problem.hint))))
+
+    def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
+        unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")
+        return postprocessby.process(self._repo, profile, unit.name, unit.params)
+
+
+_NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to it")
+
+
+class _Profiles:
+    """Registered profiles, of which those used last stay in memory."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._objects = repo.store.objects
+        self._kept: OrderedDict[str, tuple[int, Profile]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, checksum: str) -> Profile:
+        from perun.profile.formats import loads
+
+        known = self._kept.get(checksum)
+        if known is not None:
+            self._kept.move_to_end(checksum)
+            return known[1]
+        body = self._objects.get_body(checksum)
+        # The last one stays, however large it is: the baseline of a version is the target of the next.
+        while len(self._kept) > 1 and self._bytes + len(body) > KEPT_BYTES:
+            self._bytes -= self._kept.popitem(last=False)[1][0]
+        source = str(tree.object_path(self._objects.root, checksum))
+        profile = loads(body, source, limit=self._objects.limit)
+        self._kept[checksum] = len(body), profile
+        self._bytes += len(body)
+        return profile
+
+
+def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> Iterator[Outcome | M]:
+    """The outcome of each pair among the items, in their order; what is no pair is passed through.
+
+    Items are taken as they are needed, and a bounded number of them ahead once other processes help.
+
+    :raises PluginError: where a check breaks its contract.
+    """
+    comparer = Comparer(repo, options)
+    iterator = iter(items)
+    spent, pairs = 0.0, 0
+    for item in iterator:
+        if not isinstance(item, Pair):
+            yield item
+            continue
+        begun = time.monotonic()
+        outcome = comparer.registered(item)
+        spent += time.monotonic() - begun
+        pairs += 1
+        yield outcome
+        if spent > PATIENCE:
+            break
+    size = min(max(int(CHUNK_SECONDS * pairs / max(spent, 1e-9)), 1), CHUNK_PAIRS)
+    chunks = _chunks(iterator, size)
+    first = next(chunks, None)
+    second = next(chunks, None) if first else None
+    if first is None:
+        return
+    together = chain((first, second), chunks) if second else iter((first,))
+    workers = min(cores(), MOST_WORKERS)
+    if second is None or workers < 2:
+        for chunk in together:
+            for item in chunk:
+                yield comparer.registered(item) if isinstance(item, Pair) else item
+        return
+    from perun.porcelain.workers import Workers
+
+    with Workers(repo, options, workers, comparer) as helpers:
+        for chunk, outcomes in helpers.compare(together):
+            found = iter(outcomes)
+            for item in chunk:
+                yield next(found) if isinstance(item, Pair) else item
+
+
+def cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _chunks(items: Iterator[Pair | M], size: int) -> Iterator[list[Pair | M]]:
+    """Runs of items with `size` pairs each."""
+    chunk: list[Pair | M] = []
+    pairs = 0
+    for item in items:
+        chunk.append(item)
+        pairs += isinstance(item, Pair)
+        if pairs >= size or len(chunk) >= CHUNK_ITEMS:
+            yield chunk
+            chunk, pairs = [], 0
+    if chunk:
+        yield chunk
