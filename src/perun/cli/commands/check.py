@@ -240,6 +240,8 @@ def _answering(
         told.end()
     if edge.output is not None:
         session.say(f"{told.tally.summary(session.paint)}; see {one_line(str(edge.output))}")
+    elif edge.format != "text" and told.tally.nothing_compared:
+        session.note(told.tally.nothing_compared)
     told.tell_troubles(session)
 
 
