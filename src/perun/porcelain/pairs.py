@@ -73,20 +73,24 @@ class Comparer:
         chosen = applicable(self._repo, self._rules, pair.target)
         if not chosen:
             return _NO_RULE
-        profiles = []
-        for what, info in (("baseline", pair.baseline), ("target", pair.target)):
+        profiles = {}
+        # In this order, as the baseline is the next target and has to be in memory then.
+        for what, info in (("target", pair.target), ("baseline", pair.baseline)):
             try:
-                profiles.append(self._profiles.get(info.checksum))
+                profiles[what] = self._profiles.get(info.checksum)
             except ProfileError as problem:
                 return Outcome(
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
-        return Outcome(tuple(self._apply(rule, *profiles) for rule in chosen))
+        return self._outcome(chosen, profiles["baseline"], profiles["target"])
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
         """What the checks find of two profiles that are in memory."""
         chosen = applicable(self._repo, self._rules, target)
-        return Outcome(tuple(self._apply(rule, baseline, profile) for rule in chosen)) if chosen else _NO_RULE
+        return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
+
+    def _outcome(self, chosen: list[Rule], baseline: Profile, target: Profile) -> Outcome:
+        return Outcome(tuple(self._apply(rule, baseline, target) for rule in chosen))
 
     def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
         name = rule.check.name
@@ -119,7 +123,7 @@ class _Profiles:
             self._kept.move_to_end(checksum)
             return known[1]
         body = self._objects.get_body(checksum)
-        # The last one stays, however large it is: the baseline of a version is the target of the next.
+        # One stays, however large it is: that which the new one is compared with.
         while len(self._kept) > 1 and self._bytes + len(body) > KEPT_BYTES:
             self._bytes -= self._kept.popitem(last=False)[1][0]
         source = str(tree.object_path(self._objects.root, checksum))
