@@ -25,12 +25,17 @@ _average: Check[ThresholdParams] = AverageAmountThreshold()
 CHECKS = (
     "average_amount_threshold",
     "best_model_order_equality",
+    "exclusive_time_outliers",
     "fast_check",
+    "integral_comparison",
     "linear_regression",
+    "local_statistics",
     "polynomial_regression",
 )
-NEED_REGRESSION = ("best_model_order_equality", "fast_check", "linear_regression", "polynomial_regression")
-"""Those that compare nothing but models of a regression analysis."""
+NEED_MODELS = tuple(
+    name for name in CHECKS if name not in ("average_amount_threshold", "exclusive_time_outliers")
+)
+"""Those that compare nothing but models."""
 
 
 @pytest.fixture(params=CHECKS)
@@ -49,7 +54,14 @@ def profile(**amounts: float) -> Profile:
     )
     made.update_resources(
         [
-            {"uid": uid, "type": "time", "amount": amount * size, "structure-unit-size": size, "order": 1}
+            {
+                "uid": uid,
+                "type": "time",
+                "amount": amount * size,
+                "exclusive": amount * size * 1e9,
+                "structure-unit-size": size,
+                "order": 1,
+            }
             for uid, amount in amounts.items()
             for size in range(1, 6)
         ]
@@ -96,7 +108,7 @@ def test_profiles_are_not_changed(check: Any) -> None:
 
 def test_empty_profiles(check: Any) -> None:
     empty = Profile({"header": {"type": "time"}})
-    if check.name in NEED_REGRESSION:
+    if check.name in NEED_MODELS:
         for pair, name in (
             ((empty, profile(f=1.0)), "the baseline has no models"),
             ((profile(f=1.0), empty), "the target has no models"),
@@ -108,8 +120,9 @@ def test_empty_profiles(check: Any) -> None:
         return
     assert compare(check, empty, empty) == []
     for pair in ((empty, profile(f=1.0)), (profile(f=1.0), empty)):
-        for change in compare(check, *pair):
-            assert change.location == "f"
+        locations = {change.location for change in compare(check, *pair)}
+        # Exclusive times have a total of each binary besides.
+        assert "f" in locations <= ({"f", "prog"} if check.short == "ETO" else {"f"})
 
 
 def test_same_again(check: Any) -> None:

@@ -49,7 +49,7 @@ def model_pairs(baseline: Profile, target: Profile) -> Iterator[ModelPair]:
     """
     old, new = _models(baseline), _models(target)
     _require(old, new)
-    old_units, new_units = _units_by_uid(baseline), _units_by_uid(target)
+    old_units, new_units = units_by_uid(baseline), units_by_uid(target)
     for uid in sorted(old.keys() | new.keys() | old_units.keys() | new_units.keys()):
         before, after = old.get(uid, []), new.get(uid, [])
         if uid not in old and uid not in old_units:
@@ -98,7 +98,7 @@ def _require(old: object, new: object) -> None:
         )
 
 
-def _units_by_uid(profile: Profile) -> dict[str, str]:
+def units_by_uid(profile: Profile) -> dict[str, str]:
     """The uids of all resources with the unit of their amounts, "" where that is not the same for all."""
     unit_of = units(profile)
     found: dict[str, str] = {}
