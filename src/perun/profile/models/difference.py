@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perun.profile.changes import PerformanceChange
 from perun.profile.models.functions import Floats, evaluate
@@ -65,7 +66,7 @@ class Samples(NamedTuple):
         """Target - baseline, shape (n,)."""
         return self.target - self.baseline
 
-    def at(self, chosen: slice) -> Samples:
+    def at(self, chosen: slice | NDArray[np.bool_]) -> Samples:
         """Some of the samples."""
         return Samples(*(values[chosen] for values in self))
 
@@ -95,8 +96,8 @@ class Difference(NamedTuple):
 def sample(parts: Sequence[Part]) -> Samples | None:
     """The curves at :data:`SAMPLES` x from the start of the first part to the end of the last.
 
-    Left out is an x outside of all parts, or where a curve is not defined, or where only one of the two is
-    0, which nothing can be relative to. None where no x is left.
+    Left out is an x outside of all parts, or where a curve is not defined, or where one of the two is 0,
+    which nothing can be relative to (but for curves that are 0 everywhere). None where no x is left.
     """
     if not parts:
         return None
@@ -108,7 +109,9 @@ def sample(parts: Sequence[Part]) -> Samples | None:
         target[inside] = evaluate(part.target, x[inside])
         scatter[inside] = np.maximum(_scatter(part.baseline, x[inside]), _scatter(part.target, x[inside]))
     known = np.isfinite(baseline) & np.isfinite(target) & np.isfinite(scatter)
-    known &= (baseline == target) | (np.minimum(np.abs(baseline), np.abs(target)) > 0)
+    positive = known & (np.minimum(np.abs(baseline), np.abs(target)) > 0)
+    # Only of what is 0 everywhere the zeros say anything, namely that nothing changed.
+    known = positive if positive.any() else known & (baseline == target)
     return Samples(x, baseline, target, scatter).at(known) if known.any() else None
 
 

@@ -48,32 +48,35 @@ def straight(x: Floats, difference: Floats) -> str:
 
     It is constant where the line rises or falls by at most 5 % of the largest difference from the first x to
     the last; linear with R^2 above 0.95; quadratic where a parabola has an R^2 above 0.9 that is at least
-    0.01 above that of the line.
+    0.01 above that of the line. A line through a parabola may be level as well: such a difference is constant
+    only where it varies by no more than these 5 % in all.
     """
     d = _scaled(difference)
     residuals = list(_residuals(x, d, degrees=3))
-    total = residuals[0]
-    if len(residuals) == 1 or _rise(x, d) <= _LEVEL:
+    total, line, parabola = (*residuals, 0.0, 0.0)[:3]
+    curved = len(residuals) > 2 and total - parabola > _CURVED * total and line - parabola >= _BETTER * total
+    if float(d.max() - d.min()) <= _LEVEL or (_rise(x, d) <= _LEVEL and not curved):
         return "constant"
-    if total - residuals[1] > _STRAIGHT * total:
+    if total - line > _STRAIGHT * total:
         return "linear"
-    if len(residuals) > 2 and total - residuals[2] > _CURVED * total:
-        return "quadratic" if residuals[1] - residuals[2] >= _BETTER * total else OTHER
-    return OTHER
+    return "quadratic" if curved else OTHER
 
 
 def regression(x: Floats, difference: Floats) -> str:
     """The best model of a full regression of the difference, its sign being that of its mean.
 
-    Both axes are divided by their largest value, as the rating of a constant depends on the scale.
+    A constant is rated by how little a line explains the difference (1 - R^2), which a parabola on a level
+    line passes too. Here it is the best where no other model explains half of the difference.
     """
     d = _scaled(difference)
     d = d if d.sum() >= 0 else -d
     if float(d.max() - d.min()) <= _ROUNDING:
         return "constant"
-    fits = full(x / (float(np.abs(x).max()) or 1.0), d, Plan(tuple(MODELS))).fits
+    fits = full(x, d, Plan([model for model in MODELS if model != "constant"])).fits
     highest = max((fit.r_square for fit in fits), default=0.0)
-    return next((fit.model for fit in fits if fit.r_square >= highest - _ROUNDING), OTHER)
+    if highest <= 0.5:
+        return "constant"
+    return next(fit.model for fit in fits if fit.r_square >= highest - _ROUNDING)
 
 
 def _scaled(difference: Floats) -> Floats:
