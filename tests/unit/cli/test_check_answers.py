@@ -440,7 +440,7 @@ def test_markdown() -> None:
     table = [line for line in lines if line.startswith("| ") and "`" in line]
     assert table[0] == (
         "| **Total Degradation** :rotating_light: | `TotalDegradation` | `1.5s` | `3.0s` | 2x |  "
-        "| average&#95;amount&#95;threshold |"
+        "| `average_amount_threshold` |"
     )
     assert [line.split("|")[2].strip() for line in table] == [
         "`TotalDegradation`", "`SevereDegradation`", "`g`", "`Degradation`", "`MaybeDegradation`",

@@ -129,7 +129,9 @@ def _cases(cases: list[_Case]) -> Iterator[str]:
         yield f"{start}>"
         if case.outcome:
             kind = f' type="{xml(case.kind)}"' if case.kind else ""
-            yield f'      <{case.outcome}{kind} message="{xml(case.message)}"/>'
+            message = xml(case.message)
+            # Some services show the one, some the other.
+            yield f'      <{case.outcome}{kind} message="{message}">{message}</{case.outcome}>'
         else:
             yield f"      <system-out>{xml(case.message)}</system-out>"
         yield "    </testcase>"

@@ -168,7 +168,7 @@ def _list(title: str, lines: list[str]) -> str:
 
 def _summary(tally: Tally) -> str:
     if tally.compared:
-        return f"{plain_text(tally.summary())}."
+        return f"{plain_text(tally.summary(legend=False))}."
     label, _, reasons = tally.nothing_compared.partition(": ")
     return f"{label[0].upper()}{label[1:]}: {code(reasons)}"
 
@@ -194,8 +194,8 @@ def _row(change: DegradationInfo, method: str) -> str:
         code(change.from_baseline),
         code(change.to_target),
         plain_text(size_of(change)),
-        plain_text(confidence_of(change)),
-        plain_text(method),
+        code(confidence_of(change)),
+        code(method),
     )
     return f"| {' | '.join(cells)} |\n"
 

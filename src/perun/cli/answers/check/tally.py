@@ -76,23 +76,28 @@ class Tally:
         reasons = [f"{reason} ({n}x)" if n > 1 else reason for reason, n in self._reasons.items()]
         return f"nothing compared: {'; '.join(reasons) or 'there is nothing to compare'}"
 
-    def summary(self, paint: Callable[[str, str], str] = plain) -> str:
-        """One line: how many pairs were compared and what was found, or why nothing could be compared."""
+    def summary(self, paint: Callable[[str, str], str] = plain, *, legend: bool = True) -> str:
+        """One line: how many pairs were compared and what was found, or why nothing could be compared.
+
+        :param legend: with the marks of the summaries of commits, `+`, `-` and `!!`.
+        """
         if not self.compared:
             label, colon, reasons = self.nothing_compared.partition(":")
             return paint(label, "yellow") + colon + reasons
-        return f"{plural(self.compared, 'pair')} of profiles compared: {', '.join(self._parts(paint))}"
+        return (
+            f"{plural(self.compared, 'pair')} of profiles compared: {', '.join(self._parts(paint, legend))}"
+        )
 
-    def _parts(self, paint: Callable[[str, str], str]) -> Iterator[str]:
+    def _parts(self, paint: Callable[[str, str], str], legend: bool) -> Iterator[str]:
         counts = self.counts
+        plus, minus, severe = ("(+)", "(-)", "(!!)") if legend else ("", "", "")
         if self.changes.total():
-            yield paint(f"{plural(counts.optimizations, 'optimization')}(+)", "green")
-            worse = f"{plural(counts.degradations, 'degradation')}(-)"
-            yield paint(worse, "red")
+            yield paint(plural(counts.optimizations, "optimization") + plus, "green")
+            yield paint(plural(counts.degradations, "degradation") + minus, "red")
         else:
             yield "no change"
         if counts.severe:
-            yield paint(f"{counts.severe} of them severe(!!)", "bold red")
+            yield paint(f"{counts.severe} of them severe{severe}", "bold red")
         if counts.other:
             yield f"{counts.other} new, gone or unknown"
         if self.ignored:
