@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 Prepare = Callable[[], None]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,19 @@ def once(contestant: Contestant) -> Timing:
         raise SystemExit(f"{' '.join(contestant.argv)} ended with {code}: {complaint.decode()}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return Timing(wall, cpu, first_output if first else wall)
+
+
+def cpu(work: Callable[[], Made], rounds: int) -> tuple[float, Made]:
+    """Median CPU time of this process in seconds, and what was made.
+
+    Where there are several rounds, one more goes before that is not counted.
+    """
+    samples = []
+    for _ in range(rounds + (rounds > 1)):
+        start = time.process_time()
+        made = work()
+        samples.append(time.process_time() - start)
+    return statistics.median(samples[-rounds:]), made
 
 
 def _median(timings: Sequence[Timing]) -> Timing:
