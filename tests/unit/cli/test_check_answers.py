@@ -382,7 +382,7 @@ def test_text() -> None:
   > 'fast_check' method not applied: p.perf has no models
   > applying 'integral_comparison' method (2 ignored)
   - Severe Degradation  at g
-    from: 1.5s -> to: 3.0s (2x) (with confidence r_square = nan, rate between 0.5 and inf, p < 0.0001)
+    from: 1.5s -> to: 3.0s (2x, linear) (with confidence r_square = nan, rate between 0.5 and inf, p < 0.0001)
 
   > collected by time for cmd: '$ /usr/bin/other tool -n 1'
   > not compared: no ancestor has a profile
@@ -538,9 +538,10 @@ def test_everything_fits_into_a_comment() -> None:
     ("before", "after", "rest", "size"),
     [
         ("1.5s", "3.0s", {"t": "ratio", "rd": 2.0}, "2x"),
-        ("500ms", "2s", {"t": "mean", "rd": 0}, "4x"),
-        ("2 MiB", "1 MiB", {"t": "mean", "rd": -0.5}, "0.5x"),
-        ("1e3", "2e3", {"t": "mean", "rd": 1}, "2x"),
+        ("500ms", "2s", {"t": "mean", "rd": 0}, "4x, mean"),
+        ("2 MiB", "1 MiB", {"t": "-", "rd": -0.5}, "0.5x"),
+        ("1e3", "2e3", {"t": "-", "rd": 1}, "2x"),
+        ("304.79us (quadratic)", "39.7963ms (power)", {"t": "linear", "rd": 9740}, "131x, linear"),
         ("1B", "2s", {"t": "mean", "rd": 1}, "mean +1"),
         ("0s", "2s", {"t": "mean", "rd": 0}, ""),
         ("-1s", "2s", {"t": "-", "rd": 3}, "+3"),

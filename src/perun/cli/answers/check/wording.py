@@ -18,7 +18,8 @@ NAMES: Final = {
 }
 """`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
 SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
-_VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)")
+_VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)(?: \(.*\))?")
+"""A value, its unit, and what it is a value of: `304.79us (quadratic)`."""
 
 
 def is_worse(change: PerformanceChange) -> bool:
@@ -76,21 +77,22 @@ def ratio_of(change: DegradationInfo) -> float | None:
 
 
 def size_of(change: DegradationInfo) -> str:
-    """How large the change is: `2.5x`, else its rate and what that is a rate of; empty where unknown."""
-    ratio = ratio_of(change)
+    """How large the change is, and of which type: `2.5x` for the type ratio, `2.5x, linear`, else the rate:
+    `order +2`; empty where unknown."""
+    ratio, rate = ratio_of(change), change.rate_degradation
+    kind = "" if change.type in ("", "-", "ratio") else one_line(change.type)
     if ratio is not None:
-        return f"{ratio:.3g}x"
-    rate = change.rate_degradation
+        return f"{ratio:.3g}x, {kind}" if kind else f"{ratio:.3g}x"
     if change.type == "ratio" or not rate or not math.isfinite(rate):
         return ""
-    return f"{one_line(change.type)} {rate:+.3g}" if change.type not in ("", "-") else f"{rate:+.3g}"
+    return f"{kind} {rate:+.3g}".strip()
 
 
 def confidence_of(change: DegradationInfo) -> str:
     """How sure the check is, e.g. `r_square = 0.99, rate between 1.8 and 3.2, p = 0.004`; may be empty."""
     parts = []
     if change.confidence_type not in ("", "no"):
-        parts.append(f"{one_line(change.confidence_type)} = {change.confidence_rate:g}")
+        parts.append(f"{one_line(change.confidence_type)} = {change.confidence_rate:.4g}")
     if change.interval is not None:
         low, high = change.interval
         parts.append(f"rate between {low:.3g} and {high:.3g}")
