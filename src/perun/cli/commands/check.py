@@ -260,6 +260,7 @@ class _Told:
     def __init__(self, fail_on: str | None, make: Callable[[], Answer]) -> None:
         self.tally = Tally()
         self._troubles: dict[str, str] = {}
+        self._untold = 0
         self._verdict = Verdict(fail_on)
         self._make = make
 
@@ -267,7 +268,12 @@ class _Told:
         """Tell of a version."""
         self.tally.add(report)
         self._verdict.add(report)
-        self._note(*report.errors, *(comparison.error for comparison in report.comparisons))
+        for error in report.errors:
+            unmeasured = error.message in report.failure
+            where = f"{report.version.checksum[:10]}: not all profiles could be collected: "
+            self._note(error, where if unmeasured else "")
+        for comparison in report.comparisons:
+            self._note(comparison.error)
         self.answer.version(report)
 
     def pair(self, comparison: Comparison) -> None:
@@ -296,13 +302,16 @@ class _Told:
         """What is damaged or could not be measured, on standard error, as the exit code speaks of it."""
         for message, hint in self._troubles.items():
             session.fail(message, hint)
-        if (more := len(self.tally.troubles) - len(self._troubles)) > 0:
-            session.note(f"and {more} more")
+        if self._untold:
+            session.note(f"and {self._untold} more")
 
-    def _note(self, *errors: PerunError | None) -> None:
-        for error in errors:
-            if error is not None and len(self._troubles) < TOLD_TROUBLES:
-                self._troubles.setdefault(error.message, error.hint)
+    def _note(self, error: PerunError | None, where: str = "") -> None:
+        if error is None or where + error.message in self._troubles:
+            return
+        if len(self._troubles) < TOLD_TROUBLES:
+            self._troubles[where + error.message] = error.hint
+        else:
+            self._untold += 1
 
 
 def _description(session: Session, method: str) -> str:
