@@ -63,7 +63,9 @@ class LocalStatistics:
     same in percent; the changed windows are its partial intervals. Growth is judged by that rate: up to 0.10
     is no change, up to 0.25 maybe one. A decrease is judged as the growth that it undoes, relative to the
     smaller value, as is each statistic: a uniform one is a maybe from -0.0909 (-1/11) and certain from -0.2.
-    So exchanging baseline and target mirrors every verdict, of a uid as of a part of it.
+    So exchanging baseline and target mirrors every verdict, of a uid as of a part of it. Of models that do
+    not fit exactly, what lies within the scatter of the measured points is no change, unless the means of the
+    models differ by more than 0.10.
 
     Where the worse model of a pair has an `r_square` below 0.15, a change is Unknown, as are models without a
     common x. The models are chosen by `--models-type`.
@@ -119,7 +121,7 @@ def _compared(pair: KindPair, params: LocalParams, sources: tuple[_Resources, _R
     if samples is None:
         return pair.without_comparison(_TYPE)
     found = compare(
-        *samples,
+        samples,
         Limits(params.no_change, params.maybe),
         Windows(params.window, params.fewest, params.window_no_change, params.window_maybe),
     )

@@ -107,7 +107,7 @@ def sample(parts: Sequence[Part]) -> Samples | None:
         inside = (x >= part.start) & (x <= part.end)
         baseline[inside] = evaluate(part.baseline, x[inside])
         target[inside] = evaluate(part.target, x[inside])
-        scatter[inside] = np.maximum(_scatter(part.baseline, x[inside]), _scatter(part.target, x[inside]))
+        scatter[inside] = np.maximum(scatter_of(part.baseline, x[inside]), scatter_of(part.target, x[inside]))
     known = np.isfinite(baseline) & np.isfinite(target) & np.isfinite(scatter)
     positive = known & (np.minimum(np.abs(baseline), np.abs(target)) > 0)
     # Only of what is 0 everywhere the zeros say anything, namely that nothing changed.
@@ -219,7 +219,7 @@ def _runs(samples: Samples, limits: Limits) -> tuple[tuple[PerformanceChange, fl
     return tuple(runs) if len(runs) > 1 else ()
 
 
-def _scatter(record: ModelRecord, x: Floats) -> Floats:
+def scatter_of(record: ModelRecord, x: Floats) -> Floats:
     """Standard deviation of the points about the model; 0 of a constant, whose R^2 is that of a line."""
     noise = (1 - record.r_square) / record.r_square
     own = evaluate(record, np.linspace(record.x_start, record.x_end, SAMPLES)) if noise > _ROUNDING else x[:0]

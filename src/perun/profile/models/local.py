@@ -14,6 +14,7 @@ import numpy as np
 
 from perun.profile.changes import PerformanceChange
 from perun.profile.models.relative import ROUNDING, Floats, Limits, balance, bounded, relative_error, verdict
+from perun.profile.models.sampling import Points
 
 STATISTICS: Final = ("integral", "mean", "median", "max", "min", "sum", "q25", "q75")
 Run = tuple[PerformanceChange, float, float, float]
@@ -52,15 +53,19 @@ class LocalChange(NamedTuple):
     runs: tuple[Run, ...] = ()
 
 
-def compare(x: Floats, baseline: Floats, target: Floats, limits: Limits, windows: Windows) -> LocalChange:
-    """Compare two curves at the same x, all of shape (n,), finite, x ascending, n at least 2.
+def compare(points: Points, limits: Limits, windows: Windows) -> LocalChange:
+    """Compare two curves at two points at least.
 
     The verdict is that of the mean balance over all windows, at the limits of a single statistic. Where each
     version is the slower one on average, relative to the other, as parts got much slower and other parts much
     faster, it is that of the means of the two curves, and no more than a maybe.
 
+    Nothing changed either where the means of the curves differ by no more than the first limit, and the
+    curves by no more than the scatter of what was measured: noise is large relative to a curve near 0.
+
     What one curve has as 0 and the other has not (as an empty bucket) says nothing: it is left out.
     """
+    x, baseline, target, _ = points
     width = windows.width(x.size)
     before, after = (statistics(x, values, width) for values in (baseline, target))
     balances, errors = balance(before, after), _means(relative_error(before, after))
@@ -68,12 +73,25 @@ def compare(x: Floats, baseline: Floats, target: Floats, limits: Limits, windows
     decisive, rate = _mean(_means(balances)), _mean(errors)
     if np.isnan(decisive):
         return LocalChange(PerformanceChange.Unknown, 0.0)
+    means = float(baseline.mean()), float(target.mean())
+    whole = float(balance(*means))
+    if verdict(whole, limits) is PerformanceChange.NoChange and _within_scatter(points):
+        return LocalChange(PerformanceChange.NoChange, rate)
     contradictory = rate > 0 and _mean(_means(relative_error(after, before))) > 0
     if contradictory:
-        means = float(baseline.mean()), float(target.mean())
-        decisive, rate = float(balance(*means)), float(np.nan_to_num(relative_error(*means)))
+        decisive, rate = whole, float(np.nan_to_num(relative_error(*means)))
     change = verdict(decisive, limits, certain=not contradictory)
     return LocalChange(change, rate, tuple(_runs(kinds, errors, x, width)))
+
+
+def _within_scatter(points: Points) -> bool:
+    """Whether the curves are no further apart than their scatter, in the quadratic mean."""
+    apart, noisy = points.target - points.baseline, points.scatter > 0
+    if not np.all(noisy | (apart == 0)):
+        return False
+    with np.errstate(all="ignore"):
+        relative = np.divide(apart, points.scatter, out=np.zeros_like(apart), where=noisy)
+        return bool(np.mean(relative * relative) <= 1)
 
 
 def statistics(x: Floats, values: Floats, width: int) -> Floats:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from perun.profile.models.difference import scatter_of
 from perun.profile.models.functions import Floats, evaluate
 from perun.profile.models.parts import Part
 from perun.profile.models.regressogram import regressogram
@@ -17,11 +18,15 @@ REGRESSOGRAM = "regressogram"
 
 
 class Points(NamedTuple):
-    """Two curves, all of shape (n,), finite, x ascending."""
+    """Two curves, all of shape (n,), finite, x ascending.
+
+    :param scatter: the larger standard deviation of what was measured about the two curves.
+    """
 
     x: Floats
     baseline: Floats
     target: Floats
+    scatter: Floats
 
 
 def sampled(parts: Sequence[Part], points: int) -> Points | None:
@@ -39,15 +44,16 @@ def sampled(parts: Sequence[Part], points: int) -> Points | None:
     counts = [sum(len(record.values) for record in side.values()) for side in sides]
     number = max(2, min(filter(None, counts), default=points))
     x = np.linspace(parts[0].start, parts[-1].end, number)
-    baseline, target = np.full(number, np.nan), np.full(number, np.nan)
+    baseline, target, scatter = (np.full(number, np.nan) for _ in range(3))
     for part in parts:
         inside = (x >= part.start) & (x <= part.end)
         baseline[inside] = evaluate(part.baseline, x[inside])
         target[inside] = evaluate(part.target, x[inside])
-    known = np.isfinite(baseline) & np.isfinite(target)
+        scatter[inside] = np.maximum(scatter_of(part.baseline, x[inside]), scatter_of(part.target, x[inside]))
+    known = np.isfinite(baseline) & np.isfinite(target) & np.isfinite(scatter)
     if np.count_nonzero(known) < 2:
         return None
-    return Points(x[known], baseline[known], target[known])
+    return Points(x[known], baseline[known], target[known], scatter[known])
 
 
 def with_buckets(record: ModelRecord, x: Floats, y: Floats, number: int) -> ModelRecord:
