@@ -1,9 +1,8 @@
 """The best models of two versions side by side, part by part of the x that they have in common.
 
-Where every model of a uid is made of all its points, there is one part, and the best model is the one of the
-highest R^2. The methods `bisection` and `interval` of the regression analysis make models of pieces of x;
-then the best model at an x is the best one of those whose interval holds it, and a new part begins wherever
-that changes in one of the two versions.
+Where every model of a uid is made of all its points, there is one part. The methods `bisection` and `interval`
+of the regression analysis make models of pieces of x; then the best model at an x is the best one of those
+whose interval holds it, and a new part begins wherever that changes in one of the two versions.
 """
 
 from __future__ import annotations
@@ -11,15 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from perun.profile.models.best import best_of
 from perun.profile.models.functions import interval
-from perun.profile.models.regression import MODELS
 from perun.profile.strategies import ModelRecord
-
-ROUNDING: Final = 1e-12
-"""Difference of two R^2 that says nothing, as in :mod:`perun.profile.models.selection`."""
-_RANK: Final = {model: rank for rank, model in enumerate(MODELS)}
 
 
 class Part(NamedTuple):
@@ -37,17 +32,9 @@ class Part(NamedTuple):
 
 
 def best(records: Iterable[ModelRecord]) -> ModelRecord | None:
-    """The model of the highest R^2, where that is above 0; of equally good ones that with the simpler name.
-
-    Equally good are models that differ by no more than rounding: points on a line lie on a quadratic curve as
-    well.
-    """
-    found = sorted(
-        (record for record in records if record.r_square > 0),
-        key=lambda record: _RANK.get(record.type, len(_RANK)),
-    )
-    highest = max((record.r_square for record in found), default=0.0)
-    return next((record for record in found if record.r_square >= highest - ROUNDING), None)
+    """The best model of those with an R^2 above 0, see :mod:`perun.profile.models.best`."""
+    explaining = (record for record in records if record.r_square > 0)
+    return best_of(explaining, lambda record: record.type, lambda record: record.r_square)
 
 
 def parts(baseline: Sequence[ModelRecord], target: Sequence[ModelRecord]) -> list[Part]:
