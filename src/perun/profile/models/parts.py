@@ -1,8 +1,8 @@
 """The best models of two versions side by side, part by part of the x that they have in common.
 
-Where every model of a uid is made of all its points, there is one part. The methods `bisection` and `interval`
-of the regression analysis make models of pieces of x; then the best model at an x is the best one of those
-whose interval holds it, and a new part begins wherever that changes in one of the two versions.
+Where every model of a uid is made of all its points, there is one part. The methods `bisection` and
+`interval` of the regression analysis make models of pieces of x; then the best model at an x is the best one
+of those whose interval holds it, and a new part begins wherever that changes in one of the two versions.
 """
 
 from __future__ import annotations
