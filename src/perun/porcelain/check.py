@@ -11,6 +11,7 @@ from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError, ProfileError
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import lookup, precollect
+from perun.porcelain.comparing import compare
 from perun.porcelain.comparison import (
     DEFAULTS,
     Comparison,
@@ -25,7 +26,7 @@ from perun.porcelain.comparison import (
     without_ignored,
 )
 from perun.porcelain.history import History
-from perun.porcelain.pairs import Comparer, Outcome, Pair, compare
+from perun.porcelain.pairs import Comparer, Outcome, Pair
 from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo

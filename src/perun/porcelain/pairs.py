@@ -1,13 +1,10 @@
-"""Comparing pairs of registered profiles: each profile is read about once, spare cores help where it pays."""
+"""Comparing pairs of registered profiles, each of which is read about once."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, ProfileError
 from perun.plugin.api import CheckContext, MinorVersion
@@ -21,18 +18,10 @@ from perun.store import tree
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+KEPT_PROFILES: Final = 64
 KEPT_BYTES: Final = 16 << 20
-"""Bytes of JSON whose profiles stay in memory, where they take about three times as much: in a history each
-profile is the target once and the baseline about once, soon afterwards."""
-PATIENCE: Final = 0.5
-"""Seconds of comparing after which other processes help: those take about half of that to start."""
-CHUNK_SECONDS: Final = 0.25
-CHUNK_PAIRS: Final = 64
-CHUNK_ITEMS: Final = 512
-"""What another process is given at once: neighbours, as they share profiles; so few that little waits."""
-MOST_WORKERS: Final = 8
-
-M = TypeVar("M")
+"""Profiles that stay in memory at most, and bytes of their JSON, of which memory takes about three times as
+many: in a history each profile is the target once and the baseline about once, soon afterwards."""
 
 
 class Pair(NamedTuple):
@@ -124,7 +113,7 @@ class _Profiles:
             return known[1]
         body = self._objects.get_body(checksum)
         # One stays, however large it is: that which the new one is compared with.
-        while len(self._kept) > 1 and self._bytes + len(body) > KEPT_BYTES:
+        while len(self._kept) > 1 and self._is_full(len(body)):
             self._bytes -= self._kept.popitem(last=False)[1][0]
         source = str(tree.object_path(self._objects.root, checksum))
         profile = loads(body, source, limit=self._objects.limit)
@@ -132,66 +121,6 @@ class _Profiles:
         self._bytes += len(body)
         return profile
 
-
-def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> Iterator[Outcome | M]:
-    """The outcome of each pair among the items, in their order; what is no pair is passed through.
-
-    Items are taken as they are needed, and a bounded number of them ahead once other processes help.
-
-    :raises PluginError: where a check breaks its contract.
-    """
-    comparer = Comparer(repo, options)
-    iterator = iter(items)
-    spent, pairs = 0.0, 0
-    for item in iterator:
-        if not isinstance(item, Pair):
-            yield item
-            continue
-        begun = time.monotonic()
-        outcome = comparer.registered(item)
-        spent += time.monotonic() - begun
-        pairs += 1
-        yield outcome
-        if spent > PATIENCE:
-            break
-    size = min(max(int(CHUNK_SECONDS * pairs / max(spent, 1e-9)), 1), CHUNK_PAIRS)
-    chunks = _chunks(iterator, size)
-    first = next(chunks, None)
-    second = next(chunks, None) if first else None
-    if first is None:
-        return
-    together = chain((first, second), chunks) if second else iter((first,))
-    workers = min(cores(), MOST_WORKERS)
-    if second is None or workers < 2:
-        for chunk in together:
-            for item in chunk:
-                yield comparer.registered(item) if isinstance(item, Pair) else item
-        return
-    from perun.porcelain.workers import Workers
-
-    with Workers(repo, options, workers, comparer) as helpers:
-        for chunk, outcomes in helpers.compare(together):
-            found = iter(outcomes)
-            for item in chunk:
-                yield next(found) if isinstance(item, Pair) else item
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _chunks(items: Iterator[Pair | M], size: int) -> Iterator[list[Pair | M]]:
-    """Runs of items with `size` pairs each."""
-    chunk: list[Pair | M] = []
-    pairs = 0
-    for item in items:
-        chunk.append(item)
-        pairs += isinstance(item, Pair)
-        if pairs >= size or len(chunk) >= CHUNK_ITEMS:
-            yield chunk
-            chunk, pairs = [], 0
-    if chunk:
-        yield chunk
+    def _is_full(self, size: int) -> bool:
+        """Whether there is no room for a profile with so many bytes of JSON."""
+        return len(self._kept) >= KEPT_PROFILES or self._bytes + size > KEPT_BYTES

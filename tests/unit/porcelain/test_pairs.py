@@ -16,7 +16,7 @@ import pytest
 
 import perun
 from perun.errors import PluginError
-from perun.porcelain import pairs
+from perun.porcelain import comparing, pairs
 from perun.porcelain.check import check_all, check_head
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
@@ -97,9 +97,9 @@ def plugin(isolated_environment: Path) -> Callable[..., Repository]:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other processes help from the second pair on, with few pairs each, on however few cores."""
-    monkeypatch.setattr(pairs, "PATIENCE", 0.0)
-    monkeypatch.setattr(pairs, "CHUNK_PAIRS", 2)
-    monkeypatch.setattr(pairs, "cores", lambda: 2)
+    monkeypatch.setattr(comparing, "PATIENCE", 0.0)
+    monkeypatch.setattr(comparing, "CHUNK_PAIRS", 2)
+    monkeypatch.setattr(comparing, "cores", lambda: 2)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_other_processes_answer_the_same_in_the_same_order(
     repo = opened(12, ("a", "b"))
     helped = list(check_all(repo, None))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "PATIENCE", 60.0)
+        patch.setattr(comparing, "PATIENCE", 60.0)
         assert list(check_all(repo, None)) == helped
     assert [len(report.comparisons) for report in helped] == [2] * 12
     # The plugins of the repository work there, too, and they are really other processes.
@@ -260,7 +260,7 @@ def signalled(
     return run
 
 
-several = pytest.mark.skipif(pairs.cores() < 2, reason="one core only: no other processes")
+several = pytest.mark.skipif(comparing.cores() < 2, reason="one core only: no other processes")
 
 
 @several
