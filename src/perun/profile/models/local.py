@@ -75,11 +75,11 @@ def compare(points: Points, limits: Limits, windows: Windows) -> LocalChange:
         return LocalChange(PerformanceChange.Unknown, 0.0)
     means = float(baseline.mean()), float(target.mean())
     whole = float(balance(*means))
-    if verdict(whole, limits) is PerformanceChange.NoChange and _within_scatter(points):
-        return LocalChange(PerformanceChange.NoChange, rate)
     contradictory = rate > 0 and _mean(_means(relative_error(after, before))) > 0
     if contradictory:
         decisive, rate = whole, float(np.nan_to_num(relative_error(*means)))
+    if verdict(whole, limits) is PerformanceChange.NoChange and _within_scatter(points):
+        return LocalChange(PerformanceChange.NoChange, rate)
     change = verdict(decisive, limits, certain=not contradictory)
     return LocalChange(change, rate, tuple(_runs(kinds, errors, x, width)))
 
