@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
+from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class TableOfView:
     Params: ClassVar[type] = TableParams
     command: ClassVar[str] = "perun.view.tableof.command:tableof"
 
-    def render(self, profile: Profile, params: TableParams, out: TextIO) -> None:
+    def render(self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the table to `out`, to a file, or to both; for a file alone `out` gets its name.
 
         :raises UsageError: where a key is in no row, there are no rows to choose from, or the file cannot
