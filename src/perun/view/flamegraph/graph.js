@@ -1,0 +1,176 @@
+// The tree behind the flame graph: typed arrays in the order of a walk, callers before callees.
+"use strict";
+
+// Frames that are shown as one: functions, or calls of a function from one line.
+function perunGroups(data, byLine) {
+  const known = new Map();
+  const groups = [];
+  const groupOf = new Int32Array(data.names.length);
+  for (let frame = 0; frame < data.names.length; frame++) {
+    const line = data.lines[frame];
+    const key = data.places[frame] + "\0" + (byLine ? line : "") + "\0" + data.names[frame];
+    let group = known.get(key);
+    if (group === undefined) {
+      group = groups.length;
+      known.set(key, group);
+      groups.push({name: data.names[frame], place: data.places[frame], source: data.sources[data.places[frame]],
+                   lines: []});
+    }
+    if (line && groups[group].lines.length < 20) groups[group].lines.push(line);
+    groupOf[frame] = group;
+  }
+  return {groups, groupOf};
+}
+
+// Nodes with the same frames above them become one; node 0 is the root, with no frame.
+function perunMerged(data, {groups, groupOf}, reversed) {
+  const count = data.frames.length;
+  const sides = data.amounts.length;
+  const parents = [-1], group = [-1], own = data.amounts.map(() => [0]);
+  const known = new Map();
+  const child = (parent, which) => {
+    const key = parent * groups.length + which;
+    let node = known.get(key);
+    if (node === undefined) {
+      node = parents.length;
+      known.set(key, node);
+      parents.push(parent);
+      group.push(which);
+      for (const amounts of own) amounts.push(0);
+    }
+    return node;
+  };
+  const madeOf = new Int32Array(count);
+  for (let i = 0; i < count; i++) {
+    let node;
+    if (!reversed) {
+      const distance = data.parents[i];
+      node = madeOf[i] = child(distance ? madeOf[i - distance] : 0, groupOf[data.frames[i]]);
+    } else {
+      if (!data.amounts.some(amounts => amounts[i])) continue;
+      node = 0;
+      for (let j = i; ; j -= data.parents[j]) {
+        node = child(node, groupOf[data.frames[j]]);
+        if (!data.parents[j]) break;
+      }
+    }
+    for (let side = 0; side < sides; side++) own[side][node] += data.amounts[side][i];
+  }
+  return {parents, group, own};
+}
+
+// The laid out tree. Options: byLine, reversed, widths ("this", "baseline", "larger"), shares.
+function perunTree(data, options) {
+  const grouping = perunGroups(data, options.byLine);
+  const merged = perunMerged(data, grouping, options.reversed);
+  const size = merged.parents.length;
+  const sides = merged.own.length;
+  const own = merged.own.map(amounts => Float64Array.from(amounts));
+  if (sides > 1 && options.shares) {
+    const sums = own.map(amounts => amounts.reduce((sum, one) => sum + one, 0));
+    if (sums[1]) own[1].forEach((amount, node) => { own[1][node] = amount * sums[0] / sums[1]; });
+  }
+  const total = own.map(amounts => amounts.slice());
+  const width = new Float64Array(size);
+  // Children come after their parents, so that going back adds up whole subtrees.
+  for (let node = size - 1; node >= 0; node--) {
+    const mine = total.map(amounts => amounts[node]);
+    if (sides === 1 || options.widths === "this") width[node] = mine[0];
+    else if (options.widths === "baseline") width[node] = mine[1];
+    else width[node] = Math.max(width[node], ...mine);
+    const parent = merged.parents[node];
+    if (parent < 0) continue;
+    for (let side = 0; side < sides; side++) total[side][parent] += mine[side];
+    if (sides > 1 && options.widths === "larger") width[parent] += width[node];
+  }
+  return perunWalk(grouping.groups, merged, own, total, width);
+}
+
+function perunWalk(groups, merged, own, total, width) {
+  const size = merged.parents.length;
+  const first = new Int32Array(size).fill(-1), next = new Int32Array(size).fill(-1);
+  for (let node = size - 1; node > 0; node--) {
+    next[node] = first[merged.parents[node]];
+    first[merged.parents[node]] = node;
+  }
+  const tree = {
+    size, groups,
+    group: new Int32Array(size), parent: new Int32Array(size), depth: new Int32Array(size),
+    end: new Int32Array(size), x: new Float64Array(size), width: new Float64Array(size),
+    own: own.map(() => new Float64Array(size)), total: own.map(() => new Float64Array(size)),
+    levels: 0,
+  };
+  const names = groups.map(group => group.name);
+  const order = (a, b) => width[b] - width[a] || (names[merged.group[a]] < names[merged.group[b]] ? -1 : 1);
+  const waiting = [[0, -1, 0]];
+  let place = 0;
+  const offset = new Float64Array(size);  // where the next callee of a node starts
+  while (waiting.length) {
+    const [node, parent, depth] = waiting.pop();
+    const here = place++;
+    tree.group[here] = merged.group[node];
+    tree.parent[here] = parent;
+    tree.depth[here] = depth;
+    tree.width[here] = width[node];
+    tree.x[here] = parent < 0 ? 0 : offset[parent];
+    if (parent >= 0) offset[parent] += width[node];
+    offset[here] = tree.x[here];
+    for (let side = 0; side < own.length; side++) {
+      tree.own[side][here] = own[side][node];
+      tree.total[side][here] = total[side][node];
+    }
+    tree.levels = Math.max(tree.levels, depth + 1);
+    const children = [];
+    for (let child = first[node]; child >= 0; child = next[child]) children.push(child);
+    children.sort(order);
+    for (let i = children.length - 1; i >= 0; i--) waiting.push([children[i], here, depth + 1]);
+  }
+  tree.end.fill(0);
+  for (let node = size - 1; node >= 0; node--) {
+    tree.end[node] = Math.max(tree.end[node], node + 1);
+    const parent = tree.parent[node];
+    if (parent >= 0) tree.end[parent] = Math.max(tree.end[parent], tree.end[node]);
+  }
+  return tree;
+}
+
+// For each group what it consumed in all, of nested calls only the outermost one, and itself.
+function perunSums(tree) {
+  const sums = tree.groups.map(() => ({total: tree.total.map(() => 0), own: tree.own.map(() => 0), calls: 0}));
+  const until = new Int32Array(tree.groups.length);
+  for (let node = 1; node < tree.size; node++) {
+    const sum = sums[tree.group[node]];
+    sum.calls++;
+    for (let side = 0; side < tree.own.length; side++) sum.own[side] += tree.own[side][node];
+    if (node < until[tree.group[node]]) continue;
+    until[tree.group[node]] = tree.end[node];
+    for (let side = 0; side < tree.total.length; side++) sum.total[side] += tree.total[side][node];
+  }
+  return sums;
+}
+
+// The width of all nodes whose group is marked, those within others of them not counted twice.
+function perunMatched(tree, marked, from = 0) {
+  let width = 0, nodes = 0;
+  let until = 0;
+  for (let node = Math.max(from, 1); node < tree.end[from]; node++) {
+    if (!marked[tree.group[node]]) continue;
+    nodes++;
+    if (node < until) continue;
+    width += tree.width[node];
+    until = tree.end[node];
+  }
+  return {width, nodes};
+}
+
+// The node at a depth over a place of the axis, or -1.
+function perunAt(tree, depth, place) {
+  let node = 0;
+  while (tree.depth[node] < depth) {
+    let child = node + 1;
+    while (child < tree.end[node] && place >= tree.x[child] + tree.width[child]) child = tree.end[child];
+    if (child >= tree.end[node] || place < tree.x[child]) return -1;
+    node = child;
+  }
+  return node;
+}
