@@ -95,9 +95,10 @@ CSS: Final = f"""\
 * {{ box-sizing: border-box; }}
 html {{ font: 15px/1.45 var(--font); background: var(--background); color: var(--text); }}
 body {{ margin: 0 auto; padding: 1.2rem 1.6rem; max-width: 110rem; }}
-h1 {{ font-size: 1.35rem; font-weight: 650; margin: 0 0 .15rem; overflow-wrap: anywhere; }}
+h1 {{ font-size: 1.35rem; font-weight: 650; margin: 0 0 .15rem; overflow-wrap: anywhere; max-height: 4.4em;
+  overflow: auto; }}
 .subtitle, .note, footer {{ color: var(--muted); font-size: .9rem; overflow-wrap: anywhere; }}
-.subtitle {{ margin: 0 0 .9rem; }}
+.subtitle {{ margin: 0 0 .9rem; max-height: 4.4em; overflow: auto; }}
 .controls {{ display: flex; flex-wrap: wrap; gap: .5rem .9rem; align-items: center; margin: 0 0 .7rem; }}
 button, select, input {{ font: inherit; color: inherit; background: var(--surface);
   border: 1px solid var(--line); border-radius: .4rem; padding: .25rem .6rem; max-width: 100%; }}

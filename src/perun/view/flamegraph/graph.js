@@ -71,17 +71,17 @@ function perunTree(data, options) {
     if (sums[1]) own[1].forEach((amount, node) => { own[1][node] = amount * sums[0] / sums[1]; });
   }
   const total = own.map(amounts => amounts.slice());
-  const width = new Float64Array(size);
+  const parents = merged.parents;
   // Children come after their parents, so that going back adds up whole subtrees.
-  for (let node = size - 1; node >= 0; node--) {
-    const mine = total.map(amounts => amounts[node]);
-    if (sides === 1 || options.widths === "this") width[node] = mine[0];
-    else if (options.widths === "baseline") width[node] = mine[1];
-    else width[node] = Math.max(width[node], ...mine);
-    const parent = merged.parents[node];
-    if (parent < 0) continue;
-    for (let side = 0; side < sides; side++) total[side][parent] += mine[side];
-    if (sides > 1 && options.widths === "larger") width[parent] += width[node];
+  for (const amounts of total)
+    for (let node = size - 1; node > 0; node--) amounts[parents[node]] += amounts[node];
+  let width = total[sides > 1 && options.widths === "baseline" ? 1 : 0];
+  if (sides > 1 && options.widths === "larger") {
+    width = new Float64Array(size);
+    for (let node = size - 1; node >= 0; node--) {
+      width[node] = Math.max(width[node], total[0][node], total[1][node]);
+      if (node) width[parents[node]] += width[node];
+    }
   }
   return perunWalk(grouping.groups, merged, own, total, width);
 }
@@ -102,12 +102,15 @@ function perunWalk(groups, merged, own, total, width) {
   };
   const names = groups.map(group => group.name);
   const order = (a, b) => width[b] - width[a] || (names[merged.group[a]] < names[merged.group[b]] ? -1 : 1);
-  const waiting = [[0, -1, 0]];
-  let place = 0;
+  // The nodes that wait for their turn, and where their callers stand.
+  const waiting = new Int32Array(size), callers = new Int32Array(size);
+  callers[0] = -1;
+  let left = 1, place = 0;
   const offset = new Float64Array(size);  // where the next callee of a node starts
-  while (waiting.length) {
-    const [node, parent, depth] = waiting.pop();
+  while (left) {
+    const node = waiting[--left], parent = callers[left];
     const here = place++;
+    const depth = parent < 0 ? 0 : tree.depth[parent] + 1;
     tree.group[here] = merged.group[node];
     tree.parent[here] = parent;
     tree.depth[here] = depth;
@@ -119,32 +122,41 @@ function perunWalk(groups, merged, own, total, width) {
       tree.own[side][here] = own[side][node];
       tree.total[side][here] = total[side][node];
     }
-    tree.levels = Math.max(tree.levels, depth + 1);
-    const children = [];
-    for (let child = first[node]; child >= 0; child = next[child]) children.push(child);
-    children.sort(order);
-    for (let i = children.length - 1; i >= 0; i--) waiting.push([children[i], here, depth + 1]);
+    if (depth >= tree.levels) tree.levels = depth + 1;
+    const lowest = left;
+    for (let child = first[node]; child >= 0; child = next[child]) {
+      waiting[left] = child;
+      callers[left++] = here;
+    }
+    if (left - lowest > 1) {  // the widest is taken first, which is the last
+      const sorted = Array.from(waiting.subarray(lowest, left)).sort(order);
+      for (let i = 0; i < sorted.length; i++) waiting[left - 1 - i] = sorted[i];
+    }
   }
-  tree.end.fill(0);
   for (let node = size - 1; node >= 0; node--) {
-    tree.end[node] = Math.max(tree.end[node], node + 1);
+    if (tree.end[node] <= node) tree.end[node] = node + 1;
     const parent = tree.parent[node];
-    if (parent >= 0) tree.end[parent] = Math.max(tree.end[parent], tree.end[node]);
+    if (parent >= 0 && tree.end[parent] < tree.end[node]) tree.end[parent] = tree.end[node];
   }
   return tree;
 }
 
 // For each group what it consumed in all, of nested calls only the outermost one, and itself.
 function perunSums(tree) {
-  const sums = tree.groups.map(() => ({total: tree.total.map(() => 0), own: tree.own.map(() => 0), calls: 0}));
-  const until = new Int32Array(tree.groups.length);
-  for (let node = 1; node < tree.size; node++) {
-    const sum = sums[tree.group[node]];
-    sum.calls++;
-    for (let side = 0; side < tree.own.length; side++) sum.own[side] += tree.own[side][node];
-    if (node < until[tree.group[node]]) continue;
-    until[tree.group[node]] = tree.end[node];
-    for (let side = 0; side < tree.total.length; side++) sum.total[side] += tree.total[side][node];
+  const size = tree.groups.length;
+  const sums = {calls: new Int32Array(size), total: tree.total.map(() => new Float64Array(size)),
+                own: tree.own.map(() => new Float64Array(size))};
+  const until = new Int32Array(size);
+  for (let node = 1; node < tree.size; node++) sums.calls[tree.group[node]]++;
+  for (let side = 0; side < tree.total.length; side++) {
+    until.fill(0);
+    for (let node = 1; node < tree.size; node++) {
+      const group = tree.group[node];
+      sums.own[side][group] += tree.own[side][node];
+      if (node < until[group]) continue;
+      until[group] = tree.end[node];
+      sums.total[side][group] += tree.total[side][node];
+    }
   }
   return sums;
 }

@@ -63,10 +63,11 @@
       rows.push([`Itself${which}`, `${number(tree.own[side][node])}, ${percent(tree.own[side][node] / total[0])} of all`]);
     });
     if (compares) rows.push(["Change", change(tree.total[0][node], tree.total[1][node])]);
-    if (node && sums) {
-      const sum = sums[tree.group[node]];
-      if (sum.calls > 1)
-        rows.push(["Everywhere", `${number(sum.total[0])}, ${percent(sum.total[0] / tree.total[0][0])} of all, in ${sum.calls} places`]);
+    const group = tree.group[node];
+    if (node && sums.calls[group] > 1) {
+      const sum = sums.total[0][group];
+      const share = percent(sum / tree.total[0][0]);
+      rows.push(["Everywhere", `${number(sum)}, ${share} of all, in ${sums.calls[group]} places`]);
     }
     return rows;
   };
@@ -105,15 +106,19 @@
     return value >>> 0;
   };
   // Shades tell neighbours of one module apart.
-  const shaded = (colour, name) => mixed(colour, "#ffffff", 0.12 + (hash(name) % 5) * 0.09);
+  const shades = new Map();
+  const shaded = (colour, name) => {
+    if (!shades.has(colour)) shades.set(colour, [0, 1, 2, 3, 4].map(step => mixed(colour, "#ffffff", 0.12 + step * 0.09)));
+    return shades.get(colour)[hash(name) % 5];
+  };
   const SAME = "#d9d9d9", GREW = data.palette[1], SHRANK = data.palette[0];
   const diverging = value => mixed(SAME, value > 0 ? GREW : SHRANK, Math.min(Math.abs(value), 1));
 
   function modules() {
     const amounts = new Map();
-    sums.forEach((sum, group) => {
-      const source = tree.groups[group].source;
-      amounts.set(source, (amounts.get(source) || 0) + sum.own.reduce((a, b) => a + b, 0));
+    tree.groups.forEach(({source}, group) => {
+      const own = sums.own.reduce((sum, amounts) => sum + amounts[group], 0);
+      amounts.set(source, (amounts.get(source) || 0) + own);
     });
     return [...amounts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   }
@@ -409,17 +414,18 @@
   // ---- the list -------------------------------------------------------------------------------------------
 
   function listHeaviest() {
+    if (!byId("heaviest").open) return;  // it is made when somebody looks
     const heads = compares ? ["itself", "change", "total", "change", "function"] : ["itself", "", "total", "", "function"];
     byId("heaviest-head").replaceChildren(...heads.map(text => element("th", text, {scope: "col"})));
-    const weight = sum => compares ? Math.abs(sum.own[0] - sum.own[1]) : sum.own[0];
-    const order = sums.map((sum, group) => group).sort((a, b) => weight(sums[b]) - weight(sums[a])).slice(0, 30);
+    const [now, before] = sums.own;
+    const weight = compares ? now.map((amount, group) => Math.abs(amount - before[group])) : now;
+    const order = tree.groups.map((_, group) => group).sort((a, b) => weight[b] - weight[a]).slice(0, 30);
     const all = tree.total[0][0];
     byId("heaviest-rows").replaceChildren(...order.map(group => {
-      const sum = sums[group];
       const row = element("tr");
-      for (const amounts of [sum.own, sum.total]) {
-        row.append(element("td", number(amounts[0])));
-        row.append(element("td", compares ? change(amounts[0], amounts[1]) : percent(amounts[0] / all)));
+      for (const [amounts, baseline] of [sums.own, sums.total]) {
+        row.append(element("td", number(amounts[group])));
+        row.append(element("td", compares ? change(amounts[group], baseline[group]) : percent(amounts[group] / all)));
       }
       const cell = element("td");
       const button = element("button", visible(cut(tree.groups[group].name, 300)), {type: "button", title: "Search for it"});
@@ -584,6 +590,7 @@
   }
   for (const [name, text] of colourings) byId("colour").append(element("option", text, {value: name}));
   byId("colour").addEventListener("change", event => recolour(event.target.value));
+  byId("heaviest").addEventListener("toggle", listHeaviest);
   resetButton.addEventListener("click", reset);
   byId("icicle").addEventListener("click", turn);
   for (const [id, key] of [["by-line", "byLine"], ["reversed", "reversed"], ["shares", "shares"]])

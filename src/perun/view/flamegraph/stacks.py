@@ -85,6 +85,7 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
 class _Sums:
     def __init__(self) -> None:
         self.amounts: dict[Stack, float] = {}
+        self.frame = _Frames()
         self.left_out = 0
         self.empty = 0
 
@@ -113,7 +114,7 @@ def _add_traces(sums: _Sums, group: Group, of: str) -> None:
             continue
         if id(trace) not in known:
             records = trace if isinstance(trace, (list, tuple)) else [trace]
-            known[id(trace)] = tuple(map(frame_of, reversed(records)))
+            known[id(trace)] = tuple(map(sums.frame, reversed(records)))
         sums.add(known[id(trace)], amount)
 
 
@@ -148,6 +149,23 @@ def _add_nested(sums: _Sums, calls: list[_Call], of: str) -> None:
         running.append((call, stack, []))
     while running:
         close()
+
+
+class _Frames:
+    """Frames of records; the same record is looked at once, for a trace has it again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Frame] = {}
+
+    def __call__(self, record: Any) -> Frame:
+        key = tuple(record.items()) if isinstance(record, dict) else record
+        try:
+            frame = self._known.get(key)
+            if frame is None:
+                frame = self._known[key] = frame_of(record)
+        except TypeError:  # something nested within
+            return frame_of(record)
+        return frame
 
 
 def frame_of(record: Any) -> Frame:

@@ -23,6 +23,7 @@ class Tree:
         self.places: list[int] = []
         self.amounts: list[list[float]] = [[] for _ in profiles]
         self._numbers: dict[Frame, int] = {}
+        self._seen: dict[int, int] = {}
         self._children: dict[tuple[int, int], int] = {}
         for number, stacks in enumerate(profiles):
             for stack, amount in stacks.items():
@@ -30,11 +31,12 @@ class Tree:
 
     def _node(self, stack: Stack) -> int:
         node = -1
+        seen = self._seen
         for frame in stack:
-            place = self._numbers.get(frame)
+            # Frames of one profile are the same objects, of which the number is found faster than of equals.
+            place = seen.get(id(frame))
             if place is None:
-                place = self._numbers[frame] = len(self.frames)
-                self.frames.append(frame)
+                place = seen[id(frame)] = self._place(frame)
             child = self._children.get((node, place))
             if child is None:
                 child = self._children[node, place] = len(self.parents)
@@ -44,6 +46,12 @@ class Tree:
                     amounts.append(0)
             node = child
         return node
+
+    def _place(self, frame: Frame) -> int:
+        place = self._numbers.setdefault(frame, len(self.frames))
+        if place == len(self.frames):
+            self.frames.append(frame)
+        return place
 
     def document(self) -> dict[str, Any]:
         """What the page reads: names and sources once, nodes as columns; a parent comes before its children.
