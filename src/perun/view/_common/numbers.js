@@ -58,5 +58,6 @@ function perunTick(tick, ticks, unit = "") {
   while (places < 9 && uneven(gap * 10 ** places)) places++;
   const text = (tick * factor / step[0]).toLocaleString("en-US",
     {minimumFractionDigits: tick ? places : 0, maximumFractionDigits: places});
-  return [text === "-0" ? "0" : text, step[1], ""].filter(part => part).join(" ");
+  if (!Number(tick) && !last[1]) return "0";
+  return [text === "-0" ? "0" : text, step[1]].filter(part => part).join(" ");
 }
