@@ -42,7 +42,8 @@
   const percent = share => {
     if (!Number.isFinite(share)) return "\u2013";
     const value = share * 100;
-    return (value && Math.abs(value) < 0.01 ? "<0.01" : value.toFixed(Math.abs(value) < 10 ? 2 : 1)) + " %";
+    if (!value) return "0 %";
+    return (Math.abs(value) < 0.01 ? "<0.01" : value.toFixed(Math.abs(value) < 10 ? 2 : 1)) + " %";
   };
   const change = (now, before) => {
     const sign = now > before ? "+" : now < before ? "\u2212" : "\u00b1";
