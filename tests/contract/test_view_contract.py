@@ -30,7 +30,12 @@ _table: View[TableParams] = TableOfView()
 TEXTS = ("raw", "tableof")
 """Views that write to standard output."""
 
-PAGES: dict[str, dict[str, Any]] = {"flamegraph": {}}
+PAGES: dict[str, dict[str, Any]] = {
+    "bars": {"of": "amount", "by": "uid"},
+    "flamegraph": {},
+    "flow": {"of": "amount", "through": "order", "by": "uid"},
+    "scatter": {"per": "order"},
+}
 """Views that write a page to a file, and the parameters that they cannot do without."""
 
 VIEWS = (*TEXTS, *PAGES)

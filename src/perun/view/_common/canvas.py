@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -129,9 +130,12 @@ class _Canvas:
     def lines(self) -> Iterator[str]:
         """The rows, from the top."""
         for dots, signs, colours in zip(self._dots, self._signs, self._colours, strict=True):
+            cells = [
+                chr(_BRAILLE + dot) if dot else sign or " " for dot, sign in zip(dots, signs, strict=True)
+            ]
+            runs = groupby(zip(cells, colours, strict=True), key=itemgetter(1))
             yield "".join(
-                self._screen.paint(chr(_BRAILLE + dot) if dot else sign or " ", colour)
-                for dot, sign, colour in zip(dots, signs, colours, strict=True)
+                self._screen.paint("".join(cell for cell, _ in run), colour) for colour, run in runs
             )
 
     def below(self, ticks: Iterable[tuple[float, str]]) -> tuple[set[int], str]:

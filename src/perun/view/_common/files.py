@@ -16,11 +16,14 @@ _NAME_LIMIT: Final = 100
 _TRIES: Final = 1000
 
 
-def destination(filename: str, view: str, profile: Profile, extension: str = "html") -> Path:
+def destination(
+    filename: str, view: str, profile: Profile, extension: str = "html", option: str = "--filename"
+) -> Path:
     """The file to write: `filename` where it is given, else a name that no file bears yet.
 
     That is `<view>-<collector>-<cmd>-<workload>.<extension>`, with `(1)`, `(2)` ... where it is taken.
 
+    :param option: what names the file on the command line, for the message.
     :raises UsageError: where no name is free.
     """
     if filename:
@@ -34,4 +37,4 @@ def destination(filename: str, view: str, profile: Profile, extension: str = "ht
     for name in names:
         if not os.path.lexists(name):
             return Path(name)
-    raise UsageError("no file name is free for the page", "name one with --filename")
+    raise UsageError(f"no file name is free for the {view}", f"name one with {option}")

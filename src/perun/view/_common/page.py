@@ -101,11 +101,12 @@ def write_page(
     write_text(path, _SURROGATES.sub("\ufffd", text))
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, option: str = "--filename") -> None:
     """Write `text` to `path`, whose old content is there until the new one is whole.
 
     What is no UTF-8, e.g. of a file name, is written as the bytes that it was.
 
+    :param option: what names the file on the command line, for the message.
     :raises UsageError: where the file cannot be written.
     """
     data = text.encode("utf-8", "surrogateescape")
@@ -117,7 +118,7 @@ def write_text(path: Path, text: str) -> None:
             atomic.write(target, data)
     except OSError as problem:
         raise UsageError(
-            f"cannot write {path}: {problem.strerror or problem}", "name another file with --filename"
+            f"cannot write {path}: {problem.strerror or problem}", f"name another file with {option}"
         ) from None
 
 

@@ -187,18 +187,23 @@ def _ordered(codes: Codes, values: Sequence[Any]) -> Categories:
     occurs = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
     present = [position for position in range(len(values)) if occurs[position]]
     numbers = {position: _number(values[position]) for position in present}
-    numeric = bool(present) and not any(
-        math.isnan(one) or isinstance(values[position], bool) for position, one in numbers.items()
-    )
+    numeric = bool(present) and all(_is_number(values[position], one) for position, one in numbers.items())
     keys: dict[int, Any] = numbers if numeric else {one: _name(values[one]) for one in present}
     if numeric:
-        present.sort(key=keys.__getitem__)
+        present.sort(key=numbers.__getitem__)
     places: dict[Any, int] = {}
     moved = np.full(len(values) + 1, -1, np.intp)  # the last one for code -1
     for position in present:
         moved[position] = places.setdefault(keys[position], len(places))
     kept: list[Any] = list(places)
     return Categories(moved[codes], kept, numeric)
+
+
+def _is_number(value: object, number: float) -> bool:
+    """Whether the value is the number; a text is, where it is spelled as numbers are (`7`, not `007`)."""
+    if math.isnan(number):
+        return False
+    return not isinstance(value, str) or value in (_name(number), repr(number))
 
 
 def _number(value: object) -> float:
