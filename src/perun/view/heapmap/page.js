@@ -163,7 +163,7 @@
 
   function drawHeat(top) {
     const perRow = data.rowSize / data.cell;
-    const scale = Math.log1p(hottest);
+    const scale = Math.log(hottest) || 1;
     for (let row = 0; row < rows; row++) {
       const y = tops[row] - top;
       if (y + ROW < 0 || y > size.height) continue;
@@ -172,7 +172,7 @@
         let end = i + 1;
         while (end < perRow && data.counts[row * perRow + end] === times) end++;
         if (times) {
-          pen.fillStyle = RAMP[Math.round(64 * Math.log1p(times) / scale)];
+          pen.fillStyle = RAMP[Math.round(64 * Math.log(times) / scale)];
           const x = xOf(i * data.cell);
           pen.fillRect(x, y, Math.max(xOf(end * data.cell) - x, 0.5), ROW - 1);
         }
