@@ -33,6 +33,7 @@ TEXTS = ("raw", "tableof")
 PAGES: dict[str, dict[str, Any]] = {
     "bars": {"of": "amount", "by": "uid"},
     "flamegraph": {},
+    "heapmap": {},
     "flow": {"of": "amount", "through": "order", "by": "uid"},
     "scatter": {"per": "order"},
 }
