@@ -37,7 +37,6 @@ def test_every_address_has_a_place_of_its_own_in_the_order_of_addresses(spans: l
         assert last - first == amount - 1
     for place, address in zip(places, addresses, strict=True):
         assert place % layout.row_size == address % layout.row_size
-    )
     assert layout.row_size & (layout.row_size - 1) == 0
     assert layout.rows <= ROWS + 2 * len(layout.regions) + 1
     assert len(layout.regions) <= 41

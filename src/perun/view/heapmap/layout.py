@@ -89,9 +89,7 @@ def _pieces(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
             joined[-1] = joined[-1][0], max(joined[-1][1], last)
         else:
             joined.append((first, last))
-    gaps = sorted(
-        (after[0] - before[1] - 1 for before, after in pairwise(joined)), reverse=True
-    )
+    gaps = sorted((after[0] - before[1] - 1 for before, after in pairwise(joined)), reverse=True)
     # Holes in a heap are worth seeing, what lies between a heap and a mapped file is not.
     least = max(_SMALLEST_GAP, sum(last - first + 1 for first, last in joined) // 4)
     if len(gaps) >= _REGIONS:
