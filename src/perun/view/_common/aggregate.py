@@ -71,6 +71,15 @@ def aggregate(function: str, groups: Codes, values: Floats, size: int) -> Floats
     return result
 
 
+def finite_sums(running: Callable[..., Floats], values: Floats, axis: int) -> Floats:
+    """The running sums along an axis; what would be beyond all floats is the largest one."""
+    import numpy as np
+
+    largest = np.finfo(np.float64).max
+    with np.errstate(all="ignore"):
+        return np.clip(np.nan_to_num(running(values, axis=axis), nan=0.0), -largest, largest)
+
+
 def _sum(groups: Codes, values: Floats, counts: Floats) -> Floats:
     import numpy as np
 

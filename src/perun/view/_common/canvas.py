@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -27,6 +28,7 @@ _ASCII_SHADES: Final = " .:*#"
 _ROWS: Final = 20
 _TICKS: Final = 7
 _NAME_OF_TICK: Final = 14
+_LARGEST: Final = sys.float_info.max
 _ROOM: Final = 0.03
 _TOO_FAR: Final = 10_000
 """Dots beyond the canvas that a line is followed at most."""
@@ -165,9 +167,9 @@ def _ends(chart: Chart) -> tuple[Ends, Ends]:
 
 def _wide(values: Sequence[float]) -> Ends:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if low == high:
+    if not high / 2 > low / 2:  # equal, or too near 0 to be told apart
         room = abs(low) * _ROOM or 0.5
-        return low - room, high + room
+        return max(low - room, -_LARGEST), min(high + room, _LARGEST)
     return low, high
 
 

@@ -101,29 +101,31 @@ def _intervals(found: Categories, key: str, limit: int) -> Few:
     import numpy as np
 
     values = np.array(found.values, np.float64)
-    width = _nice_width(values[0], values[-1], limit)
+    whole = all(value.is_integer() for value in found.values)
+    width = _nice_width(values[0], values[-1], limit, whole)
     first = np.floor(values[0] / width)
     own = (np.floor(values / width) - first).astype(np.intp)
     occupied, places = np.unique(own, return_inverse=True)
     starts = (occupied + first) * width
-    whole = all(value.is_integer() for value in found.values) and width >= 1
     names = tuple(_interval(start, width, whole) for start in starts.tolist())
     codes = np.append(places, -1)[found.codes]
     note = f"{len(values):,} values of {key!r} in intervals of {readable(width)}"
     return Few(codes, names, starts + width / 2, note)
 
 
-def _nice_width(low: float, high: float, limit: int) -> float:
-    """A round width with which at most `limit` intervals cover everything."""
+def _nice_width(low: float, high: float, limit: int, whole: bool) -> float:
+    """A round width, `whole` where it must be, with which at most `limit` intervals cover everything."""
     import math
 
     least = (high / limit - low / limit) * (1 + 1e-9)
     power = 10.0 ** math.floor(math.log10(least))
     for step in _NICE:
         width = step * power
+        if whole and not width.is_integer():
+            continue
         if math.floor(high / width) - math.floor(low / width) < limit:
             return width
-    return 20 * power
+    return max(20 * power, 1.0) if whole else 20 * power
 
 
 def _interval(start: float, width: float, whole: bool) -> str:

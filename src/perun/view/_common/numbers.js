@@ -11,6 +11,9 @@ function perunFamily(unit) {
     [2 ** 20, "MiB"], [1024, "KiB"], [1, "B"]], ""];
   return [1, [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]], unit];
 }
+function perunEnd(steps) {
+  return steps[0][0] * (steps[0][1] === "s" ? 1e6 : 1e3);
+}
 function perunScientific(value, digits) {
   const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
   const raised = String(Number(exponent)).replace(/[-0-9]/g, c =>
@@ -24,13 +27,14 @@ function perunNumber(value, unit = "", digits = 3) {
   value *= factor;
   const base = steps.find(step => step[0] === 1);
   const last = steps[steps.length - 1];
+  const end = perunEnd(steps);
   const size = Math.abs(value);
   let text, name;
   if (!Number.isFinite(value)) {
     [text, name] = [value > 0 ? "\u221e" : "-\u221e", base[1]];
   } else if (!size) {
     [text, name] = ["0", base[1]];
-  } else if (!(last[0] * 1e-3 <= size && size < 1e21)) {
+  } else if (!(last[0] * 1e-3 <= size && size < end)) {
     [text, name] = [perunScientific(value, digits), base[1]];
   } else {
     const step = steps.find(one => Number((size / one[0]).toPrecision(digits)) >= 1) || last;
@@ -47,7 +51,7 @@ function perunTick(tick, ticks, unit = "") {
   const known = ticks.map(Number).filter(Number.isFinite).sort((a, b) => a - b);
   const largest = Math.max(...known.map(Math.abs)) * factor;
   const last = steps[steps.length - 1];
-  if (!largest || !(last[0] * 1e-3 <= largest && largest < 1e21)) return perunNumber(tick, unit);
+  if (!largest || !(last[0] * 1e-3 <= largest && largest < perunEnd(steps))) return perunNumber(tick, unit);
   const step = steps.find(one => largest >= one[0] * (1 - 1e-9)) || last;
   let gap = Infinity;
   for (let i = 1; i < known.length; i++)

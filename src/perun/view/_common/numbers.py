@@ -22,8 +22,11 @@ _BYTES: Final = ((2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20,
                  (1.0, "B"))  # fmt: skip
 _PLAIN: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LARGEST: Final = 1e21
+_LARGEST: Final = 1e3
 _SMALLEST: Final = 1e-3
+"""How far beyond its first and its last step a number is told in it."""
+_LONGEST: Final = 1e6
+"""The same for times, as there is no step beyond the second."""
 
 
 def readable(value: float, unit: str = "", digits: int = 3) -> str:
@@ -37,7 +40,8 @@ def readable(value: float, unit: str = "", digits: int = 3) -> str:
         return "no number"
     factor, steps, rest = _family(unit)
     value *= factor  # which may be beyond all floats
-    if math.isinf(value) or (value and not (steps[-1][0] * _SMALLEST <= abs(value) < _LARGEST)):
+    largest = steps[0][0] * (_LONGEST if steps is _SECONDS else _LARGEST)
+    if math.isinf(value) or (value and not (steps[-1][0] * _SMALLEST <= abs(value) < largest)):
         return _joined(_scientific(value, digits), _base(steps), rest)
     if not value:
         return _joined("0", _base(steps), rest)

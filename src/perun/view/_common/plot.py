@@ -7,6 +7,7 @@ all the rest. That they are valid is what the tests ask those models. Bokeh is f
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,7 @@ _HEIGHT: Final = 560
 _NAME_IN_LEGEND: Final = 44
 _NAME_ON_AXIS: Final = 26
 _NAME_IN_HOVER: Final = 200
+_MANY: Final = 500
 _FEW: Final = 60
 """Points of a line up to which each is marked."""
 _MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
@@ -229,26 +231,25 @@ class _Document:
         return drawn
 
     def _glyphs(self, series: Series, shade: str) -> list[Json]:
-        fill = {"fill_color": _value(shade), "line_color": _value(shade)}
-        line: Json = {"line_color": _value(shade), "line_width": _value(2.5)}
-        if series.dashed:
-            line["line_dash"] = _value("dashed")
         x, y = _field("x"), _field("y")
         if series.kind == "bars":
-            ends = {"top": y, "bottom": _field("base")}
-            thin = {**fill, "line_width": _value(0.5), "fill_alpha": _value(0.9)}
-            return [self._model("VBar", x=x, width=_value(series.width), **ends, **thin)]
+            look = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
+            thin = _value(0.5)
+            base, width = _field("base"), _value(series.width)
+            return [self._model("VBar", x=x, width=width, top=y, bottom=base, line_width=thin, **look)]
+        if series.kind == "points":
+            return [self._points(series, shade, 5 if len(series.x) > _MANY else 7, 0.55)]
+        line: Json = {"line_color": shade, "line_width": 2.5}
+        if series.dashed:
+            line["line_dash"] = "dashed"
         if series.kind == "step":
             return [self._model("Step", x=x, y=y, mode="after", **line)]
-        if series.kind == "points":
-            return [self._points(series, shade, 5 if len(series.x) > 500 else 7, 0.55)]
-        glyphs = [self._model("Line", x=x, y=y, **line)]
+        drawn = self._model("Line", x=x, y=y, **line)
         if series.kind == "area":
-            area = {"fill_color": _value(shade), "fill_alpha": _value(0.7)}
-            glyphs.insert(0, self._model("VArea", x=x, y1=_field("base"), y2=y, **area))
-        elif len(series.x) <= _FEW and series.marked:
-            glyphs.append(self._points(series, shade, 6, 1.0))
-        return glyphs
+            area = self._model("VArea", x=x, y1=_field("base"), y2=y, fill_color=shade, fill_alpha=0.7)
+            return [area, drawn]
+        few = series.marked and len(series.x) <= _FEW
+        return [drawn, self._points(series, shade, 6, 1.0)] if few else [drawn]
 
     def _points(self, series: Series, shade: str, size: int, alpha: float) -> Json:
         return self._model(
@@ -408,8 +409,14 @@ def _value(value: Any) -> Json:
 
 
 def _plain(values: Floats) -> list[float]:
-    """Numbers as JSON has them, with as many digits as a picture can show and a reader may ask for."""
-    rounded = (float(f"{value:.{_DIGITS}g}") for value in values.tolist())
+    """Numbers as JSON has them, with as many digits as tell apart what a picture of all of them can."""
+    if not values.size:
+        return []
+    low, high = _span(values)
+    # Far from 0 and near each other, as times since 1970 are, they need more.
+    share = max(abs(low) / 2, abs(high) / 2) / ((high / 2 - low / 2) or 1.0)
+    digits = min(17, _DIGITS + max(0, math.ceil(math.log10(share or 1.0))))
+    rounded = (float(f"{value:.{digits}g}") for value in values.tolist())
     return [int(value) if value.is_integer() and abs(value) < 1e15 else value for value in rounded]
 
 

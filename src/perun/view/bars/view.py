@@ -139,12 +139,14 @@ def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
     from perun.view._common.chart import Series
 
     made = []
+    largest = np.finfo(np.float64).max
     ends = np.zeros((2, heights.shape[1]))  # of what is positive, of what is negative
     for number, (name, own) in enumerate(zip(names, heights, strict=True)):
         at = np.flatnonzero(~np.isnan(own))
         side = (own[at] < 0).astype(int)
         base = ends[side, at]
-        ends[side, at] += own[at]
+        with np.errstate(over="ignore"):
+            ends[side, at] = np.clip(base + own[at], -largest, largest)
         made.append(Series(name, "bars", at.astype(float), ends[side, at], number, base, own[at]))
     return tuple(made)
 

@@ -148,10 +148,10 @@ def _filled(heights: Floats, params: FlowParams) -> Floats:
     """Where there is nothing, an accumulated value stays as it is, and a sum of nothing is 0."""
     import numpy as np
 
-    from perun.view._common.aggregate import plain
+    from perun.view._common.aggregate import finite_sums, plain
 
     if params.accumulate:
-        return np.nancumsum(heights, axis=1)
+        return finite_sums(np.nancumsum, heights, axis=1)
     if params.stacked or plain(params.function) in _NOTHING_IS_ZERO:
         return np.nan_to_num(heights, nan=0.0)
     return heights
@@ -173,9 +173,10 @@ def _stacked(at: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series,
     """Areas above each other, and their sum as a line."""
     import numpy as np
 
+    from perun.view._common.aggregate import finite_sums
     from perun.view._common.chart import Series
 
-    ends = np.cumsum(heights, axis=0)
+    ends = finite_sums(np.cumsum, heights, axis=0)
     bases = ends - heights
     made = [
         Series(name, "area", at, ends[number], number, bases[number], heights[number])

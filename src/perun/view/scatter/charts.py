@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,6 +27,7 @@ MOST_COLOURS: Final = 8
 MOST_CHARTS: Final = 1000
 _CELLS: Final = (120, 200)
 """Rows and columns of a density."""
+_LARGEST: Final = sys.float_info.max
 _ROOM: Final = 0.05
 _MOST_PROBLEMS: Final = 3
 
@@ -194,7 +196,7 @@ def _cell(
 
 def _ends(values: Floats) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
-    if low == high:
+    if not high / 2 > low / 2:  # equal, or too near 0 to be told apart
         room = abs(low) * _ROOM or 0.5
-        return low - room, high + room
+        return max(low - room, -_LARGEST), min(high + room, _LARGEST)
     return low, high
