@@ -92,11 +92,17 @@ def test_amounts_that_no_width_stands_for_are_counted() -> None:
     trace = [record("f")]
     found = stacks_of(
         traced(
-            (trace, 1.5), (trace, -1), (trace, float("nan")), (trace, float("inf")), (trace, "7"), (trace, 0)
+            (trace, 1.5),
+            (trace, -1),
+            (trace, float("nan")),
+            (trace, float("inf")),
+            (trace, 10**400),
+            (trace, "7"),
+            (trace, 0),
         )
     )
     assert list(found.amounts.values()) == [1.5]
-    assert found.left_out == 4
+    assert found.left_out == 5
     notes: list[str] = []
     shown(traced((trace, 1), (trace, -1)), ViewContext(notes.append), format="folded")
     assert notes == ["1 resources whose amount is below 0 or no number are left out"]
@@ -116,6 +122,13 @@ def test_calls_lie_within_each_other() -> None:
     )
     assert named(profile) == {"main": 30, "main;f": 50, "main;f;g": 10, "main;g": 10, "h": 5}
     assert named(profile, "count") == {"main": 1, "main;f": 2, "main;f;g": 1, "main;g": 1, "h": 1}
+
+
+def test_timestamps_may_start_anywhere() -> None:
+    assert named(timed(("main", -50, 100), ("f", -10, 20), ("g", float("nan"), 5))) == {
+        "main": 80,
+        "main;f": 20,
+    }
 
 
 def test_calls_of_other_threads_are_no_callees() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
@@ -25,6 +24,9 @@ _FUNCTIONS: Final = ("function", "func", "method", "procedure", "name")
 _SOURCES: Final = ("source", "file", "module", "package", "bin")
 _THREADS: Final = ("thread", "tid", "pid")
 _UNKNOWN_PLACES: Final = ("", "unreachable", "unknown", "??", "None")
+
+
+_LARGEST: Final = 1e290  # of which a sum is still a float
 
 
 class Frame(NamedTuple):
@@ -90,7 +92,7 @@ class _Sums:
         self.empty = 0
 
     def add(self, stack: Stack, amount: Any) -> None:
-        if type(amount) not in (int, float) or not isfinite(amount) or amount < 0:
+        if not _is_amount(amount):
             self.left_out += 1
         elif not amount:
             self.empty += 1
@@ -125,7 +127,7 @@ def _add_calls(calls: dict[Any, list[_Call]], group: Group, of: str) -> None:
     for start, amount, value in zip(
         *(_values(group, name) for name in ("timestamp", "amount", of)), strict=False
     ):
-        if all(type(one) in (int, float) and isfinite(one) for one in (start, amount)) and amount >= 0:
+        if type(start) in (int, float) and _is_amount(abs(start)) and _is_amount(amount):
             made.append(_Call(start, start + amount, frame, value))
 
 
@@ -136,7 +138,7 @@ def _add_nested(sums: _Sums, calls: list[_Call], of: str) -> None:
     def close() -> None:
         call, stack, inner = running.pop()
         # Time is the one number of a call that those made within it are a part of.
-        sums.add(stack, max(call.value - sum(inner), 0) if of == "amount" else call.value)
+        sums.add(stack, max(call.end - call.start - sum(inner), 0) if of == "amount" else call.value)
 
     for call in calls:
         while running and running[-1][0].end < call.end:
@@ -180,6 +182,10 @@ def frame_of(record: Any) -> Frame:
     return Frame(
         name, "" if source in _UNKNOWN_PLACES else source, line if type(line) is int and line > 0 else 0
     )
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= _LARGEST  # no comparison holds for NaN
 
 
 def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:
