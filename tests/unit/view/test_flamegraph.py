@@ -265,6 +265,15 @@ def test_the_page_has_what_it_was_told(tmp_path: Path) -> None:
     assert "<h1>T&lt;b&gt;</h1>" in path.read_text("utf-8")
 
 
+def test_one_module_needs_no_colour_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    one, two = ([record("f"), record("main", source=source)] for source in ("a.c", "b.c"))
+    shown(traced((one, 3)), filename=str(path))
+    assert page_data(path)["colour"] == "name"
+    shown(traced((two, 3)), filename=str(path))
+    assert page_data(path)["colour"] == "module"
+
+
 def test_the_unit_of_a_profile_of_several_types(tmp_path: Path) -> None:
     path = tmp_path / "x.html"
     shown(timed(("f", 0, 5)), filename=str(path))

@@ -13,9 +13,10 @@ from perun.plugin.params import param
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.view.flamegraph.stacks import Stacks
+    from perun.view.flamegraph.tree import Tree
 
 FORMATS: Final = ("html", "folded", "speedscope")
-COLOURS: Final = ("module", "name", "share")
+COLOURS: Final = ("auto", "module", "name", "share")
 BY: Final = ("function", "line")
 
 
@@ -60,7 +61,11 @@ class FlameParams:
     by: str = param(
         "function", choices=BY, help="Whether calls of one function from different lines are one frame."
     )
-    colour: str = param("module", choices=COLOURS, help="What the colours of the page tell at first.")
+    colour: str = param(
+        "auto",
+        choices=COLOURS,
+        help="What the colours of the page tell at first; auto is module where there are several, else name.",
+    )
     icicle: bool = param(False, help="The page starts with the outermost call on top.")
     view_in_browser: bool = param(
         False, short="-v", help="The generated graph will be immediately opened in the browser."
@@ -148,12 +153,13 @@ def _write_page(path: Path, profile: Profile, stacks: Stacks, params: FlameParam
     if params.diff:
         sides.append(_baseline(profile, params, ctx).amounts)
     title = _title(profile, params)
+    tree = Tree(sides)
     document = {
-        **Tree(sides).document(),
+        **tree.document(),
         "unit": _unit(profile, params.of),
         "of": params.of,
         "frameHeight": params.graph_height,
-        "colour": "change" if params.diff else params.colour,
+        "colour": _colour(tree, params),
         "icicle": params.icicle,
         "byLine": params.by == "line",
         "palette": PALETTE,
@@ -175,6 +181,14 @@ def _write_page(path: Path, profile: Profile, stacks: Stacks, params: FlameParam
             )
         ],
     )
+
+
+def _colour(tree: Tree, params: FlameParams) -> str:
+    if params.diff:
+        return "change"
+    if params.colour != "auto":
+        return params.colour
+    return "module" if len({frame.source for frame in tree.frames if frame.source}) > 1 else "name"
 
 
 def _numbers() -> str:
