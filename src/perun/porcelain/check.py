@@ -10,7 +10,7 @@ from itertools import chain
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError, ProfileError
 from perun.plugin.api import MinorVersion, Report, silent
-from perun.porcelain import lookup, precollect
+from perun.porcelain import lookup
 from perun.porcelain.comparing import compare
 from perun.porcelain.comparison import (
     DEFAULTS,
@@ -193,6 +193,8 @@ class _Checker:
         """Run the jobs of the matrix that the versions have no profile of, where the user wants that."""
         if not self.collects:
             return
+        from perun.porcelain import precollect  # most checks run nothing
+
         self._failures = precollect.collect_missing(self.repo, versions, self._report)
         self._listed.clear()
         self.with_profiles = set(self.repo.store.indexes.minors())

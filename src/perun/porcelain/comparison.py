@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from perun.errors import PerunError
@@ -57,7 +58,7 @@ class Comparison:
     reason: str = ""
     error: PerunError | None = None
 
-    @property
+    @cached_property
     def changes(self) -> list[DegradationInfo]:
         """All reported changes of the pair, without No Change."""
         return [
