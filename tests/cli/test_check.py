@@ -470,6 +470,7 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
                 "confidence": 0.0,
                 "interval": None,
                 "p_value": None,
+                "parts": [],
             }
         ],
     }
@@ -655,6 +656,48 @@ def test_a_later_check_replaces_and_adds(
     assert stored() == []
     assert perun("status").lines[-1] == "no pending profiles"
     assert "+" not in perun("log", "--short").lines[1]
+
+
+MILD = """
+from perun.plugin.api import CheckContext
+from perun.plugin.params import NoParams
+from perun.profile.changes import DegradationInfo, PerformanceChange
+
+
+class Mild:
+    name = "mild"
+    short = "MILD"
+    help = "Is never sure."
+    Params = NoParams
+
+    def compare(self, baseline, target, params, ctx: CheckContext):
+        for kind in ("MaybeDegradation", "Unknown"):
+            yield DegradationInfo(PerformanceChange[kind], "f", "1ms", "5ms", "ratio")
+
+
+PLUGIN = Mild
+"""
+
+
+@pytest.mark.parametrize("methods", ["[{method: aat}, {method: mild}]", "[{method: mild}, {method: aat}]"])
+def test_of_two_methods_the_worse_result_is_stored(
+    perun: Callable[..., Any],
+    project: Any,
+    linear: list[str],
+    register: Callable[..., None],
+    configure: Callable[[str], None],
+    methods: str,
+) -> None:
+    plugin = project.path / ".perun/plugins/check/mild.py"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text(MILD)
+    perun("config", "--shared", "set", "plugins.trusted", f'["{project.path}"]')
+    configure(f"degradation: {{apply: all, strategies: {methods}}}\n")
+    register(linear[0], {"f": [1.0]})
+    register(linear[-1], {"f": [5.0]})
+    assert len(perun("check", "head", "--json").json["comparisons"][0]["changes"]) == 3
+    stored = Store(project.path / ".perun").changes.read(linear[-1])
+    assert [record.info.result.name for record in stored] == ["Degradation"]
 
 
 def test_checking_again_writes_nothing(perun: Callable[..., Any], project: Any, history: Any) -> None:

@@ -319,7 +319,10 @@ class _Checker:
             commands.add(command)
             for change in comparison.changes:
                 record = ChangeRecord(change, comparison.baseline_version.checksum, command)
-                found[record.key] = record
+                known = found.get(record.key)
+                # Two methods may report the same type at the same place: the file has room for the worse.
+                if known is None or _urgency(record) < _urgency(known):
+                    found[record.key] = record
         if not commands:
             return
         stored = {
@@ -338,6 +341,17 @@ def _items(plans: Iterable[_Plan]) -> Iterator[Pair | _Plan]:
     for plan in plans:
         yield from (step for step in plan.steps if isinstance(step, Pair))
         yield plan
+
+
+def _urgency(record: ChangeRecord) -> tuple[bool, int]:
+    """A key to sort by: degradations from the worst, then optimizations, then what could not be compared."""
+    kind = record.info.result
+    incomparable = (
+        PerformanceChange.Unknown,
+        PerformanceChange.NotInBaseline,
+        PerformanceChange.NotInTarget,
+    )
+    return kind in incomparable, kind.value
 
 
 def _without_change(info: DegradationInfo) -> DegradationInfo:

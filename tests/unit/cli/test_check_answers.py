@@ -24,6 +24,7 @@ from perun.cli.answers.check.wording import (
     confidence_of,
     importance,
     marks,
+    parts_of,
     ratio_of,
     size_of,
     values_of,
@@ -119,6 +120,10 @@ EVERYTHING = VersionReport(
                             cr=nan,
                             interval=(0.5, inf),
                             p_value=1e-9,
+                            pi=[
+                                (Kind.MaybeDegradation, 0.17, 16.0, 26.0),
+                                (Kind.Degradation, inf, 26.0, 100.0),
+                            ],
                         ),
                     ),
                     ignored=2,
@@ -330,6 +335,10 @@ def test_json() -> None:
     assert pair["not_applied"] == [{"method": "fast_check", "reason": "p.perf has no models"}]
     last = pair["changes"][-1]
     assert (last["rate"], last["confidence"], last["interval"]) == (None, None, [0.5, None])
+    assert last["parts"] == [
+        {"result": "MaybeDegradation", "rate": 0.17, "from": 16, "to": 26},
+        {"result": "Degradation", "rate": None, "from": 26, "to": 100},
+    ]
     assert "NoChange" not in {one["result"] for one in pair["changes"]}
     verbose = validate("json", answer("json", EVERYTHING, verbose=True))
     assert "NoChange" in {one["result"] for one in verbose["comparisons"][0]["changes"]}
@@ -383,6 +392,8 @@ def test_text() -> None:
   > applying 'integral_comparison' method (2 ignored)
   - Severe Degradation  at g
     from: 1.5s -> to: 3.0s (2x, linear) (with confidence r_square = nan, rate between 0.5 and inf, p < 0.0001)
+    where it is 16 to 26: Maybe Degradation +17 %
+    where it is 26 to 100: Degradation +inf %
 
   > collected by time for cmd: '$ /usr/bin/other tool -n 1'
   > not compared: no ancestor has a profile
@@ -562,6 +573,14 @@ def test_confidence() -> None:
     assert values_of(sure) == (
         "from 1.5s to 3.0s (2x), r_square = 0.98, rate between 1.8 and 2.25, p = 0.0031"
     )
+
+
+def test_many_parts_are_counted() -> None:
+    parts = [(Kind.Degradation, 0.5, float(n), n + 1.0) for n in range(7)]
+    told = parts_of(change(Kind.Degradation, pi=parts))
+    assert told[0] == "where it is 0 to 1: Degradation +50 %"
+    assert (len(told), told[-1]) == (6, "and 2 parts more")
+    assert parts_of(change(Kind.Degradation)) == []
 
 
 def test_importance() -> None:

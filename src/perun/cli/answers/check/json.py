@@ -7,10 +7,10 @@ from typing import Any
 
 from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import Tally, troubles_of
-from perun.cli.answers.data import change_data
+from perun.cli.answers.data import change_data, finite
 from perun.cli.table import clean
 from perun.porcelain.comparison import Comparison, VersionReport
-from perun.profile.changes import PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
 
@@ -68,7 +68,7 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
         "reason": comparison.reason or None,
         "damage": clean(comparison.error.message) if comparison.error else None,
         "changes": [
-            {"method": result.method, **change_data(change)}
+            {"method": result.method, **change_data(change), "parts": _parts(change)}
             for result in comparison.results
             for change in result.changes
             if verbose or change.result is not PerformanceChange.NoChange
@@ -80,6 +80,13 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
         ],
         "ignored": sum(result.ignored for result in comparison.results),
     }
+
+
+def _parts(change: DegradationInfo) -> list[dict[str, Any]]:
+    return [
+        {"result": kind.name, "rate": finite(rate), "from": finite(start), "to": finite(end)}
+        for kind, rate, start, end in change.partial_intervals
+    ]
 
 
 def _profile(info: ProfileInfo) -> dict[str, Any]:

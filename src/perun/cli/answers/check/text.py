@@ -12,6 +12,7 @@ from perun.cli.answers.check.wording import (
     is_better,
     is_worse,
     marks,
+    parts_of,
     plural,
     size_of,
     style_of,
@@ -152,6 +153,8 @@ class Text:
         size = f" ({size})" if size else ""
         confidence = f" (with confidence {confidence})" if confidence else ""
         say(f"{prefix}  from: {before} -> to: {after}{size}{confidence}")
+        for part in parts_of(change):
+            say(f"{prefix}  {paint(part, 'dim')}")
 
 
 def _heading(units: str, command: str) -> str:

@@ -18,6 +18,8 @@ NAMES: Final = {
 }
 """`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
 SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
+MOST_PARTS: Final = 5
+"""Parts of a change that are told of."""
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)(?: \(.*\))?")
 """A value, its unit, and what it is a value of: `304.79us (quadratic)`."""
 
@@ -99,6 +101,17 @@ def confidence_of(change: DegradationInfo) -> str:
     if change.p_value is not None:
         parts.append(f"p = {change.p_value:.2g}" if change.p_value >= 0.0001 else "p < 0.0001")
     return ", ".join(parts)
+
+
+def parts_of(change: DegradationInfo) -> list[str]:
+    """The parts of the independent variable that changed: `where it is 26 to 100: Degradation +58 %`."""
+    parts = change.partial_intervals
+    lines = [
+        f"where it is {start:.4g} to {end:.4g}: {NAMES[kind]} {100 * rate:+.3g} %"
+        for kind, rate, start, end in parts[:MOST_PARTS]
+    ]
+    left = len(parts) - len(lines)
+    return [*lines, f"and {plural(left, 'part')} more"] if left else lines
 
 
 def values_of(change: DegradationInfo) -> str:
