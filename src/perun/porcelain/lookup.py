@@ -49,6 +49,9 @@ def pending(repo: Repository) -> list[ProfileInfo]:
 
 def in_order(repo: Repository, infos: Iterable[ProfileInfo]) -> list[ProfileInfo]:
     """The profiles in the order of `format.sort_profiles_by`."""
+    infos = list(infos)
+    if len(infos) < 2:
+        return infos
     key = sort_key(repo.config.get("format.sort_profiles_by"))
     # Profiles of one batch may share a second; the name keeps tags the same from call to call.
     return sorted(infos, key=lambda info: (key(info), info.source))

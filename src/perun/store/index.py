@@ -89,8 +89,9 @@ class Indexes:
 
         It opens every file of the tree.
         """
+        root = str(self.root)  # making a `Path` takes longer than opening the file
         for name in tree.names(self.root):
-            if tree.is_minor_version(name) and tree.may_be_index(self.path(name)):
+            if tree.is_minor_version(name) and tree.may_be_index(f"{root}/{name[:2]}/{name[2:]}"):
                 yield name
 
     def _parse(self, minor: str) -> Parsed:

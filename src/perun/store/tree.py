@@ -36,7 +36,7 @@ def object_path(root: Path, checksum: str) -> Path:
     """
     if not is_checksum(checksum):
         raise ProfileNotFound(f"{checksum!r} is not the checksum of a profile: 40 hexadecimal digits")
-    return root / checksum[:2] / checksum[2:]
+    return root / f"{checksum[:2]}/{checksum[2:]}"
 
 
 def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
@@ -48,7 +48,7 @@ def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
         raise ProfileNotFound(
             f"{minor!r} is not the full name of a minor version", "resolve it with the version control first"
         )
-    return root / minor[:2] / (minor[2:] + suffix)
+    return root / f"{minor[:2]}/{minor[2:]}{suffix}"
 
 
 def read(path: Path) -> bytes | None:
@@ -102,13 +102,13 @@ def is_index(path: Path) -> bool:
     return _begin(path) == INDEX_SIGNATURE
 
 
-def may_be_index(path: Path) -> bool:
+def may_be_index(path: Path | str) -> bool:
     """Whether the file may be an index, a damaged one too: whatever does not begin like an object."""
     start = _begin(path)[:_ZLIB]
     return len(start) < _ZLIB or start[0] & 0x0F != 8 or int.from_bytes(start) % 31 != 0
 
 
-def _begin(path: Path) -> bytes:
+def _begin(path: Path | str) -> bytes:
     try:
         with open(path, "rb", opener=at_once) as file:
             return file.read(len(INDEX_SIGNATURE)) or b""
