@@ -39,6 +39,7 @@ class _Group:
     count: int = 0
     unit: str | None = None
     trouble: str = "no amount"
+    text: str = ""
 
     def add(self, total: float, count: int, unit: str) -> None:
         """Count in some more amounts; of different units the group keeps none."""
@@ -57,7 +58,9 @@ class _Group:
         return None if self.trouble else self.total / self.count
 
     def __str__(self) -> str:
-        return self.trouble or readable(self.total / self.count, self.unit or "")
+        if not self.text:
+            self.text = self.trouble or readable(self.total / self.count, self.unit or "")
+        return self.text
 
 
 class AverageAmountThreshold:
@@ -76,7 +79,7 @@ class AverageAmountThreshold:
         A uid in one of the profiles only is NotInBaseline or NotInTarget. Unknown is one that cannot be
         compared, because amounts are absent or not numbers, or only that of the baseline is zero.
         """
-        old, new = _groups(baseline), _groups(target)
+        old, new = ctx.once(baseline, _groups), ctx.once(target, _groups)
         for uid in sorted(old.keys() | new.keys()):
             before, after = old.get(uid), new.get(uid)
             change, rate = _classify(before, after, params)

@@ -135,17 +135,26 @@ ALONE = ViewContext()
 """The context of a view that nobody looks at, and that has one profile only."""
 
 
+def _always(profile: Profile, make: Callable[[Profile], Any]) -> Any:
+    return make(profile)
+
+
 class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
     `settings` are the values of `degradation.*` in the configuration; `models_type` is the value of
     `check --models-type`, empty where not given; `postprocess(profile, name, params)` returns the profile
     processed by another plugin.
+
+    `once(profile, make)` returns `make(profile)`, which is made once where the profile is compared several
+    times: in a history it is the target first and a baseline then. `make` is a function of a module; what it
+    returns must not be changed.
     """
 
     settings: Mapping[str, Any] = MappingProxyType({})
     models_type: str = ""
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
+    once: Callable[[Profile, Callable[[Profile], Any]], Any] = _always
 
 
 class Plugin(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, ProfileError
@@ -55,7 +55,7 @@ class Comparer:
         self._rules = rules(repo)
         self._profiles = _Profiles(repo)
         settings = repo.config.section("degradation")
-        self._context = CheckContext(settings, options.models_type, self._postprocess)
+        self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.once)
 
     def registered(self, pair: Pair) -> Outcome:
         """What the checks find of two registered profiles; where one cannot be read, that is the outcome."""
@@ -102,6 +102,7 @@ class _Profiles:
     def __init__(self, repo: Repository) -> None:
         self._objects = repo.store.objects
         self._kept: OrderedDict[str, tuple[int, Profile]] = OrderedDict()
+        self._made: dict[int, dict[Callable[[Profile], Any], Any]] = {}
         self._bytes = 0
 
     def get(self, checksum: str) -> Profile:
@@ -114,12 +115,24 @@ class _Profiles:
         body = self._objects.get_body(checksum)
         # One stays, however large it is: that which the new one is compared with.
         while len(self._kept) > 1 and self._is_full(len(body)):
-            self._bytes -= self._kept.popitem(last=False)[1][0]
+            _, (size, oldest) = self._kept.popitem(last=False)
+            self._made.pop(id(oldest), None)
+            self._bytes -= size
         source = str(tree.object_path(self._objects.root, checksum))
         profile = loads(body, source, limit=self._objects.limit)
         self._kept[checksum] = len(body), profile
+        self._made[id(profile)] = {}
         self._bytes += len(body)
         return profile
+
+    def once(self, profile: Profile, make: Callable[[Profile], Any]) -> Any:
+        """What `make` makes of the profile, kept as long as the profile stays in memory."""
+        made = self._made.get(id(profile))
+        if made is None:
+            return make(profile)
+        if make not in made:
+            made[make] = make(profile)
+        return made[make]
 
     def _is_full(self, size: int) -> bool:
         """Whether there is no room for a profile with so many bytes of JSON."""
