@@ -62,11 +62,13 @@
     element("title").textContent = document.title = chart.title;
     element("notes").textContent = chart.notes.map(note => note.replace(/\.$/, "")).join(". ");
     host.setAttribute("aria-label", chart.title);
+    delete document.documentElement.dataset.drawn;
     if (views) views.clear();
     host.replaceChildren();
     const item = dressed(chart.item, look());
     item.doc.version = Bokeh.version;
     views = await Bokeh.embed.embed_item(item, host);
+    document.documentElement.dataset.drawn = String(shown);
   }
 
   function choose(number) {
