@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 Prepare = Callable[[], None]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -47,23 +50,39 @@ def once(contestant: Contestant) -> Timing:
     if contestant.prepare:
         contestant.prepare()
     before = os.times()
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        contestant.argv, cwd=contestant.cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout and process.stderr
-    first = process.stdout.read(1)
-    first_output = time.perf_counter() - start
-    while process.stdout.read(1 << 16):
-        pass
-    complaint = process.stderr.read()
-    code = process.wait()
-    wall = time.perf_counter() - start
-    after = os.times()
-    if code:
-        raise SystemExit(f"{' '.join(contestant.argv)} ended with {code}: {complaint.decode()}")
+    # A file takes all that is complained of, however much that is: nobody reads it meanwhile.
+    with tempfile.TemporaryFile() as complaints:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            contestant.argv, cwd=contestant.cwd, stdout=subprocess.PIPE, stderr=complaints
+        )
+        assert process.stdout
+        first = process.stdout.read(1)
+        first_output = time.perf_counter() - start
+        while process.stdout.read(1 << 16):
+            pass
+        code = process.wait()
+        wall = time.perf_counter() - start
+        after = os.times()
+        if code:
+            complaints.seek(0)
+            complaint = complaints.read().decode()
+            raise SystemExit(f"{' '.join(contestant.argv)} ended with {code}: {complaint}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return Timing(wall, cpu, first_output if first else wall)
+
+
+def cpu(work: Callable[[], Made], rounds: int) -> tuple[float, Made]:
+    """Median CPU time of this process in seconds, and what was made.
+
+    Where there are several rounds, one more goes before that is not counted.
+    """
+    samples = []
+    for _ in range(rounds + (rounds > 1)):
+        start = time.process_time()
+        made = work()
+        samples.append(time.process_time() - start)
+    return statistics.median(samples[-rounds:]), made
 
 
 def _median(timings: Sequence[Timing]) -> Timing:

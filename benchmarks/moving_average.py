@@ -1,13 +1,10 @@
 """CPU time of moving averages with automatic width, 100,000 points.
 
-python benchmarks/moving_average.py [--rounds N]
-
 The plugin gets a profile that is in memory already; what it imports counts, as each round is a new process.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import statistics
@@ -16,20 +13,21 @@ import sys
 from collections.abc import Iterator
 from math import sin
 
-from run import Row, table
+from report import Place, Row
 
 POINTS = 100_000
 CPU_LIMIT = 1.0
 SIGNALS = ("noise", "wave", "steps")
 
 
-def rows(rounds: int) -> Iterator[Row]:
+def moving_average(place: Place) -> Iterator[Row]:
     """CPU time of the simple moving average, which has a limit, and of the median."""
     for method, limit in (("sma", 1.0), ("smm", None)):
         for signal in SIGNALS:
-            argv = [sys.executable, __file__, "--once", method, signal]
+            argv = [sys.executable, __file__, method, signal]
             times = [
-                float(subprocess.run(argv, check=True, capture_output=True).stdout) for _ in range(rounds)
+                float(subprocess.run(argv, check=True, capture_output=True).stdout)
+                for _ in range(max(3, place.rounds // 3))
             ]
             name = f"moving-average {method}, automatic width, {POINTS:,} points ({signal}), CPU"
             yield Row(name, statistics.median(times), CPU_LIMIT, "limit", limit)
@@ -61,19 +59,5 @@ def amounts(signal: str) -> list[float]:
     return [x // 5000 + seeded.gauss(0, 2) for x in range(POINTS)]
 
 
-def main() -> int:
-    """Print the table; 1 where a limit was missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--once", nargs=2, metavar=("METHOD", "SIGNAL"))
-    options = parser.parse_args()
-    if options.once:
-        print(once(*options.once))
-        return 0
-    measured = list(rows(options.rounds))
-    print(table(measured))
-    return int(not all(row.met for row in measured))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print(once(*sys.argv[1:]))

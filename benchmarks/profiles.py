@@ -1,25 +1,20 @@
-"""Large profiles: loading them, making a data frame of them, and the memory that takes.
-
-python benchmarks/profiles.py --peer PATH/TO/perun [--perun PATH/TO/perun] [--rounds N]
-"""
+"""Large profiles: loading them, making a data frame of them, and the memory that takes."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import perun as package
 import repositories
 from harness import Contestant, compete
-from run import Row
+from report import Place, Row
 
 MILLION = 1_000_000
 UIDS = 20
@@ -37,70 +32,76 @@ TO_DATAFRAME = (
 )
 
 
-class ProfileBench:
-    """The scenarios of profiles; each yields its rows. Rows of memory have the unit MB."""
+def columns(place: Place) -> Iterator[Row]:
+    """Loading today's layout."""
+    file = _file(place, "columns.perf", in_columns(MILLION))
+    yield _load(place, "load 1,000,000 resources, columns", file)
+    peak = peak_memory([place.perun, "show", file, *LOAD], _folder(place))
+    yield Row("the same, peak memory", peak, 200, "limit", 1, "MB")
 
-    def __init__(self, perun: str, peer: str, folder: Path, rounds: int) -> None:
-        self.perun = perun
-        self.peer = peer
-        self.folder = folder / "profiles"
-        self.rounds = max(3, rounds // 5)
 
-    def scenarios(self) -> list[Callable[[], Iterator[Row]]]:
-        return [self.columns, self.dataframe, self.rows, self.ten_million]
+def dataframe(place: Place) -> Iterator[Row]:
+    """From the file to a data frame."""
+    file = _file(place, "columns.perf", in_columns(MILLION))
+    sources = str(Path(package.__file__).parents[1])
+    result = compete(
+        {
+            "ours": Contestant([sys.executable, "-c", TO_DATAFRAME, file, sources], _folder(place)),
+            "peer": Contestant([place.peer, "show", file, *TO_TABLE], _folder(place)),
+        },
+        few(place.rounds),
+    )
+    name = "1,000,000 resources to a data frame, CPU"
+    yield Row(name, result["ours"].cpu, result["peer"].cpu, PEER, 1 / 3)
 
-    def columns(self) -> Iterator[Row]:
-        file = self.file("columns.perf", columns(MILLION))
-        yield self.load("load 1,000,000 resources, columns", file)
-        peak = peak_memory([self.perun, "show", file, *LOAD], self.folder)
-        yield Row("the same, peak memory", peak, 200, "limit", 1, "MB")
 
-    def dataframe(self) -> Iterator[Row]:
-        file = self.file("columns.perf", columns(MILLION))
-        sources = str(Path(package.__file__).parents[1])
-        result = compete(
-            {
-                "ours": Contestant([sys.executable, "-c", TO_DATAFRAME, file, sources], self.folder),
-                "peer": Contestant([self.peer, "show", file, *TO_TABLE], self.folder),
-            },
-            self.rounds,
-        )
-        name = "1,000,000 resources to a data frame, CPU"
-        yield Row(name, result["ours"].cpu, result["peer"].cpu, PEER, 1 / 3)
+def rows(place: Place) -> Iterator[Row]:
+    """Loading the two older layouts."""
+    for name, regions in (("global", old_global(MILLION)), ("snapshots", old_snapshots(MILLION, 100))):
+        file = _file(place, f"{name}.perf", regions)
+        yield _load(place, f"load 1,000,000 resources, rows of `{name}`", file)
 
-    def rows(self) -> Iterator[Row]:
-        for name, regions in (("global", old_global(MILLION)), ("snapshots", old_snapshots(MILLION, 100))):
-            file = self.file(f"{name}.perf", regions)
-            yield self.load(f"load 1,000,000 resources, rows of `{name}`", file)
 
-    def ten_million(self) -> Iterator[Row]:
-        file = self.file("ten-million.perf", columns(10 * MILLION))
-        command = [self.perun, "postprocessby", file, "regression-analysis", "-m", "full"]
-        peak = peak_memory(command, self.folder)
-        yield Row(
-            "10,000,000 resources: load, full regression, save: peak memory", peak, 2000, "limit", 1, "MB"
-        )
+def ten_million(place: Place) -> Iterator[Row]:
+    """The memory that a very large profile takes."""
+    file = _file(place, "ten-million.perf", in_columns(10 * MILLION))
+    peak = peak_memory(
+        [place.perun, "postprocessby", file, "regression-analysis", "-m", "full"], _folder(place)
+    )
+    yield Row("10,000,000 resources: load, full regression, save: peak memory", peak, 2000, "limit", 1, "MB")
 
-    def load(self, name: str, file: str) -> Row:
-        result = compete(
-            {
-                "ours": Contestant([self.perun, "show", file, *LOAD], self.folder),
-                "peer": Contestant([self.peer, "show", file, *LOAD], self.folder),
-            },
-            self.rounds,
-        )
-        return Row(name + ", CPU", result["ours"].cpu, result["peer"].cpu, PEER, 1 / 3)
 
-    def file(self, name: str, regions: Iterator[str]) -> str:
-        """The path of a profile in the repository of these benchmarks, both made where they are missing."""
-        if not self.folder.exists():
-            repositories.history(self.folder, 1)
-            subprocess.run([self.perun, "init", str(self.folder)], check=True, capture_output=True)
-        path = self.folder / name
-        if not path.exists():
-            with open(path, "w", encoding="ascii") as file:
-                file.writelines(regions)
-        return "./" + name
+def few(rounds: int) -> int:
+    """Rounds of what takes seconds."""
+    return max(3, rounds // 5)
+
+
+def _load(place: Place, name: str, file: str) -> Row:
+    result = compete(
+        {
+            "ours": Contestant([place.perun, "show", file, *LOAD], _folder(place)),
+            "peer": Contestant([place.peer, "show", file, *LOAD], _folder(place)),
+        },
+        few(place.rounds),
+    )
+    return Row(name + ", CPU", result["ours"].cpu, result["peer"].cpu, PEER, 1 / 3)
+
+
+def _folder(place: Place) -> Path:
+    """The repository of these benchmarks, made where it is missing."""
+    folder = place.folder / "profiles"
+    if not folder.exists():
+        repositories.history(folder, 1)
+        subprocess.run([place.perun, "init", str(folder)], check=True, capture_output=True)
+    return folder
+
+
+def _file(place: Place, name: str, regions: Iterator[str]) -> str:
+    path = _folder(place) / name
+    if not path.exists():
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(regions)
+    return "./" + name
 
 
 def peak_memory(argv: Sequence[str], cwd: Path) -> float:
@@ -115,7 +116,7 @@ def peak_memory(argv: Sequence[str], cwd: Path) -> float:
     return usage.ru_maxrss * 1024 / 1e6
 
 
-def columns(count: int) -> Iterator[str]:
+def in_columns(count: int) -> Iterator[str]:
     """A profile in today's layout, piece by piece."""
     numbers = random.Random(1)
     yield from _head()
@@ -186,43 +187,3 @@ def model() -> dict[str, Any]:
         "r_square": 0.5,
         "coeffs": coefficients,
     } | interval
-
-
-def line(row: Row) -> str:
-    """One row as text, in its own unit."""
-    scale, unit = (1, row.unit) if row.unit == "MB" else (1000, row.unit)
-    limit = "" if row.limit is None else f"limit {row.limit:.2f}" + ("" if row.met else " (missed)")
-    there = f"{row.peer_name} {row.peer * scale:.1f} {unit}"
-    return f"{row.what}: {row.ours * scale:.1f} {unit}; {there}; ratio {row.ratio:.3f}; {limit}"
-
-
-def main() -> int:
-    """Print the rows; 1 where a limit was missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peer", required=True, help="the perun command of perun-toolsuite 0.28.3")
-    parser.add_argument("--perun", default=str(Path(sys.executable).with_name("perun")))
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", nargs="*", default=[])
-    options = parser.parse_args()
-    met = True
-    with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
-        home = Path(folder, "home")
-        (home / "perun").mkdir(parents=True)  # the peer does not make it
-        os.environ |= {
-            "HOME": str(home),
-            "PERUN_CONFIG_DIR": str(home / "perun"),
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-        }
-        perun, peer = os.path.abspath(options.perun), os.path.abspath(options.peer)
-        bench = ProfileBench(perun, peer, Path(folder), options.rounds)
-        for scenario in bench.scenarios():
-            if options.only and scenario.__name__ not in options.only:
-                continue
-            for row in scenario():
-                print(line(row), flush=True)
-                met = met and row.met
-    return int(not met)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

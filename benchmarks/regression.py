@@ -1,31 +1,22 @@
-"""Regression analysis beside the released `perun-toolsuite`: 100,000 points of 20 uids.
-
-python benchmarks/regression.py --peer PATH/TO/perun [--perun PATH/TO/perun] [--rounds N]
-"""
+"""Regression analysis beside the released `perun-toolsuite`: 100,000 points of 20 uids."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
 import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 import repositories
-from harness import Contestant, compete
+from harness import Contestant, compete, cpu
 from perun.plugin.api import PostprocessContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.factory import Profile
 from perun.profile.formats import dumps_object, loads
 from perun.profile.models.selection import Plan, full
 from perun.profile.series import series
-from run import Row, table
+from report import Place, Row
 
 POINTS = 100_000
 UIDS = 20
@@ -33,19 +24,19 @@ CPU_LIMIT = 0.05
 COMMAND = ["postprocessby", "./trace.perf", "regression-analysis", "-m", "full"]
 
 
-def rows(perun: str, peer: str, folder: Path, rounds: int) -> Iterator[Row]:
+def regression(place: Place) -> Iterator[Row]:
     """Wall time of the command beside that of the peer, and CPU time of the computation alone."""
-    place = folder / "regression"
-    repositories.history(place, 1)
-    subprocess.run([perun, "init", str(place)], check=True, capture_output=True)
+    folder = place.folder / "regression"
+    repositories.history(folder, 1)
+    subprocess.run([place.perun, "init", str(folder)], check=True, capture_output=True)
     content = dumps_object(profile())
-    (place / "trace.perf").write_bytes(content)
+    (folder / "trace.perf").write_bytes(content)
     result = compete(
         {
-            "ours": Contestant([perun, *COMMAND], place, _empty(place)),
-            "peer": Contestant([peer, *COMMAND], place, _empty(place)),
+            "ours": Contestant([place.perun, *COMMAND], folder, _empty(folder)),
+            "peer": Contestant([place.peer, *COMMAND], folder, _empty(folder)),
         },
-        max(3, rounds // 5),
+        max(5, place.rounds // 3),
     )
     name = f"regression-analysis -m full, {POINTS:,} points"
     yield Row(name, result["ours"].wall, result["peer"].wall, "0.28.3", 1 / 10)
@@ -54,10 +45,10 @@ def rows(perun: str, peer: str, folder: Path, rounds: int) -> Iterator[Row]:
     groups = list(series(loaded))
     assert sum(len(group.x) for group in groups) == POINTS
     plan = Plan()
-    alone = _cpu(lambda: [full(group.x, group.y, plan) for group in groups], rounds)
+    alone, _ = cpu(lambda: [full(group.x, group.y, plan) for group in groups], place.rounds)
     yield Row(f"the computation alone, {UIDS} uids, CPU", alone, CPU_LIMIT, "limit", 1)
     params, context = RegressionParams("full"), PostprocessContext()
-    plugin = _cpu(lambda: RegressionAnalysis().process(loaded, params, context), rounds)
+    plugin, _ = cpu(lambda: RegressionAnalysis().process(loaded, params, context), place.rounds)
     yield Row("with the points taken from the profile, CPU", plugin, CPU_LIMIT, "limit", None)
 
 
@@ -83,44 +74,9 @@ def profile() -> Profile:
     )
 
 
-def _empty(place: Path) -> Callable[[], None]:
+def _empty(folder: Path) -> Callable[[], None]:
     def prepare() -> None:
-        for path in (place / ".perun" / "jobs").iterdir():
+        for path in (folder / ".perun" / "jobs").iterdir():
             path.unlink()
 
     return prepare
-
-
-def _cpu(work: Callable[[], object], rounds: int) -> float:
-    samples = []
-    for _ in range(rounds + 1):
-        start = time.process_time()
-        work()
-        samples.append(time.process_time() - start)
-    return statistics.median(samples[1:])
-
-
-def main() -> int:
-    """Print the rows; 1 where a limit was missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peer", required=True, help="the perun command of perun-toolsuite 0.28.3")
-    parser.add_argument("--perun", default=str(Path(sys.executable).with_name("perun")))
-    parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
-        home = Path(folder, "home")
-        (home / "perun").mkdir(parents=True)  # the peer does not make it
-        os.environ |= {
-            "HOME": str(home),
-            "PERUN_CONFIG_DIR": str(home / "perun"),
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-        }
-        found = list(
-            rows(os.path.abspath(options.perun), os.path.abspath(options.peer), Path(folder), options.rounds)
-        )
-    print(table(found))
-    return int(not all(row.met for row in found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

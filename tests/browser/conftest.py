@@ -50,6 +50,13 @@ HOSTILE = (
 """Names that want to be more than text."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A browser takes seconds to start, and has to be installed: `make test-all` does that."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=HOSTILE, ids=lambda name: ascii(name[:16]).strip("'\""))
 def hostile(request: pytest.FixtureRequest) -> str:
     """A name that wants to be more than text: markup, quotes, odd characters, 10,000 characters."""

@@ -180,6 +180,43 @@ def test_fields_are_chosen(
     assert {(model["x_start"], model["x_end"]) for model in models} == {(1, 15)}
 
 
+@pytest.mark.parametrize("mode", ["kernel-smoothing", "kernel_smoothing", "kernel_ridge"])
+def test_modes_in_both_spellings(mode: str, perun: Callable[..., Any], source: Path, new: Any) -> None:
+    perun("postprocessby", "0@p", "kernel_regression", mode)
+    assert [one["kernel_mode"] for one in new()["models"]] == [mode[len("kernel_") :]]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_models_are_not_added_twice(
+    name: str, perun: Callable[..., Any], project: Any, source: Path, new: Callable[[], Any]
+) -> None:
+    # A window of three leaves the averages of the first and the last point unknown.
+    options = ["sma", "-ww", "3"] if name == "moving_average" else UNITS[name]
+    perun("postprocessby", "0@p", name, *options)
+    once = new()
+    (path,) = [path for path in pending(project) if path != source]
+    stored = perun("postprocessby", path.name, name, *options).out.split()[1]
+    twice = json.loads((project.path / ".perun/jobs" / stored).read_bytes())
+    assert [one["name"] for one in twice["postprocessors"]] == [name, name]
+    assert once["models"]
+    assert json.dumps(twice["models"]) == json.dumps(once["models"])
+
+
+def test_what_postprocessors_tell_is_told_once_by_jobs(
+    perun: Callable[..., Any], project: Any, new: Callable[[], Any]
+) -> None:
+    unit = "{name: regression_analysis, params: {method: full}}"
+    for key, value in (
+        ("cmds", "['true']"),
+        ("collectors", "[{name: time, params: {warmup: 0, repeat: 5}}]"),
+        ("postprocessors", f"[{unit}]"),
+    ):
+        perun("config", "set", key, value)
+    outcome = perun("run", "--crawl-parents", "matrix")
+    assert outcome.out.count("stored") > 1
+    assert outcome.out.count("note: taken from the profile: --of 'amount', --depending-on 'order'") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -199,8 +236,8 @@ def test_fields_are_chosen(
         (["clusterizer", "-s", "bubbles"], 2, "'bubbles' is not one of 'sort_order', 'sliding_window'"),
         (["clusterizer", "-wh", "-1"], 2, "--window-height"),
         (["clusterizer", "-ww", "wide"], 2, "--window-width"),
-        (["clusterizer", "-rwh", "-fwh"], 5, "either relative or fixed"),
-        (["clusterizer", "-rww", "-www"], 5, "relative, fixed or weighted"),
+        (["clusterizer", "-rwh", "-fwh"], 2, "either relative or fixed"),
+        (["clusterizer", "-rww", "-www"], 2, "relative, fixed or weighted"),
         (["regressogram", "-bm", "nonsense"], 2, "'nonsense' is not one of"),
         (["regressogram", "-sf", "mode"], 2, "'mode' is not one of"),
         (["regressogram", "-per", "nonsense"], 6, "'nonsense'"),

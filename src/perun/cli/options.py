@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from perun.cli.session import Session
-from perun.errors import PerunError, UsageError
+from perun.errors import ConfigError, PerunError, UsageError
 from perun.plugin.params import PAIRS, STRINGS, ParamSpec, from_mapping, specs
 
 Runner = Callable[[Session, str, Any], None]
@@ -103,7 +103,13 @@ class PluginGroup(click.Group):
 
         @click.pass_context
         def callback(ctx: click.Context, /, **values: Any) -> None:
-            runner(ctx.obj, plugin.name, from_mapping(plugin.Params, with_params(ctx, values), f"{name!r}"))
+            try:
+                params = from_mapping(plugin.Params, with_params(ctx, values), f"{name!r}")
+            except ConfigError as problem:
+                if ctx.parent and ctx.parent.meta.get("perun.params"):
+                    raise
+                raise UsageError(problem.message, problem.hint) from None  # of options that contradict
+            runner(ctx.obj, plugin.name, params)
 
         text = plugin.help if plugin.help.endswith(".") else plugin.help + "."
         doc = (type(plugin).__doc__ or "").partition("\n\n")[2]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from perun import machine
 from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
-from perun.plugin.api import CollectContext, MinorVersion, Report, Run, silent
+from perun.plugin.api import CollectContext, MinorVersion, PostprocessContext, Report, Run, silent
 from perun.plugin.params import to_mapping
 from perun.porcelain import postprocessby, saving
 from perun.porcelain.jobs import Job
@@ -67,7 +67,10 @@ class VersionSkipped:
 
 @dataclass(frozen=True)
 class JobDone:
-    """A job gave a profile: its file name, and whether it was registered. `seconds` is the whole job's."""
+    """A job gave a profile: its file name, and whether it was registered. `seconds` is the whole job's.
+
+    `notes` is what its postprocessors told the user.
+    """
 
     version: MinorVersion
     job: Job
@@ -75,6 +78,7 @@ class JobDone:
     path: Path
     registered: bool
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,8 +160,12 @@ class _Batch:
     def run(self, job: Job, version: MinorVersion, folder: Path, report: Report) -> JobDone | JobBroke:
         started = time.monotonic()
         repo, naming = self._repo, self._naming
+        notes: list[str] = []
         try:
             profile = _measure(repo, job, version, folder, report)
+            for unit in job.postprocessors:
+                context = PostprocessContext(report, notes.append)
+                profile = postprocessby.process(repo, profile, unit.name, unit.params, context)
             path = saving.save(
                 repo,
                 profile,
@@ -171,7 +179,8 @@ class _Batch:
                 saving.register(repo, path, profile, version.checksum)
         except PerunError as error:
             return JobBroke(version, job, error)
-        return JobDone(version, job, path.name, path, self._registering, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        return JobDone(version, job, path.name, path, self._registering, seconds, tuple(notes))
 
 
 def _prepare(repo: Repository, places: Checkouts, version: MinorVersion) -> Path:
@@ -250,8 +259,6 @@ def _measure(repo: Repository, job: Job, version: MinorVersion, folder: Path, re
     profile["machine"] = described
     profile.setdefault("collector_info", {"name": collector.name, "params": to_mapping(job.collector.params)})
     profile.setdefault("postprocessors", [])
-    for unit in job.postprocessors:
-        profile = postprocessby.process(repo, profile, unit.name, unit.params)
     return profile
 
 

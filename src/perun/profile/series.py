@@ -74,13 +74,16 @@ def series(profile: Profile, of: str = "amount", per: str = "structure-unit-size
         raise ProfileError(f"no resource has numbers in both {of!r} and {per!r}", _known(profile))
 
 
-def chosen_keys(profile: Profile, of: str | None, per: str | None) -> tuple[str, str]:
+def chosen_keys(
+    profile: Profile, of: str | None, per: str | None, options: tuple[str, str] = ("--of-key", "--per-key")
+) -> tuple[str, str]:
     """The dependent and the independent field, looked up in the profile where they are not named (None).
 
+    :param options: what the user names them with, for the message of the error.
     :raises ProfileError: where the profile has no such field, or none of those that are looked for.
     """
     fields = numeric_fields(profile)
-    return _chosen(of, DEPENDENT, fields, "--of-key"), _chosen(per, INDEPENDENT, fields, "--depending-on")
+    return _chosen(of, DEPENDENT, fields, options[0]), _chosen(per, INDEPENDENT, fields, options[1])
 
 
 def numeric_fields(profile: Profile) -> list[str]:

@@ -158,7 +158,7 @@ def test_keys_are_looked_up() -> None:
     assert chosen_keys(profile, None, None) == ("exclusive", "snapshot")
     assert chosen_keys(profile, "line", "order") == ("line", "order")
     assert numeric_fields(profile) == ["exclusive", "order", "line", "snapshot"]
-    with pytest.raises(ProfileError, match="--depending-on: no resource has a number in 'amount'") as caught:
+    with pytest.raises(ProfileError, match="--per-key: no resource has a number in 'amount'") as caught:
         chosen_keys(profile, None, "amount")
     assert caught.value.hint == "fields with numbers: exclusive, order, line, snapshot"
     with pytest.raises(ProfileError, match="none of amount, exclusive"):

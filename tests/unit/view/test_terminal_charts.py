@@ -9,7 +9,7 @@ import pytest
 
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
-from perun.view._common.terminal import Screen, width_of
+from perun.view._common.screen import Screen, width_of
 from perun.view.bars import BarsView
 from perun.view.flow import FlowView
 from perun.view.scatter import ScatterView

@@ -128,6 +128,7 @@ class _Teller:
         self._headings = history and versions > 1
         self._named = versions > 1 and not history
         self._hints: set[str] = set()
+        self._notes: set[str] = set()
 
     def tell(self, event: Event) -> None:
         if isinstance(event, (VersionStarted, VersionSkipped)):
@@ -135,6 +136,8 @@ class _Teller:
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
             self._line(f"{word} {self._session.paint(event.name, 'bold')} ({event.seconds:.2f} s)")
+            for note in event.notes:
+                self._note(note)
         elif isinstance(event, JobBroke):
             self._failure("failed", f"{self._name(event.version)}{event.job}", event.error)
         else:
@@ -151,6 +154,11 @@ class _Teller:
             self._failure("skipped", "" if self._headings else event.version.checksum[:10], event.error)
         elif event.leaves_changes_out:
             self._session.warn("uncommitted changes are not measured; --force-dirty (-f) measures them too")
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:  # the same job on many versions has the same to tell
+            self._line(f"{self._session.paint('note:', 'dim')} {one_line(note)}")
+        self._notes.add(note)
 
     def _failure(self, word: str, what: str, error: PerunError) -> None:
         self._line(f"{self._session.paint(word, 'red')}{' ' * bool(what)}{what}: {error.message}")

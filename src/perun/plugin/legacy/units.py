@@ -132,9 +132,7 @@ class LegacyPostprocessor(_Unit):
         entries = [supported] if isinstance(supported, str) else supported
         self.supported_profiles = tuple(one for entry in entries for one in str(entry).split("|"))
 
-    def process(
-        self, profile: Profile, params: FreeParams, ctx: PostprocessContext = UNTOLD
-    ) -> Profile:
+    def process(self, profile: Profile, params: FreeParams, ctx: PostprocessContext = UNTOLD) -> Profile:
         """Run the phases on `profile`.
 
         :raises JobFailed: where a phase raises, or returns a status that is not 0.

@@ -22,7 +22,15 @@ _NUMBER: Final = click.IntRange(min=1)
 _SEE_MANUAL: Final = "For more information about these types you can visit Perun Documentation."
 
 
-@click.group("kernel-regression")
+class _Modes(click.Group):
+    """A group whose commands may be spelled with underscores, too, as the names of the plugins may."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        return super().get_command(ctx, cmd_name.replace("_", "-"))
+
+
+@click.group("kernel-regression", cls=_Modes)
 @click.option(
     "-of",
     "--of-key",

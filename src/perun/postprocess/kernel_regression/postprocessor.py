@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from perun.plugin.api import PostprocessContext
 from perun.postprocess.kernel_regression.params import KernelParams
+from perun.profile.fitting import add_models, plain
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -21,7 +22,6 @@ KINDS: Final = {
     "kernel-ridge": "ridge",
 }
 """What the field `kernel_mode` of a model says: the kind of estimate that a mode makes."""
-_EXACT: Final = 2.0**53
 
 
 class KernelRegression:
@@ -37,7 +37,6 @@ class KernelRegression:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for an estimate.
         """
-        from perun.profile.fitting import add_models
         from perun.profile.models.result import NoModel
 
         raised: list[float] = []
@@ -99,11 +98,7 @@ def _fields(estimate: KernelEstimate, params: KernelParams) -> dict[str, Any]:
         "kernel_mode": KINDS[params.kernel_mode],
         "bandwidth": estimate.bandwidth,
         "kernel_stats": estimate.values.tolist(),
-        "x_start": _plain(float(estimate.x[0])),
-        "x_end": _plain(float(estimate.x[-1])),
+        "x_start": plain(float(estimate.x[0])),
+        "x_end": plain(float(estimate.x[-1])),
         "r_square": estimate.r_square,
     }
-
-
-def _plain(value: float) -> float:
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value

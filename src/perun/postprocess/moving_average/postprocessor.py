@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
+from perun.profile.fitting import add_models, plain
 from perun.profile.models.decay import smoothing_factor
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ WINDOW_TYPES: Final = (
 # fmt: on
 _EVEN_WEIGHTS: Final = "boxcar"
 _NO_DECAY: Final = ("com", "0")
-_EXACT: Final = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,6 @@ class MovingAverage:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for a model.
         """
-        from perun.profile.fitting import add_models
 
         add_models(
             profile, params.of_key, params.per_key, lambda x, y: _fitted(x, y, params), ctx.note, ctx.report
@@ -158,8 +157,8 @@ def _fitted(x: Floats, y: Floats, params: MovingAverageParams) -> Mapping[str, A
         "moving_method": params.moving_method,
         "window_width": model.width,
         "bucket_stats": model.stats.tolist(),
-        "x_start": _plain(model.x_start),
-        "x_end": _plain(model.x_end),
+        "x_start": plain(model.x_start),
+        "x_end": plain(model.x_end),
         "r_square": model.r_square,
     }
     return fields | ({"decay": params.decay_value[0]} if params.moving_method == "ema" else {})
@@ -176,7 +175,3 @@ def _smoothed(x: Floats, y: Floats, params: MovingAverageParams) -> Model | NoMo
         return moving_average.median(x, y, params.window_width, window)
     kind = "" if params.window_type == _EVEN_WEIGHTS else params.window_type
     return moving_average.simple(x, y, params.window_width, window, kind)
-
-
-def _plain(value: float) -> float:
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from perun.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
+from perun.profile.fitting import names, plain, store
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -19,8 +20,8 @@ METHODS: Final = ("full", "iterative", "interval", "initial_guess", "bisection")
 MODELS: Final = ("constant", "exponential", "linear", "logarithmic", "power", "quadratic")
 _ALL: Final = "all"
 _USUAL_KEYS: Final = {"of_key": "amount", "per_key": "structure-unit-size"}
-_NAMED: Final = 5
-_EXACT: Final = 2.0**53
+_OPTIONS: Final = ("--of", "--depending-on")
+_SHOWN_REASONS: Final = 5
 _TEXT: Final = """\
 Estimates the amount of resources depending on the size of a structure, or any field with numbers depending
 on any other. Fields that are not named are looked up in the profile, and told.
@@ -108,7 +109,7 @@ class RegressionAnalysis:
         from perun.profile.models.selection import Plan
         from perun.profile.series import chosen_keys, series
 
-        taken = chosen_keys(profile, params.of or None, params.depending_on or None)
+        taken = chosen_keys(profile, params.of or None, params.depending_on or None, _OPTIONS)
         keys = dict(zip(_USUAL_KEYS, taken, strict=True))
         _tell_keys(keys, params, ctx)
         plan = Plan(params.chosen_models, params.steps, params.seed)
@@ -129,7 +130,7 @@ class RegressionAnalysis:
             raise _nothing(keys, lines)
         for line in lines:
             ctx.note(line)
-        profile["models"] = [*profile.get("models", ()), *models]
+        store(profile, models)
         return profile
 
 
@@ -146,8 +147,8 @@ def _model(uid: str, method: str, fit: Fit, keys: Mapping[str, str]) -> dict[str
         "model": fit.model,
         "method": method,
         "r_square": fit.r_square,
-        "x_start": _plain(fit.x_start),
-        "x_end": _plain(fit.x_end),
+        "x_start": plain(fit.x_start),
+        "x_end": plain(fit.x_end),
         "coeffs": [{"name": f"b{number}", "value": value} for number, value in enumerate(fit.coefficients)],
     }
     if fit.left_out:
@@ -157,26 +158,17 @@ def _model(uid: str, method: str, fit: Fit, keys: Mapping[str, str]) -> dict[str
     return model
 
 
-def _plain(value: float) -> float:
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value
-
-
 def _lines(gaps: Mapping[str, Sequence[str]], left_out: Mapping[str, int]) -> list[str]:
-    lines = [f"{_names(uids)}: {gap}" for gap, uids in gaps.items()]
+    lines = [f"{names(uids)}: {gap}" for gap, uids in gaps.items()]
     if left_out:
         count = sum(left_out.values())
         what = f"{count} of the resources left out, for want of a number in both fields"
-        lines.append(f"{_names(list(left_out))}: {what}")
+        lines.append(f"{names(list(left_out))}: {what}")
     return lines
 
 
-def _names(uids: Sequence[str]) -> str:
-    named = ", ".join(map(repr, uids[:_NAMED]))
-    return named if len(uids) <= _NAMED else f"{named} and {len(uids) - _NAMED} more"
-
-
 def _nothing(keys: Mapping[str, str], lines: Sequence[str]) -> ProfileError:
-    reasons = "; ".join(lines[:_NAMED]) + ("; ..." if len(lines) > _NAMED else "")
+    reasons = "; ".join(lines[:_SHOWN_REASONS]) + ("; ..." if len(lines) > _SHOWN_REASONS else "")
     return ProfileError(
         f"no model of {keys['of_key']!r} depending on {keys['per_key']!r} can be made: {reasons}",
         "name other fields with --of and --depending-on, or postprocess the profile by clusterizer first "

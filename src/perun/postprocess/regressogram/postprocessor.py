@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
+from perun.profile.fitting import add_models
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -89,7 +90,6 @@ class Regressogram:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for a model.
         """
-        from perun.profile.fitting import add_models
 
         add_models(
             profile, params.of_key, params.per_key, lambda x, y: _fitted(x, y, params), ctx.note, ctx.report

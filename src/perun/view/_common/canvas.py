@@ -13,7 +13,7 @@ import numpy as np
 
 from perun.view._common.chart import Axis, Chart, Series, short_names
 from perun.view._common.numbers import is_size, readable
-from perun.view._common.terminal import Screen, legend, padded, width_of
+from perun.view._common.screen import Screen, legend, padded, width_of
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Density, Floats

@@ -35,7 +35,8 @@ def write(charts: Sequence[Chart], output: Output, profile: Profile, out: TextIO
         if output.filename or output.browse:
             option = "--filename" if output.filename else "--view-in-browser"
             raise UsageError(f"--terminal and {option} do not go together", "leave out one of them")
-        from perun.view._common.terminal import Screen, drawn
+        from perun.view._common.screen import Screen
+        from perun.view._common.terminal import drawn
 
         out.write(drawn(charts[0], Screen.of(out, ctx)))
         if len(charts) > 1:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perun.view.scatter.view import ScatterParams, ScatterView
+from perun.view.scatter.params import ScatterParams
+from perun.view.scatter.view import ScatterView
 
 PLUGIN = ScatterView
 

@@ -18,7 +18,7 @@ from perun.view.scatter.curves import curves
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.view._common.chart import Floats
-    from perun.view.scatter.view import ScatterParams
+    from perun.view.scatter.params import ScatterParams
 
 MOST_POINTS: Final = 10_000
 """More points of a chart than that are shown as their density."""

@@ -269,3 +269,109 @@ def test_sums_among_points_close_together(extent: float, far: list[float]) -> No
     for name, values, right in zip(sums._fields, sums, expected, strict=True):
         scale = np.abs(right[close]).max()
         assert np.abs(values - right)[close].max() <= 1e-7 * scale, name
+
+
+@pytest.mark.parametrize("regression", ["ll", "lc"])
+def test_leaving_one_out_is_the_estimate_of_the_others(regression: Any) -> None:
+    rng = np.random.default_rng(11)
+    x = np.append(rng.uniform(0, 50, 120), rng.integers(0, 10, 40))
+    y = x**1.5 + rng.normal(size=x.size)
+    points = the_points(x, y)
+    order = np.argsort(x, kind="stable")
+    made = left_out(points, 2.5, regression)
+    for position in range(0, x.size, 13):
+        others = np.delete(order, position)
+        here = x[order[position]]
+        distance = (x[others] - here) / 2.5
+        weights = np.exp(-0.5 * distance**2)
+        if regression == "lc":
+            expected = np.average(y[others], weights=weights)
+        else:
+            expected = np.polynomial.Polynomial.fit(distance, y[others], 1, w=np.sqrt(weights))(0.0)
+        assert made[position] == pytest.approx(expected, rel=1e-8)
+
+
+def test_many_points_agree_with_single_weights() -> None:
+    rng = np.random.default_rng(12)
+    x, y = rng.uniform(0, 1000, 3000), rng.normal(size=3000)
+    points = the_points(x, y)
+    values, weights = fitted(points, 8.0, "ll")
+    for position in range(0, 3000, 301):
+        z = (x - points.x[position]) / 8
+        kernel = np.exp(-0.5 * z * z)
+        assert weights[position] == pytest.approx(kernel.sum(), rel=1e-10)
+        fit = np.polynomial.Polynomial.fit(z, y, 1, w=np.sqrt(kernel))
+        assert values[position] == pytest.approx(fit(0.0), rel=1e-8, abs=1e-10)
+
+
+# -- degenerate data --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [
+        ([], [], "it has no point"),
+        ([1.0], [2.0], "it has one point only"),
+        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "all x are equal"),
+        ([1.0, np.nan], [1.0, 2.0], "a value is not a finite number"),
+        ([1.0, 1e308], [1.0, 2.0], "a value is beyond 1e+100"),
+        ([1.0, 2.0], [1.0, -1e308], "a value is beyond 1e+100"),
+    ],
+)
+def test_there_is_a_reason_for_no_model(x: list[float], y: list[float], reason: str) -> None:
+    assert estimator_settings(x, y) == NoModel(reason)
+    assert method_selection(x, y) == NoModel(reason)
+
+
+def test_no_sub_sample_may_be_of_use() -> None:
+    settings = EstimatorSettings(efficient=True, n_sub_samples=1)
+    assert estimator_settings([1.0, 2, 3], [1.0, 2, 3], settings) == NoModel(
+        "no sub-sample of 1 points has a bandwidth"
+    )
+
+
+def test_an_outlier_that_no_other_point_reaches_does_not_stop_the_search() -> None:
+    x = np.append(np.arange(5000) / 50.0, 1e9)
+    made = the_estimate(estimator_settings(x, np.sqrt(x), EstimatorSettings("lc")))
+    assert np.isfinite(made.values).all()
+
+
+def test_too_few_points_for_aic_get_the_normal_reference() -> None:
+    x = np.array([1.0, 4.0, 6.0])
+    made = the_estimate(estimator_settings(x, [1.0, 2, 0], EstimatorSettings("lc", "aic")))
+    assert made.bandwidth == pytest.approx(1.06 * x.std() * 3**-0.2)
+
+
+values = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.integers(-5, 5).map(float),
+    st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, 1e99, 1e-99, 1e16, 1e16 + 2]),
+)
+points = st.lists(st.tuples(values, values), max_size=12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    points=points,
+    regression=st.sampled_from(["ll", "lc"]),
+    criterion=st.sampled_from(["cv_ls", "aic"]),
+    efficient=st.booleans(),
+)
+def test_any_data_give_a_finite_model_or_none(
+    points: list[tuple[float, float]], regression: Any, criterion: Any, efficient: bool
+) -> None:
+    x, y = np.array([one for one, _ in points]), np.array([one for _, one in points])
+    given = EstimatorSettings(regression, criterion, efficient, n_sub_samples=4)
+    results = [
+        estimator_settings(x, y, given),
+        estimator_settings(x, y, given._replace(randomize=True, n_re_samples=3)),
+        method_selection(x, y, "silverman", regression),
+        user_selection(x, y, 1e-10, regression),
+        user_selection(x, y, 1e6, regression),
+    ]
+    for made in results:
+        if isinstance(made, NoModel):
+            assert made.reason
+        else:
+            assert np.isfinite([made.bandwidth, made.r_square, *made.values.tolist()]).all()
+            assert made.values.size == len(points)
