@@ -23,7 +23,7 @@ help:  ## Show what can be made
 demo: $(VENV)/.installed  ## Measure the history of a small C++ project and find what made it slow
 	@demo/run.sh $(DEMO)
 
-test: $(VENV)/.installed-test  ## Lint, and run all tests but the slow ones
+test: $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
 	@$(call checks,-m "not slow")
 
 test-all: $(VENV)/.installed-test $(VENV)/.chromium  ## As test, with the slow ones
