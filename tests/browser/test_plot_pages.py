@@ -218,9 +218,10 @@ def test_a_click_in_the_legend_hides_and_shows(opened: Open) -> None:
     assert all(visible(page).values())
 
 
-def test_one_page_holds_all_uids(opened: Open) -> None:
+def test_one_page_holds_all_uids(opened: Open, screenshot: Any) -> None:
     page = opened(ScatterView(), lists("insert", "search", "destroy"))
     choices = page.locator("#chooser option")
+    screenshot(page, "scatter-uids")
     assert choices.all_inner_texts() == ["all 3 uids", "insert", "search", "destroy"]
     assert "3 uids" in page.locator("h1").inner_text()
     page.locator("#chooser").select_option("2")
@@ -333,7 +334,14 @@ def test_flow_stacked(opened: Open, screenshot: Any) -> None:
 
 
 def test_flow(opened: Open, screenshot: Any) -> None:
-    profile = lists("SLList_insert", "SLList_search")
+    profile = profile_of(
+        [
+            {"uid": uid, "amount": amount + n % 7 / 10, "structure-unit-size": size}
+            for size in range(0, 10_000, 250)
+            for n in range(20)
+            for uid, amount in (("SLList_insert", 4 + size / 4000), ("SLList_search", 2 + size / 250))
+        ]
+    )
     options = {"of": "amount", "through": "structure-unit-size", "by": "uid", "function": "mean"}
     page = opened(FlowView(), profile, accumulate=False, **options)
     assert list(visible(page)) == ["SLList_search", "SLList_insert"]
