@@ -53,7 +53,7 @@ lint-imports: $(VENV)/.installed-test
 	@echo "== import-linter"
 	@$(VENV)/bin/lint-imports --no-logo
 
-bench: $(VENV)/.installed-bench build/peer/.made  ## Measure the speed of Perun itself, beside an older release and git
+bench: $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
 
 # The older release is installed beside, to be run and compared with; nothing of it is used.
