@@ -9,7 +9,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,18 +70,11 @@ def flamegraph(place: Place) -> Iterator[Row]:
         return
     folder = _repository(place, "views-flame")
     (folder / "frames.perf").write_bytes(dumps_object(stacks(FRAMES)))
-    start = time.perf_counter()
-    subprocess.run(
-        [place.perun, "show", "./frames.perf", "flamegraph", "-f", PAGE],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
-    print(f"the flame graph took {time.perf_counter() - start:.1f} s to write", file=sys.stderr)
+    command = [place.perun, "show", "./frames.perf", "flamegraph", "-f", PAGE]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
     times = [_drawn(browser, folder, number) for number in range(few(place.rounds))]
     name = f"flame graph of {FRAMES:,} frames, drawn in chromium"
     yield Row(name, statistics.median(times), OPENS_WITHIN, "limit", 1)
-    yield Row("the same, size of the page", _kilobytes(folder / PAGE), LARGEST_KB, "(a scatter)", None, "kB")
 
 
 def points(number: int) -> Profile:
