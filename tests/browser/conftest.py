@@ -71,10 +71,13 @@ def browser() -> Iterator[Browser]:
         pytest.skip("there is no chromium; as root: apt-get install chromium")
     if importlib.util.find_spec("playwright") is None:
         pytest.skip("playwright is not installed; it is part of the extra 'test'")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
+        try:
+            started = driver.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
+        except Error as problem:  # e.g. of Ubuntu, whose command only names the package to install
+            pytest.skip(f"{path} does not start: {problem.message.splitlines()[0]}")
         yield started
         started.close()
 

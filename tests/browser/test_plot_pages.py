@@ -241,6 +241,16 @@ def test_one_page_holds_all_uids(opened: Open, screenshot: Any) -> None:
     assert page.locator(".bk-Figure").count() == 1
 
 
+def test_the_last_of_hasty_choices_is_drawn(opened: Open) -> None:
+    page = opened(ScatterView(), lists("insert", "search", "destroy"))
+    page.evaluate("for (let n = 0; n < 6; n++) document.getElementById('behind').click()")
+    page.wait_for_selector("html[data-drawn='2']")
+    settled(page)
+    assert page.locator(".bk-Figure").count() == 1
+    assert page.locator("h1").inner_text().endswith("uid: search")
+    assert next(iter(visible(page))) == "measured (500 points)"
+
+
 def test_pointing_tells_values_with_units(opened: Open) -> None:
     rows = [{"uid": "f", "amount": 2500, "structure-unit-size": 1_000_000}]
     page = opened(ScatterView(), profile_of([*rows, {"uid": "f", "amount": 1, "structure-unit-size": 0}]))

@@ -8,6 +8,8 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let shown = 0;
   let views = null;
+  let drawing = Promise.resolve();
+  let turns = 0;
 
   function look() {
     const style = getComputedStyle(document.documentElement);
@@ -92,8 +94,14 @@
     for (const one of figure.renderers) one.properties.visible.change.connect(later);
   }
 
+  // One drawing after the other; of those that are asked for meanwhile only the last is made.
   async function draw() {
-    const chart = charts[shown];
+    const turn = ++turns;
+    await drawing.catch(() => {});
+    if (turn === turns) await (drawing = drawn(charts[shown]));
+  }
+
+  async function drawn(chart) {
     element("title").textContent = document.title = chart.title;
     element("notes").textContent = chart.notes.map(note => note.replace(/\.$/, "")).join(". ");
     host.setAttribute("aria-label", chart.title);
@@ -104,7 +112,7 @@
     item.doc.version = Bokeh.version;
     views = await Bokeh.embed.embed_item(item, host);
     keepStacked(Bokeh.documents.at(-1).roots()[0]);
-    document.documentElement.dataset.drawn = String(shown);
+    document.documentElement.dataset.drawn = String(charts.indexOf(chart));
   }
 
   function choose(number) {
