@@ -6,6 +6,7 @@ events. What is not released within a piece waits in the table of live blocks fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -19,42 +20,59 @@ _STACK_SHIFT: Final = 32
 _SUBTYPE_SHIFT: Final = 24
 _LAST_SNAPSHOT: Final = (1 << _SUBTYPE_SHIFT) - 1
 _PENDING_ROWS: Final = 1 << 20
+_EVENTS_AT_A_TIME: Final = 1 << 18
 
 
 class Events(NamedTuple):
     """Some events in the order in which they happened, each column of shape (n,).
 
-    :param subtype: position in the list of subtypes of the recording.
+    What happens at one place, a call stack and a subtype, is a site. Each has one only.
+
+    :param stacks: numbers of the call stacks of the sites, and :param subtypes: of the subtypes, of shape
+        (sites,).
+    :param site: position of the site. :param size: bytes asked for, 0 for a release.
     :param releases: whether the event releases the block at `address`; otherwise it allocates one.
-    :param size: bytes asked for, 0 for a release.
-    :param stack: number of the call stack. :param thread: number of the thread.
-    :param time: nanoseconds since the beginning of the run.
+    :param thread: number of the thread. :param time: nanoseconds since the beginning of the run.
     """
 
-    subtype: NDArray[np.uint8]
+    stacks: Ints
+    subtypes: Ints
+    site: Ints
     releases: Bools
     address: Ints
     size: Ints
-    stack: Ints
     thread: Ints
     time: Ints
 
-    def __len__(self) -> int:
+    @property
+    def total(self) -> int:
+        """Number of events."""
         return len(self.time)
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Events]) -> Events:
+        """The pieces one after the other."""
+        if len(pieces) == 1:
+            return pieces[0]
+        before = np.cumsum([0, *(len(piece.stacks) for piece in pieces)])
+        moved = [
+            piece._replace(site=piece.site + shift) for piece, shift in zip(pieces, before[:-1], strict=True)
+        ]
+        return cls(*map(np.concatenate, zip(*moved, strict=True)))
 
 
 class Rows(NamedTuple):
     """Events put together by stack, subtype and snapshot: one row each, columns of shape (rows,), sorted.
 
-    `amount` is bytes, `count` events, `address` that of the first one. Of the bytes, `peak` were live when
-    the heap was largest, and `leaked` at the end; `leaked_blocks` are the blocks of those. `temporary`
+    `amount` is bytes, `events` their number, `address` that of the first one. Of the bytes, `peak` were live
+    when the heap was largest, and `leaked` at the end; `leaked_blocks` are the blocks of those. `temporary`
     blocks were released before their thread allocated another one. `lifetime` is the sum of the
     nanoseconds that the blocks lived.
     """
 
     key: Ints
     amount: Ints
-    count: Ints
+    events: Ints
     address: Ints
     peak: Ints
     leaked: Ints
@@ -148,31 +166,49 @@ class Analysis:
         self._keep = keep
         self._kept: list[Events] = []
         self._pairs: list[tuple[Ints, Ints, Ints]] = []  # allocating, releasing events, temporary ones
+        self._waiting: list[Events] = []
+        self._waiting_events = 0
 
     def add(self, events: Events) -> None:
-        """Replay the next events."""
-        if not len(events):
+        """Take in the next events."""
+        if events.total:
+            self._waiting.append(events)
+            self._waiting_events += events.total
+            # All that is live is gone through for each piece, so pieces grow with it.
+            if self._waiting_events >= max(_EVENTS_AT_A_TIME, len(self._live.size)):
+                self._replay()
+
+    def _replay(self) -> None:
+        if not self._waiting:
             return
+        events = Events.joined(self._waiting)
+        self._waiting, self._waiting_events = [], 0
         self._last_time = max(self._last_time, int(events.time.max()))
         while self._last_time // self.interval >= self._most:
             self._double()
-        piece = _Piece(events, self._live, self._order, self._keys(events))
-        self._collect(events, piece)
+        snapshots = events.time // self.interval
+        places = (events.stacks << _STACK_SHIFT) | (events.subtypes << _SUBTYPE_SHIFT)
+        keys = places[events.site] | snapshots
+        piece = _Piece(events, self._live, self._order, keys)
+        self._collect(events, piece, snapshots)
         self._look_for_peak(events, piece)
         self._live = piece.live_after()
-        self._order += len(events)
+        self._order += events.total
         if self._keep:
             self._kept.append(events)
             self._pairs.append(piece.pairs())
 
     def rows(self) -> Rows:
-        """The rows of all events so far."""
+        """The rows of all events; nothing can be added afterwards."""
+        self._replay()
         live = self._live
         self._append(
-            live.key,
-            leaked=live.size,
-            leaked_blocks=np.ones_like(live.size),
-            lifetime=np.maximum(self._last_time - live.time, 0),
+            _part(
+                live.key,
+                leaked=live.size,
+                leaked_blocks=np.ones_like(live.size),
+                lifetime=np.maximum(self._last_time - live.time, 0),
+            )
         )
         self._parts.append(self._peak_part)
         self._consolidate()
@@ -180,6 +216,7 @@ class Analysis:
 
     def totals(self) -> Totals:
         """The whole heap so far."""
+        self._replay()
         return Totals(
             events=self._order,
             releases=self._order - self._sums["allocations"],
@@ -194,37 +231,44 @@ class Analysis:
 
     def each(self) -> Each:
         """Every event so far; only where they were to be kept."""
-        events = Events(*map(np.concatenate, zip(*self._kept, strict=True))) if self._kept else _no_events()
-        released_by = np.full(len(events), -1, np.int64)
-        temporary = np.zeros(len(events), np.bool_)
+        self._replay()
+        events = Events.joined(self._kept) if self._kept else _no_events()
+        released_by = np.full(events.total, -1, np.int64)
+        temporary = np.zeros(events.total, np.bool_)
         for allocating, releasing, short in self._pairs:
             released_by[allocating] = releasing
             temporary[short] = True
         return Each(events, released_by, temporary)
 
-    def _keys(self, events: Events) -> Ints:
-        return (
-            (events.stack << _STACK_SHIFT)
-            | (events.subtype.astype(np.int64) << _SUBTYPE_SHIFT)
-            | (events.time // self.interval)
-        )
-
-    def _collect(self, events: Events, piece: _Piece) -> None:
+    def _collect(self, events: Events, piece: _Piece, snapshots: Ints) -> None:
         allocates = ~events.releases
+        temporary = piece.temporary
         self._sums["allocations"] += int(allocates.sum())
         self._sums["allocated"] += int(events.size[allocates].sum())
-        self._sums["temporary"] += int(piece.temporary.sum())
+        self._sums["temporary"] += int(temporary.sum())
         self._sums["unknown_releases"] += piece.unknown_releases
+        first = int(snapshots.min())
+        width = int(snapshots.max()) - first + 1
+        codes = events.site * width + (snapshots - first)
+        if len(events.stacks) * width > 4 * max(events.total, _EVENTS_AT_A_TIME):
+            codes = np.unique(codes, return_inverse=True)[1]
+        size = int(codes.max()) + 1
+        here = piece.is_released_here
+        codes_here = codes[piece.released_here]
+        part = np.zeros((_FIELDS, size), np.int64)
+        part[0, codes] = piece.event_keys
+        part[1] = _summed_by(codes, events.size, size)
+        part[2] = np.bincount(codes, minlength=size)
+        part[3, codes[::-1]] = events.address[::-1]  # of several the one that is put last stays
+        part[7] = np.bincount(codes_here, weights=temporary[here], minlength=size)
+        part[8] = _summed_by(codes_here, piece.lifetimes[here], size)
+        self._append(part[:, part[2] > 0])
         self._append(
-            piece.event_keys,
-            amount=events.size,
-            count=np.ones(len(events), np.int64),
-            address=events.address,
-        )
-        self._append(
-            piece.released.key,
-            temporary=piece.temporary.astype(np.int64),
-            lifetime=piece.lifetimes,
+            _part(
+                piece.released.key[~here],
+                temporary=temporary[~here].astype(np.int64),
+                lifetime=piece.lifetimes[~here],
+            )
         )
 
     def _look_for_peak(self, events: Events, piece: _Piece) -> None:
@@ -234,12 +278,11 @@ class Analysis:
         if int(heap[highest]) > self._peak[0]:
             self._peak = int(heap[highest]), int(blocks[highest]), int(events.time[highest])
             keys, sizes = piece.live_at(self._order + highest)
-            self._peak_part = _part(keys, peak=sizes)
-            self._peak_part = _summed([self._peak_part])
+            self._peak_part = _summed([_part(keys, peak=sizes)])
         self._bytes, self._blocks = int(heap[-1]), int(blocks[-1])
 
-    def _append(self, keys: Ints, **fields: Ints) -> None:
-        part = _summed([_part(keys, **fields)])
+    def _append(self, part: NDArray[np.int64]) -> None:
+        part = _summed([part])
         self._parts.append(part)
         self._pending += part.shape[1]
         if self._pending > _PENDING_ROWS:
@@ -258,6 +301,11 @@ class Analysis:
 
 _FIELDS: Final = len(Rows._fields)
 _ADDRESS: Final = Rows._fields.index("address")
+
+
+def _summed_by(codes: Ints, values: Ints, size: int) -> Ints:
+    """Sums of the values of each code, exact as long as they are below 2^53."""
+    return np.bincount(codes, weights=values, minlength=size).astype(np.int64)
 
 
 def _part(keys: Ints, **fields: Ints) -> NDArray[np.int64]:
@@ -300,7 +348,7 @@ def _halved(part: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _no_events() -> Events:
     ints = np.empty(0, np.int64)
-    return Events(ints.astype(np.uint8), ints.astype(np.bool_), ints, ints, ints, ints, ints)
+    return Events(ints, ints, ints, ints.astype(np.bool_), ints, ints, ints, ints)
 
 
 class _Piece:
@@ -308,11 +356,14 @@ class _Piece:
 
     Blocks come first, then the events, each with its position among all events; `_end` is the position of
     the event that ended a block, :data:`_NEVER` where none in this piece did.
+
+    :ivar is_released_here: which of the released blocks were allocated in this piece as well, and
+    :ivar released_here: the positions, in the piece, of the events that allocated those.
     """
 
     def __init__(self, events: Events, live: _Live, start: int, keys: Ints) -> None:
         self.event_keys = keys
-        count, before = len(events), len(live.address)
+        count, before = events.total, len(live.address)
         order = np.arange(start, start + count)
         self._all = _Live(
             np.concatenate([live.address, events.address]),
@@ -334,26 +385,20 @@ class _Piece:
         seen = ~is_block[enders]
         self._released, self._releasing = blocks[seen], enders[seen]
         self._is_block = is_block
+        self.is_released_here = self._released >= before
+        self.released_here = self._released[self.is_released_here] - before
         self.unknown_releases = int(events.releases.sum()) - len(self._released)
         self.change = np.where(events.releases, 0, events.size)
         np.subtract.at(self.change, enders - before, self._all.size[blocks])
         self.block_change = np.where(events.releases, 0, 1)
         np.subtract.at(self.block_change, enders - before, 1)
 
-    @property
-    def released(self) -> _Live:
+        self.released = self._taken(self._released)
         """The blocks that events of this piece release."""
-        return self._taken(self._released)
-
-    @property
-    def lifetimes(self) -> Ints:
+        self.lifetimes = np.maximum(self._all.time[self._releasing] - self.released.time, 0)
         """Nanoseconds that the released blocks lived."""
-        return np.maximum(self._all.time[self._releasing] - self._all.time[self._released], 0)
-
-    @property
-    def temporary(self) -> Bools:
+        self.temporary = self.released.next > self._all.order[self._releasing]
         """Which of the released blocks were the last that their thread had allocated."""
-        return self._all.next[self._released] > self._all.order[self._releasing]
 
     def pairs(self) -> tuple[Ints, Ints, Ints]:
         """Positions of allocating events, of those that release them, and of the temporary ones."""
