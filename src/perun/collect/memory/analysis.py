@@ -99,7 +99,8 @@ class Rows(NamedTuple):
 class Totals(NamedTuple):
     """The whole heap: bytes and numbers of blocks, and times in nanoseconds since the beginning.
 
-    :param allocated: all that was ever allocated. :param peak: live when most was live, at `peak_time`.
+    :param allocated: all that was ever allocated. :param peak: live when most was live, at `peak_time`, after
+        the event at position `peak_event`.
     :param leaked: still live at the end. :param unknown_releases: of blocks that nobody saw allocated.
     """
 
@@ -110,6 +111,7 @@ class Totals(NamedTuple):
     peak: int
     peak_blocks: int
     peak_time: int
+    peak_event: int
     leaked: int
     leaked_blocks: int
     temporary: int
@@ -118,10 +120,10 @@ class Totals(NamedTuple):
 
 
 class Each(NamedTuple):
-    """Every event, in order; `released_by` is the position of the event that released it, -1 for none."""
+    """Every event, in order; `ended_by` is the position of the event that ended its block, -1 for none."""
 
     events: Events
-    released_by: Ints
+    ended_by: Ints
     temporary: Bools
 
 
@@ -161,11 +163,11 @@ class Analysis:
         self._bytes = 0
         self._blocks = 0
         self._sums = dict.fromkeys(("allocations", "allocated", "temporary", "unknown_releases"), 0)
-        self._peak = (0, 0, 0)  # bytes, blocks, time
+        self._peak = (0, 0, 0, -1)  # bytes, blocks, time, position of the event
         self._last_time = 0
         self._keep = keep
         self._kept: list[Events] = []
-        self._pairs: list[tuple[Ints, Ints, Ints]] = []  # allocating, releasing events, temporary ones
+        self._pairs: list[tuple[Ints, Ints, Ints]] = []  # allocating, ending events, temporary ones
         self._waiting: list[Events] = []
         self._waiting_events = 0
 
@@ -220,9 +222,7 @@ class Analysis:
         return Totals(
             events=self._order,
             releases=self._order - self._sums["allocations"],
-            peak=self._peak[0],
-            peak_blocks=self._peak[1],
-            peak_time=self._peak[2],
+            **dict(zip(("peak", "peak_blocks", "peak_time", "peak_event"), self._peak, strict=True)),
             leaked=int(self._live.size.sum()),
             leaked_blocks=len(self._live.size),
             last_time=self._last_time,
@@ -233,12 +233,12 @@ class Analysis:
         """Every event so far; only where they were to be kept."""
         self._replay()
         events = Events.joined(self._kept) if self._kept else _no_events()
-        released_by = np.full(events.total, -1, np.int64)
+        ended_by = np.full(events.total, -1, np.int64)
         temporary = np.zeros(events.total, np.bool_)
-        for allocating, releasing, short in self._pairs:
-            released_by[allocating] = releasing
+        for allocating, ending, short in self._pairs:
+            ended_by[allocating] = ending
             temporary[short] = True
-        return Each(events, released_by, temporary)
+        return Each(events, ended_by, temporary)
 
     def _collect(self, events: Events, piece: _Piece, snapshots: Ints) -> None:
         allocates = ~events.releases
@@ -276,7 +276,8 @@ class Analysis:
         blocks = self._blocks + np.cumsum(piece.block_change)
         highest = int(np.argmax(heap))
         if int(heap[highest]) > self._peak[0]:
-            self._peak = int(heap[highest]), int(blocks[highest]), int(events.time[highest])
+            time = int(events.time[highest])
+            self._peak = int(heap[highest]), int(blocks[highest]), time, self._order + highest
             keys, sizes = piece.live_at(self._order + highest)
             self._peak_part = _summed([_part(keys, peak=sizes)])
         self._bytes, self._blocks = int(heap[-1]), int(blocks[-1])
@@ -381,6 +382,7 @@ class _Piece:
         blocks, enders = here[same], after[same]
         self._end = np.full(before + count, _NEVER, np.int64)
         self._end[blocks] = self._all.order[enders]
+        self._ended = blocks, enders
         # Memory that is given out again was released where nobody saw it; that ends the block too.
         seen = ~is_block[enders]
         self._released, self._releasing = blocks[seen], enders[seen]
@@ -401,9 +403,10 @@ class _Piece:
         """Which of the released blocks were the last that their thread had allocated."""
 
     def pairs(self) -> tuple[Ints, Ints, Ints]:
-        """Positions of allocating events, of those that release them, and of the temporary ones."""
+        """Positions of events that allocate, of those that end their blocks, and of the temporary ones."""
         order = self._all.order
-        return order[self._released], order[self._releasing], order[self._released[self.temporary]]
+        blocks, enders = self._ended
+        return order[blocks], order[enders], order[self._released[self.temporary]]
 
     def live_at(self, order: int) -> tuple[Ints, Ints]:
         """Keys and sizes of the blocks that are live just after the event at that position."""

@@ -29,12 +29,14 @@ class Elf(NamedTuple):
     :param build_id: in hexadecimal, empty where it has none.
     :param dynamic: whether a loader runs first, which is what a preloaded library needs.
     :param bits: 32 or 64. :param has_lines: whether it has line numbers itself, not in another file.
+    :param entry: address where a program starts.
     """
 
     build_id: str
     dynamic: bool
     bits: int
     has_lines: bool
+    entry: int
     segments: tuple[Segment, ...]
 
     def address_of(self, offset: int) -> int:
@@ -67,14 +69,15 @@ def _read(file: BinaryIO) -> Elf | None:
     if head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
         return None
     wide, order = head[4] == 2, "<" if head[5] == 1 else ">"
-    table, sections = struct.unpack_from(order + ("QQ" if wide else "II"), head, 32 if wide else 28)
+    entry, table, sections = struct.unpack_from(order + ("QQQ" if wide else "III"), head, 24)
     sizes = struct.unpack_from(order + "HHHHH", head, 54 if wide else 42)
     form = order + ("IIQQQQQQ" if wide else "IIIIIIII")
     segments, build_id, dynamic = [], "", False
     for number in range(min(sizes[1], _MOST_HEADERS)):
         file.seek(table + number * sizes[0])
         fields = struct.unpack(form, file.read(struct.calcsize(form)))
-        kind, offset, address, size = fields[0], *(fields[2:4] if wide else fields[1:3]), fields[5 if wide else 4]
+        kind, (offset, address) = fields[0], fields[2:4] if wide else fields[1:3]
+        size = fields[5 if wide else 4]
         if kind == _LOAD:
             segments.append(Segment(offset, address, size))
         elif kind == _INTERP:
@@ -83,7 +86,7 @@ def _read(file: BinaryIO) -> Elf | None:
             file.seek(offset)
             build_id = _build_id(file.read(size), order)
     has_lines = _has_lines(file, order, wide, sections, sizes[2:])
-    return Elf(build_id, dynamic, 64 if wide else 32, has_lines, tuple(segments))
+    return Elf(build_id, dynamic, 64 if wide else 32, has_lines, entry, tuple(segments))
 
 
 def _build_id(notes: bytes, order: str) -> str:

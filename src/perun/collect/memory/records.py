@@ -124,7 +124,8 @@ class Recording:
     :ivar stacks: call stacks; :ivar threads: number of a thread to its number in the kernel.
     :ivar modules: definitions of modules in their order; a later one replaces those that it overlaps.
     :ivar exe: path of the program. :ivar args: its arguments. :ivar notes: what the recorder wants told.
-    :ivar end: how it ended. :ivar duration: nanoseconds from the first to the last that is known of it.
+    :ivar end: how it ended. :ivar started: when, in nanoseconds of a clock that all processes share.
+    :ivar duration: nanoseconds from the first to the last that is known of it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -146,6 +147,7 @@ class Recording:
         fields = self._unpacked(_HEADER, data, MAGIC)
         (self._header_size, self.pid, self.parent, unwinder, wanted, self._shift, *clocks) = fields
         self._points = [(int(clocks[0]), int(clocks[1]))]
+        self.started = int(clocks[1])
         if self._header_size < _HEADER.size or self._shift > 63:
             raise self.damaged("its header makes no sense")
         self.unwinder = UNWINDERS.get(unwinder, str(unwinder))
@@ -284,7 +286,8 @@ class Recording:
             origin = origin[origin]
         address = np.zeros(chunk.events, np.uint64)
         address[is_fresh] = fresh
-        return address[origin].view(np.int64)
+        addresses: Ints = address[origin].view(np.int64)
+        return addresses
 
     def _time(self, ticks: Ints, now: int, monotonic: int) -> Ints:
         """Nanoseconds since the beginning; between the last known point and this one time grows evenly."""
