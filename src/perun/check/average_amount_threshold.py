@@ -36,11 +36,11 @@ class _Group:
     """What is known of the amounts of one uid; `trouble` says why they have no mean."""
 
     total: float = 0.0
-    count: int = 0
+    count: float = 0
     unit: str | None = None
     trouble: str = "no amount"
 
-    def add(self, total: float, count: int, unit: str) -> None:
+    def add(self, total: float, count: float, unit: str) -> None:
         """Count in some more amounts; of different units the group keeps none."""
         if not self.count:
             self.unit, self.trouble = unit, ""
@@ -74,7 +74,8 @@ class AverageAmountThreshold:
         """One change of type `ratio` for each uid, in the order of their names.
 
         A uid in one of the profiles only is NotInBaseline or NotInTarget. Unknown is one that cannot be
-        compared, because amounts are absent or not numbers, or only that of the baseline is zero.
+        compared, because amounts are absent or not numbers, or only that of the baseline is zero. A resource
+        with a `count` stands for so many, and its amount is their sum.
         """
         old, new = _groups(baseline), _groups(target)
         for uid in sorted(old.keys() | new.keys()):
@@ -131,10 +132,11 @@ def _groups(profile: Profile) -> dict[str, _Group]:
         group = groups.get(uid)
         if group is None:
             group = groups[uid] = _Group()
-        shared = _mapping(constants.get(key))
-        amounts = _amounts(_mapping(columns), shared)
+        columns, shared = _mapping(columns), _mapping(constants.get(key))
+        amounts = _amounts(columns, shared)
         if amounts:
-            group.add(_sum(amounts), len(amounts), unit_of(shared.get("type"), shared.get("subtype")))
+            unit = unit_of(shared.get("type"), shared.get("subtype"))
+            group.add(_sum(amounts), _count(columns, len(amounts)), unit)
     return groups
 
 
@@ -145,6 +147,13 @@ def _amounts(columns: Mapping[str, Any], constants: Mapping[str, Any]) -> list[A
     if "amount" not in constants:
         return []
     return [constants["amount"]] * next((len(one) for one in columns.values() if isinstance(one, list)), 1)
+
+
+def _count(columns: Mapping[str, Any], size: int) -> float:
+    """How many measurements the resources of a group stand for."""
+    counts = columns.get("count")
+    count = _sum(counts) if isinstance(counts, list) else nan
+    return count if count >= size else size
 
 
 def _sum(amounts: list[Any]) -> float:

@@ -178,6 +178,22 @@ def test_resources_without_amounts() -> None:
     assert found.from_baseline == "no amount"
 
 
+def test_a_resource_may_stand_for_several() -> None:
+    def counted(*rows: tuple[int, Any]) -> Profile:
+        made = profile({})
+        made.update_resources(
+            [{"uid": "f", "type": "time", "amount": amount, "count": count} for amount, count in rows],
+            columns=["count"],
+        )
+        return made
+
+    together, apart = counted((40, 4), (30, 3)), profile({"f": [10] * 7})
+    assert compare(together, apart)["f"].result is PerformanceChange.NoChange
+    assert compare(counted((140, 7)), together)["f"].rate_degradation == 0.5
+    assert compare(apart, counted((70, 0), (70, 0)))["f"].rate_degradation == 7.0  # cannot stand for nothing
+    assert compare(apart, counted((70, "7")))["f"].rate_degradation == 7.0
+
+
 def test_amounts_that_are_constants_count() -> None:
     constant = Profile(
         {
