@@ -70,9 +70,9 @@ struct record_event {
  *   bits 60-63  enum record_definition
  * They come before the events of their chunk and of later chunks that use them, in the order they were made.
  *
- * A stack is return addresses (look up address - 1; but a frame interrupted by a signal is exact), outermost
- * first: `shared` many are those of the stack defined before it in the same chunk, the words that follow are the
- * rest. The function of the allocator itself is not among them, so that the last is in who called it. A stack
+ * A stack is return addresses, outermost first (look up address - 1, also where a signal came in between):
+ * `shared` many are those of the stack defined before it in the same chunk, the words that follow are the rest.
+ * The function of the allocator itself is not among them, so that the last is in who called it. A stack
  * may be defined again under another id. Its addresses are in the modules as defined up to then.
  *
  * A thread is its number in the kernel (gettid).
@@ -82,7 +82,7 @@ struct record_event {
  */
 enum record_definition { RECORD_STACK = 1, RECORD_THREAD = 2, RECORD_MODULE = 3 };
 
-#define RECORD_FRAMES 512 /* most frames of a stack */
+#define RECORD_FRAMES 1024 /* most frames of a stack */
 
 /* -- the file ----------------------------------------------------------------------------------------------- */
 
