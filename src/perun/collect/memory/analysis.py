@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.collect.memory.kinds import REALLOC_RELEASE
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _NEVER: Final = np.iinfo(np.int64).max
@@ -28,8 +30,8 @@ class Events(NamedTuple):
 
     What happens at one place, a call stack and a subtype, is a site. Each has one only.
 
-    :param stacks: numbers of the call stacks of the sites, and :param subtypes: of the subtypes, of shape
-        (sites,).
+    :param stacks: numbers of the call stacks of the sites, and :param subtypes: their kinds of events, of
+        shape (sites,).
     :param site: position of the site. :param size: bytes asked for, 0 for a release.
     :param releases: whether the event releases the block at `address`; otherwise it allocates one.
     :param thread: number of the thread. :param time: nanoseconds since the beginning of the run.
@@ -399,8 +401,10 @@ class _Piece:
         """The blocks that events of this piece release."""
         self.lifetimes = np.maximum(self._all.time[self._releasing] - self.released.time, 0)
         """Nanoseconds that the released blocks lived."""
-        self.temporary = self.released.next > self._all.order[self._releasing]
-        """Which of the released blocks were the last that their thread had allocated."""
+        by = events.subtypes[events.site[self._releasing - before]]
+        last = self.released.next > self._all.order[self._releasing]
+        self.temporary = last & (by != REALLOC_RELEASE)
+        """Which of the released blocks were the last that their thread had allocated, and did not grow."""
 
     def pairs(self) -> tuple[Ints, Ints, Ints]:
         """Positions of events that allocate, of those that end their blocks, and of the temporary ones."""

@@ -16,7 +16,7 @@ from perun.plugin.params import param
 if TYPE_CHECKING:
     from perun.collect._common.execution import Execution, Sample
     from perun.collect.memory.places import Places, Site
-    from perun.collect.memory.profile import Process
+    from perun.collect.memory.profile import Made, Process
     from perun.collect.memory.records import Recording
     from perun.profile.factory import Profile
 
@@ -168,10 +168,13 @@ class _Analyst:
                 },
                 "collector_info": {
                     "name": MemoryCollector.name,
-                    "params": dataclasses.asdict(self._params),
+                    "params": {
+                        name: list(value) if isinstance(value, tuple) else value
+                        for name, value in dataclasses.asdict(self._params).items()
+                    },
                 },
                 "postprocessors": [],
-                "memory": self._summary(recordings[0], processes, sample, made.interval),
+                "memory": self._summary(recordings[0], processes, sample, made),
             }
         )
         profile["resource_type_map"] = made.regions.constants
@@ -242,7 +245,7 @@ class _Analyst:
             notes.append(f"the run ended early: it {early}; what was recorded until then is in the profile")
 
     def _summary(
-        self, first: Recording, processes: Sequence[Process], sample: Sample, interval: int
+        self, first: Recording, processes: Sequence[Process], sample: Sample, made: Made
     ) -> dict[str, Any]:
         """The region `memory` of the profile: what is known of the whole run."""
         totals = [process.totals for process in processes]
@@ -252,15 +255,16 @@ class _Analyst:
             "unwinder": first.unwinder,
             "ended": f"early: {early}" if early else "normally",
             "duration": round(sample.real, 6),
-            "sampling": interval / _SECOND,
+            "sampling": made.interval / _SECOND,
             "events": sum(one.events for one in totals),
             "allocations": sum(one.allocations for one in totals),
             "releases": sum(one.releases for one in totals),
             "allocated": sum(one.allocated for one in totals),
             "peak": sum(one.peak for one in totals),
             "peak-time": round(peak.peak_time / _SECOND, 6),
-            "leaked": sum(one.leaked for one in totals),
-            "leaked-blocks": sum(one.leaked_blocks for one in totals),
+            "live-at-end": sum(one.leaked for one in totals),
+            "leaked": made.leaked,
+            "leaked-blocks": made.leaked_blocks,
             "temporary": sum(one.temporary for one in totals),
             "processes": len(totals),
             "notes": list(self._notes),

@@ -31,6 +31,8 @@ _RUNTIME: Final = (
 _SYSTEM_HEADERS: Final = ("/usr/include/", "/usr/lib/gcc", "/usr/lib/llvm", "/usr/local/include/c++")
 _STARTS: Final = frozenset({"_start", "_init", "_fini", "_dl_relocate_static_pie", "__libc_csu_init"})
 _START_SIZE: Final = 64
+_HOLDERS: Final = frozenset({"_IO_file_doallocate", "__GI__IO_file_doallocate", "_IO_wfile_doallocate"})
+"""Functions of the C library whose memory, the buffers of streams, it keeps to the end of the program."""
 
 
 class Place(NamedTuple):
@@ -47,10 +49,14 @@ class Place(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where is allocated: the frame that is the uid of a resource, and the trace from the inside out."""
+    """Where is allocated: the frame that is the uid of a resource, and the trace from the inside out.
+
+    :param held: whether the C library keeps the memory for itself, so that the program cannot release it.
+    """
 
     uid: Frame
     trace: Frames
+    held: bool = False
 
 
 class Places:
@@ -134,13 +140,18 @@ def _shown(places: Sequence[Place]) -> Site | None:
         return None
     begin = next((number for number, place in enumerate(shown) if not place.header), 0)
     trace = tuple(place.frame for place in shown[begin:])
-    return Site(trace[0], trace)
+    return Site(trace[0], trace, _is_held(places))
 
 
 def _whole(places: Sequence[Place]) -> Site:
     site = _shown(places)
     trace = tuple(place.frame for place in places)
-    return Site(site.uid if site else trace[0] if trace else UNKNOWN, trace or (UNKNOWN,))
+    uid = site.uid if site else trace[0] if trace else UNKNOWN
+    return Site(uid, trace or (UNKNOWN,), site is None or site.held)
+
+
+def _is_held(places: Sequence[Place]) -> bool:
+    return any(place.runtime and place.frame.function in _HOLDERS for place in places)
 
 
 class _Located(NamedTuple):

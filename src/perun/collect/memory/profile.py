@@ -16,9 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from perun.collect.memory.analysis import Each, Ints, Rows, Totals
+from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
 from perun.collect.memory.places import Site
 from perun.collect.memory.raw import same_kinds
-from perun.collect.memory.records import FIRST_RELEASE, KINDS, REALLOC_RELEASE
 from perun.collect.memory.symbols import Frame
 from perun.collect.memory.table import OTHERS, Table, fitted, table_of
 from perun.profile.columns import PACKED_FROM
@@ -91,11 +91,16 @@ class Regions:
 
 @dataclass(frozen=True)
 class Made:
-    """Resources, the length of their snapshots in nanoseconds, and how many sites are not told in full."""
+    """Resources, the length of their snapshots in nanoseconds, and how many sites are not told in full.
+
+    `leaked` bytes in `leaked_blocks` are what the sites that are told have leaked.
+    """
 
     regions: Regions
     interval: int
     shortened: int
+    leaked: int
+    leaked_blocks: int
 
 
 def resources(processes: Sequence[Process], shape: Shape, program: str) -> Made:
@@ -120,9 +125,10 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Made:
         names = [process.name for process in processes] if len(processes) > 1 else []
         for group in _groups(table, shape, interval, names):
             regions.add(*group)
+    leaks = whole_table.column("leaked").sum(), whole_table.column("leaked_blocks").sum()
     for group in _metrics(whole_table, [process.totals for process in processes], interval, program):
         regions.add(*group)
-    return Made(regions, interval, shortened)
+    return Made(regions, interval, shortened, *map(int, leaks))
 
 
 def _groups(
@@ -201,7 +207,11 @@ def _metrics(
         return constants, {"amount": [amount]}
 
     for metric in METRICS:
-        yield resource({"source": program}, metric, sum(getattr(one, metric) for one in totals))
+        amount = sum(getattr(one, metric) for one in totals)
+        # What nobody can release, as it is of the libraries of the system, is no leak of the program.
+        if metric == "leaked":
+            amount = int(table.column(metric).sum())
+        yield resource({"source": program}, metric, amount)
     for function, sums in _functions(table):
         for metric, column in METRICS.items():
             if sums[column]:

@@ -58,7 +58,7 @@ def same_kinds(each: Each, sites: Sequence[Site | None], totals: Totals) -> Iter
             events.thread[where],
             begin,
             np.where(at_peak, size, 0),
-            np.where(lives_on, size, 0),
+            np.where(lives_on & (not known[code >> 8].held), size, 0),
             each.temporary[where].astype(np.int64),
             np.where(events.releases[where], 0, end - begin),
         )

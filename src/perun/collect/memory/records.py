@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.collect.memory.analysis import Events, Ints
+from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_FAILED, REALLOC_RELEASE
 from perun.errors import ProfileError
 
 MAGIC: Final = b"PERUNMEM"
@@ -25,27 +26,6 @@ TAIL_MAGIC: Final = b"PERUNTAI"
 CHUNK_MAGIC: Final = b"PMCK"
 VERSION: Final = 1
 BYTE_ORDER: Final = 0x01020304
-KINDS: Final = {
-    1: "malloc",
-    2: "calloc",
-    3: "realloc",
-    4: "reallocarray",
-    5: "memalign",
-    6: "posix_memalign",
-    7: "aligned_alloc",
-    8: "valloc",
-    9: "pvalloc",
-    10: "new",
-    11: "new[]",
-    32: "free",
-    33: "delete",
-    34: "delete[]",
-    35: "free",  # of what was given to realloc
-}
-"""Subtypes of resources by the kind of event."""
-FIRST_RELEASE: Final = 32
-REALLOC_RELEASE: Final = 35
-REALLOC_FAILED: Final = 36
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
 """How call stacks were found, as the option is spelled."""
 

@@ -85,6 +85,8 @@ class Table:
 def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Table:
     """The rows of the processes with the sites of their stacks; a stack without a site is left out.
 
+    What the C library holds to the end does not count as leaked.
+
     :param processes: for each its rows, the sites of its stacks, and how often to double its snapshots.
     """
     known: dict[Site, int] = {}
@@ -95,6 +97,10 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Ta
         )
         site = of_stack[rows.stack] if len(of_stack) else rows.stack
         kept = site >= 0
+        held = np.array([place is not None and place.held for place in sites], np.bool_)[rows.stack]
+        rows = rows._replace(
+            leaked=np.where(held, 0, rows.leaked), leaked_blocks=np.where(held, 0, rows.leaked_blocks)
+        )
         columns.append(
             (
                 np.full(int(kept.sum()), number, np.int64),
@@ -197,7 +203,7 @@ def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Ta
         if number in full:
             return site
         uid = site.uid if site.uid in places else OTHERS
-        return Site(uid, (uid,))
+        return Site(uid, (uid,))  # what is held was told from leaks before
 
     return (table.with_sites(change) if short else table), doubled, short
 

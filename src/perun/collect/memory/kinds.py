@@ -1,0 +1,30 @@
+"""Kinds of events: `enum record_kind` of `native/record.h`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+KINDS: Final = {
+    1: "malloc",
+    2: "calloc",
+    3: "realloc",
+    4: "reallocarray",
+    5: "memalign",
+    6: "posix_memalign",
+    7: "aligned_alloc",
+    8: "valloc",
+    9: "pvalloc",
+    10: "new",
+    11: "new[]",
+    32: "free",
+    33: "delete",
+    34: "delete[]",
+    35: "free",  # of what was given to realloc
+}
+"""Subtypes of resources by the kind of event."""
+FIRST_RELEASE: Final = 32
+"""Kinds from here on release memory."""
+REALLOC_RELEASE: Final = 35
+"""What was given to realloc is released."""
+REALLOC_FAILED: Final = 36
+"""It was not released after all."""
