@@ -43,11 +43,10 @@ static unsigned distance_base(unsigned code) {
 static void put(struct deflate *to, uint32_t value, unsigned count) {
   to->bits |= (uint64_t)value << to->bit_count;
   to->bit_count += count;
-  while (to->bit_count >= 8) {
-    if (to->out < to->out_end) *to->out++ = (uint8_t)to->bits;
-    to->bits >>= 8;
-    to->bit_count -= 8;
-  }
+  if (to->bit_count < 32) return;
+  for (unsigned byte = 0; byte < 4 && to->out < to->out_end; byte++) *to->out++ = (uint8_t)(to->bits >> 8 * byte);
+  to->bits >>= 32;
+  to->bit_count -= 32;
 }
 
 /* -- Huffman codes ------------------------------------------------------------------------------------------ */
@@ -295,7 +294,8 @@ uint8_t *deflate_end(struct deflate *to) {
   put(to, 1, 1); /* the last block, */
   put(to, 1, 2); /* with the fixed codes, */
   put(to, 0, 7); /* is empty */
-  if (to->bit_count) put(to, 0, 8 - to->bit_count);
+  for (; to->bit_count > 0; to->bit_count -= to->bit_count < 8 ? to->bit_count : 8, to->bits >>= 8)
+    if (to->out < to->out_end) *to->out++ = (uint8_t)to->bits;
   return to->out;
 }
 

@@ -42,11 +42,8 @@ static __thread struct {
   uint32_t pid;    /* of the process that it has this index in */
 } own __attribute__((tls_model("initial-exec")));
 
-/* 1 as long as there is one thread; glibc has it since 2.32. */
-extern char __libc_single_threaded __attribute__((weak));
-
 static bool take_lock(void) {
-  if (&__libc_single_threaded && __libc_single_threaded) return false;
+  if (alone()) return false;
   lock_take(&lock);
   return true;
 }
@@ -160,7 +157,10 @@ static void read_modules(void) {
   unwind_forget();
 }
 
-static uint64_t stack_key(const struct stack *stack) { return (stack->hash ^ stack_seed) | 1; }
+static uint64_t stack_key(const struct stack *stack) {
+  uint64_t key = (stack->hash ^ stack_seed) * 0x9e3779b97f4a7c15u;
+  return (key ^ key >> 32) | 1;
+}
 
 static struct stack_set *stack_set(uint64_t key) { return &stacks[key >> (64 - STACK_SET_BITS)]; }
 

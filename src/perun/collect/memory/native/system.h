@@ -24,6 +24,11 @@ static inline void system_close(int file) { syscall(SYS_close, file); }
 
 static inline int system_pid(void) { return (int)syscall(SYS_getpid); }
 
+/* Whether this process has no second thread; glibc knows since 2.32. */
+extern char __libc_single_threaded __attribute__((weak));
+
+static inline bool alone(void) { return &__libc_single_threaded && __libc_single_threaded; }
+
 /* 0 free, 1 held, 2 held and waited for. */
 typedef uint32_t lock_t;
 

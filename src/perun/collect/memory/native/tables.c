@@ -47,13 +47,6 @@ static uint64_t cache[1 << CACHE_BITS][WAYS] __attribute__((aligned(64)));
 
 static unsigned cache_set(uintptr_t ip) { return (unsigned)((ip * 0x9e3779b97f4a7c15u) >> (64 - CACHE_BITS)); }
 
-void unwind_tables_forget(void) {
-  lock_take(&rules_lock);
-  for (unsigned i = 0; i < 1u << CACHE_BITS; i++)
-    for (unsigned way = 0; way < WAYS; way++) __atomic_store_n(&cache[i][way], 0, __ATOMIC_RELAXED);
-  lock_release(&rules_lock);
-}
-
 /* -- reading the tables ------------------------------------------------------------------------------------- */
 
 struct reader {
@@ -403,6 +396,12 @@ struct registers {
   uintptr_t ip, sp, rbp;
 };
 
+/* A caller, and where in the stack its address and its rbp were read (NULL for rbp that is as in its callee). */
+struct frame {
+  struct registers at;
+  const uintptr_t *ip_slot, *rbp_slot;
+};
+
 /* False where `location` is outside of the stack from `low` to `high`. */
 static bool get(struct location location, const struct registers *now, uintptr_t cfa, uintptr_t low, uintptr_t high,
                 uintptr_t *value) {
@@ -428,35 +427,158 @@ static bool step(const struct rule *rule, struct registers *now, uintptr_t low, 
   return true;
 }
 
-struct stack unwind_tables(struct place place, uint64_t *frames, uint32_t most) {
+/* To the caller by the common kind of rule, with where its values were read; false at the end of the stack. */
+static inline __attribute__((always_inline)) bool step_plain(const struct rule *rule, struct frame *now,
+                                                             uintptr_t low, uintptr_t high) {
+  uintptr_t cfa = (rule->cfa.base == BASE_SP ? now->at.sp : now->at.rbp) + (uintptr_t)(intptr_t)rule->cfa.offset;
+  if (UNLIKELY(cfa <= now->at.sp || cfa > high || cfa % sizeof cfa)) return false;
+  now->ip_slot = (const uintptr_t *)cfa - 1;
+  now->rbp_slot = NULL;
+  if (rule->rbp.base == BASE_CFA) {
+    uintptr_t slot = cfa + (uintptr_t)(intptr_t)rule->rbp.offset;
+    if (UNLIKELY(slot < low || slot > high - sizeof slot)) return false;
+    now->rbp_slot = (const uintptr_t *)slot;
+    now->at.rbp = *now->rbp_slot;
+  }
+  now->at.ip = *now->ip_slot;
+  now->at.sp = cfa;
+  return true;
+}
+
+/* To the caller by any rule; not inlined, so that the registers of the common way stay in registers. */
+static __attribute__((noinline)) struct registers step_any(const struct rule *rule, struct registers now,
+                                                           uintptr_t low, uintptr_t high) {
+  if (!step(rule, &now, low, high)) return (struct registers){0, 0, 0};
+  if (rule->signal) now.ip++; /* exact: it is looked up as one after a call */
+  return now;
+}
+
+/* Walk on from `now`, which has an address; false at the end of the stack. `*usual` becomes false where what was
+ * read cannot be told from the slots of the frame. */
+static inline __attribute__((always_inline)) bool walk(struct frame *now, uintptr_t low, uintptr_t high,
+                                                       bool *usual) {
+  const struct rule *rule = rule_of(now->at.ip);
+  if (LIKELY(rule->plain)) {
+    if (!step_plain(rule, now, low, high)) return false;
+  } else {
+    *usual = rule->cfa.base == BASE_NONE; /* the end of the stack is usual */
+    now->at = step_any(rule, now->at, low, high);
+  }
+  return now->at.ip != 0;
+}
+
+static struct stack walk_all(struct place place, uint64_t *frames, uint32_t most) {
   struct stack stack = {0, 0, false};
   uintptr_t low = (uintptr_t)place.frame, high = unwind_stack_end(low);
-  struct registers now = {(uintptr_t)place.caller, low + 16, *place.frame};
-  while (now.ip) {
+  struct frame now = {.at = {(uintptr_t)place.caller, low + 16, *place.frame}};
+  bool usual = true;
+  do {
     if (stack.frames == most) {
       stack.deeper = true;
       break;
     }
-    if (frames) frames[stack.frames] = now.ip;
+    if (frames) frames[stack.frames] = now.at.ip;
     stack.frames++;
-    stack.hash = unwind_mix(stack.hash, now.ip);
-    const struct rule *rule = rule_of(now.ip);
-    if (LIKELY(rule->plain)) {
-      uintptr_t cfa = (rule->cfa.base == BASE_SP ? now.sp : now.rbp) + (uintptr_t)(intptr_t)rule->cfa.offset;
-      if (UNLIKELY(cfa <= now.sp || cfa > high || cfa % 8)) break;
-      now.ip = ((const uintptr_t *)cfa)[-1];
-      if (rule->rbp.base == BASE_CFA) {
-        uintptr_t at = cfa + (uintptr_t)(intptr_t)rule->rbp.offset;
-        if (UNLIKELY(at < low || at > high - 8)) break;
-        now.rbp = *(const uintptr_t *)at;
-      }
-      now.sp = cfa;
-    } else {
-      if (!step(rule, &now, low, high)) break;
-      if (rule->signal) now.ip++; /* exact: look it up as one after a call */
-    }
-  }
+    stack.hash = unwind_hash(stack.hash, now.at.ip);
+  } while (walk(&now, low, high, &usual));
   return stack;
+}
+
+/* -- what is as it was -------------------------------------------------------------------------------------- */
+
+/* The stack that was walked last, of a thread. The outer frames are mostly the same the next time: where the walk
+ * comes to a frame with the same registers, and all slots outside of it still hold what was read from them, the
+ * rest is known. That is several times cheaper than to walk. */
+struct memory {
+  uint32_t busy;
+  uint32_t count;
+  const void *owner;
+  struct frame frames[RECORD_FRAMES]; /* outermost first */
+  uint64_t hashes[RECORD_FRAMES];     /* of the frames up to this one */
+  struct frame inner[RECORD_FRAMES];  /* scratch: those not found yet, innermost first */
+};
+
+#define MEMORIES 8 /* threads share them; one that finds its own in use walks all the way */
+
+static struct memory memories[MEMORIES];
+static uint64_t powers[RECORD_FRAMES];
+
+/* Word by word: what was just written so can be read so without waiting for it to be in memory. */
+static inline __attribute__((always_inline)) void copy_frame(struct frame *to, const struct frame *from) {
+  *(volatile uintptr_t *)&to->at.ip = from->at.ip;
+  *(volatile uintptr_t *)&to->at.sp = from->at.sp;
+  *(volatile uintptr_t *)&to->at.rbp = from->at.rbp;
+  *(const uintptr_t *volatile *)&to->ip_slot = from->ip_slot;
+  *(const uintptr_t *volatile *)&to->rbp_slot = from->rbp_slot;
+}
+
+static bool unchanged(const struct frame *frames, uint32_t count) {
+  while (count-- > 0) {
+    const struct frame *frame = frames + count;
+    if (*frame->ip_slot != frame->at.ip) return false;
+    if (frame->rbp_slot && *frame->rbp_slot != frame->at.rbp) return false;
+  }
+  return true;
+}
+
+static bool same_registers(const struct registers *a, const struct registers *b) {
+  return a->ip == b->ip && a->sp == b->sp && a->rbp == b->rbp;
+}
+
+/* False where the stack is too deep or has an unusual frame: then nothing is remembered. */
+static bool walk_remembering(struct memory *memory, struct place place, struct stack *stack) {
+  uintptr_t low = (uintptr_t)place.frame, high = unwind_stack_end(low);
+  struct frame now = {.at = {(uintptr_t)place.caller, low + 16, *place.frame}}, *known = memory->frames;
+  uint32_t left = memory->count, fresh = 0;
+  bool usual = true, more = true;
+  if (left && known[0].at.sp > high) left = 0;
+  memory->count = 0;
+  while (more && usual) {
+    while (left && known[left - 1].at.sp < now.at.sp) left--;
+    if (left && same_registers(&known[left - 1].at, &now.at) && unchanged(known, left - 1)) break;
+    if (fresh == RECORD_FRAMES) return false;
+    copy_frame(&memory->inner[fresh++], &now);
+    more = walk(&now, low, high, &usual);
+  }
+  if (!usual) return false;
+  uint32_t count = more ? left : 0;
+  if (count + fresh > RECORD_FRAMES) return false;
+  if (count) copy_frame(&known[count - 1], &now); /* its slots may be others, or none */
+  uint64_t hash = count ? memory->hashes[count - 1] : 0;
+  while (fresh > 0) {
+    copy_frame(&known[count], &memory->inner[--fresh]);
+    hash += unwind_scatter(known[count].at.ip) * powers[count];
+    memory->hashes[count++] = hash;
+  }
+  memory->count = count;
+  *stack = (struct stack){hash, count, false};
+  return true;
+}
+
+struct stack unwind_tables(struct place place, uint64_t *frames, uint32_t most) {
+  static __thread char owner __attribute__((tls_model("initial-exec")));
+  struct memory *memory = &memories[((uintptr_t)&owner >> 12) % MEMORIES];
+  struct stack stack;
+  bool found = false, single = alone();
+  if (!frames && (single || !__atomic_exchange_n(&memory->busy, 1, __ATOMIC_ACQUIRE))) {
+    if (UNLIKELY(memory->owner != &owner)) {
+      memory->owner = &owner;
+      memory->count = 0;
+      uint64_t power = 1;
+      for (uint32_t i = 0; i < RECORD_FRAMES; i++, power *= UNWIND_FACTOR) powers[i] = power;
+    }
+    found = walk_remembering(memory, place, &stack);
+    if (!single) __atomic_store_n(&memory->busy, 0, __ATOMIC_RELEASE);
+  }
+  return LIKELY(found) ? stack : walk_all(place, frames, most);
+}
+
+void unwind_tables_forget(void) {
+  lock_take(&rules_lock);
+  for (unsigned i = 0; i < 1u << CACHE_BITS; i++)
+    for (unsigned way = 0; way < WAYS; way++) __atomic_store_n(&cache[i][way], 0, __ATOMIC_RELAXED);
+  for (unsigned i = 0; i < MEMORIES; i++) __atomic_store_n(&memories[i].owner, NULL, __ATOMIC_RELAXED);
+  lock_release(&rules_lock);
 }
 
 #else

@@ -68,7 +68,7 @@ static struct stack unwind_frame_pointers(struct place place, uint64_t *frames, 
     }
     if (frames) frames[stack.frames] = address;
     stack.frames++;
-    stack.hash = unwind_mix(stack.hash, address);
+    stack.hash = unwind_hash(stack.hash, address);
     uintptr_t next = *(const uintptr_t *)frame;
     if (next <= frame || next % sizeof next || next > end - 2 * sizeof next) break;
     frame = next;
@@ -112,7 +112,7 @@ static struct stack unwind_libunwind(struct place place, uint64_t *frames, uint3
     uint64_t address = unwind_plain((uintptr_t)found[i]);
     if (frames) frames[stack.frames] = address;
     stack.frames++;
-    stack.hash = unwind_mix(stack.hash, address);
+    stack.hash = unwind_hash(stack.hash, address);
   }
   stack.deeper = count == LIBUNWIND_FRAMES;
   return stack;

@@ -39,9 +39,17 @@ void unwind_forget(void);
 /* End of the stack (or other memory) that `at` lies in, 0 where it is not mapped. Reads are valid up to there. */
 uintptr_t unwind_stack_end(uintptr_t at);
 
-static inline uint64_t unwind_mix(uint64_t hash, uint64_t address) {
-  hash = (hash ^ address) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 29;
+/* The hash of a stack is a polynomial of its scattered addresses: the sum of each times FACTOR to the power of how
+ * many frames are outside of it. So it can be made from both ends. */
+#define UNWIND_FACTOR 0xd1342543de82ef95u
+
+static inline uint64_t unwind_scatter(uint64_t address) {
+  address *= 0x9e3779b97f4a7c15u;
+  return address ^ address >> 32;
+}
+
+static inline uint64_t unwind_hash(uint64_t inner, uint64_t address) {
+  return inner * UNWIND_FACTOR + unwind_scatter(address);
 }
 
 static inline uintptr_t unwind_plain(uintptr_t address) {
