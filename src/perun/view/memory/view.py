@@ -22,6 +22,7 @@ _TITLES: Final = {
 }
 _BYTES: Final = {"peak": "peak", "leaks": "leaked", "temporary": "", "allocated": "amount"}
 _BLOCKS: Final = {"peak": "", "leaks": "leaked-blocks", "temporary": "temporary", "allocated": "count"}
+_TOTALS: Final = {"peak": "peak", "leaks": "leaked", "temporary": "temporary", "allocated": "allocated"}
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _LONGEST: Final = 120
 
@@ -64,10 +65,11 @@ class MemoryView:
         stacks = call_stacks(profile)
         for line in _head(profile, stacks):
             out.write(line + "\n")
-        known = "memory" in profile
+        run = profile.get("memory")
         for section in params.section or SECTIONS:
-            if known or section == "allocated":
-                for line in _section(section, stacks, params):
+            if isinstance(run, Mapping) or section == "allocated":
+                total = _numbers(run)(_TOTALS[section]) if isinstance(run, Mapping) else 0.0
+                for line in _section(section, stacks, total, params):
                     out.write(line + "\n")
 
 
@@ -82,16 +84,16 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
     number = _numbers(run)
     yield f"peak heap    {_size(number('peak'))} after {number('peak-time'):.3g} s"
     yield (
-        f"allocated    {_size(number('allocated'))} in {number('allocations'):,.0f} allocations, "
-        f"{number('releases'):,.0f} releases"
+        f"allocated    {_size(number('allocated'))} in {_counted(number('allocations'), 'allocation')}, "
+        f"{_counted(number('releases'), 'release')}"
     )
-    yield f"leaked       {_size(number('leaked'))} in {number('leaked-blocks'):,.0f} blocks" + (
+    yield f"leaked       {_size(number('leaked'))} in {_counted(number('leaked-blocks'), 'block')}" + (
         f" (and {_size(kept)} that libraries of the system keep, or that is left out)"
         if (kept := number("live-at-end") - number("leaked")) > 0
         else ""
     )
     share = 100 * number("temporary") / max(1.0, number("allocations"))
-    yield f"temporary    {number('temporary'):,.0f} allocations ({share:.1f} %)"
+    yield f"temporary    {_counted(number('temporary'), 'allocation')} ({share:.1f} %)"
     if run.get("ended") not in (None, "normally"):
         yield _clean(f"ended        {run['ended']}")
     for note in run.get("notes", ()):
@@ -106,7 +108,10 @@ def _numbers(run: Mapping[str, Any]) -> Callable[[str], float]:
     return number
 
 
-def _section(section: str, stacks: Sequence[CallStack], params: MemoryViewParams) -> Iterator[str]:
+def _section(
+    section: str, stacks: Sequence[CallStack], total: float, params: MemoryViewParams
+) -> Iterator[str]:
+    """The largest call stacks with their share of `total`, or of all call stacks where those are more."""
     by = _BYTES[section] or _BLOCKS[section]
     largest = sorted(
         (stack for stack in stacks if stack.sums[by] > 0), key=lambda stack: (-stack.sums[by], stack.frames)
@@ -116,7 +121,7 @@ def _section(section: str, stacks: Sequence[CallStack], params: MemoryViewParams
     if not largest:
         yield "  none"
         return
-    total = sum(stack.sums[by] for stack in largest)
+    total = max(total, sum(stack.sums[by] for stack in largest))
     for stack in largest[: params.top]:
         cells = [f"{100 * stack.sums[by] / total:5.1f} %"]
         if _BYTES[section]:
@@ -132,7 +137,11 @@ def _section(section: str, stacks: Sequence[CallStack], params: MemoryViewParams
             yield f"  {' ' * len(indent)}    and {len(stack.frames) - params.depth} more callers"
     if len(largest) > params.top:
         rest = sum(stack.sums[by] for stack in largest[params.top :])
-        yield f"  {100 * rest / total:5.1f} %  in {len(largest) - params.top} other call stacks"
+        yield f"  {100 * rest / total:5.1f} %  in {_counted(len(largest) - params.top, 'other call stack')}"
+
+
+def _counted(number: float, noun: str) -> str:
+    return f"{number:,.0f} {noun}{'s' * (number != 1)}"
 
 
 def _size(amount: float) -> str:

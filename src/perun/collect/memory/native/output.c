@@ -29,11 +29,23 @@ static int moved_high(int low) {
   return high;
 }
 
+/* Reserve the blocks of a file; 0 or an errno. Not posix_fallocate, which is a cancellation point. */
+static int reserve(int made, size_t size) {
+  static const char zeros[4096];
+  if (syscall(SYS_fallocate, made, 0, (off_t)0, (off_t)size) == 0) return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  for (size_t at = 0; at < size; at += sizeof zeros) {
+    size_t part = size - at < sizeof zeros ? size - at : sizeof zeros;
+    if (syscall(SYS_write, made, zeros, part) != (long)part) return ENOSPC;
+  }
+  return 0;
+}
+
 static struct record_tail *map_tail(size_t size) {
   int made = system_open(tail_path, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (made < 0) return NULL;
   /* Its blocks are reserved: on a full disk, writing to the mapping would kill the program. */
-  int failed = posix_fallocate(made, 0, (off_t)size);
+  int failed = reserve(made, size);
   void *mapped = failed ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
   system_close(made);
   if (mapped != MAP_FAILED) return mapped;

@@ -125,9 +125,8 @@ static uint32_t threads;
 static uint16_t thread_index(void) {
   if (LIKELY(own.pid == header.pid)) return (uint16_t)(own.thread - 1);
   own.pid = header.pid;
-  if (threads < UINT16_MAX) threads++;
-  own.thread = threads;
-  if (threads <= UINT16_MAX && reserve_words(2)) {
+  own.thread = threads < UINT16_MAX ? ++threads : UINT16_MAX + 1;
+  if (own.thread <= UINT16_MAX && reserve_words(2)) {
     words[tail->words] = first_word(RECORD_THREAD, own.thread - 1, 0, false, 1);
     words[tail->words + 1] = (uint64_t)syscall(SYS_gettid);
     publish_words(2);
@@ -315,6 +314,7 @@ static bool start_forked(void) {
   tail = NULL;
   if (!settings.follow) return false;
   lock = 0;
+  unwind_forked();
   threads = stack_count = unknown = previous_frames = 0;
   memset(stacks, 0, sizeof stacks);
   modules_forget();

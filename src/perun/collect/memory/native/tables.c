@@ -581,6 +581,11 @@ void unwind_tables_forget(void) {
   lock_release(&rules_lock);
 }
 
+void unwind_tables_forked(void) {
+  rules_lock = 0;
+  for (unsigned i = 0; i < MEMORIES; i++) memories[i].owner = NULL, memories[i].busy = 0;
+}
+
 #else
 
 bool unwind_has_tables(void) { return false; }
@@ -591,5 +596,7 @@ struct stack unwind_tables(struct place place, uint64_t *frames, uint32_t most) 
 }
 
 void unwind_tables_forget(void) {}
+
+void unwind_tables_forked(void) {}
 
 #endif

@@ -33,20 +33,21 @@ static bool holds(void *argument, const struct mapping *mapping) {
 }
 
 /* Programs with stacks of their own (coroutines) change between many: those seen are kept, for all threads. */
+static lock_t stacks_lock;
+
 static struct range stack_of(uintptr_t at) {
-  static lock_t lock;
   static struct range known[KNOWN_STACKS];
   static unsigned oldest;
   static struct maps_buffer buffer;
   struct search search = {.at = at};
-  lock_take(&lock);
+  lock_take(&stacks_lock);
   for (unsigned i = 0; i < KNOWN_STACKS && !search.found.end; i++)
     if (at >= known[i].start && at < known[i].end) search.found = known[i];
   if (!search.found.end) {
     maps_read(&buffer, holds, &search);
     known[oldest++ % KNOWN_STACKS] = search.found;
   }
-  lock_release(&lock);
+  lock_release(&stacks_lock);
   return search.found;
 }
 
@@ -137,3 +138,8 @@ struct stack unwind(enum record_unwinder unwinder, struct place place, uint64_t 
 }
 
 void unwind_forget(void) { unwind_tables_forget(); }
+
+void unwind_forked(void) {
+  stacks_lock = 0;
+  unwind_tables_forked();
+}

@@ -34,6 +34,9 @@ struct stack unwind(enum record_unwinder, struct place, uint64_t *frames, uint32
 /* Forget what is known about code: some was unloaded. */
 void unwind_forget(void);
 
+/* In a process that was forked off: threads that held locks are not there. */
+void unwind_forked(void);
+
 /* -- for the unwinders -------------------------------------------------------------------------------------- */
 
 /* End of the stack (or other memory) that `at` lies in, 0 where it is not mapped. Reads are valid up to there. */
@@ -63,5 +66,6 @@ static inline uintptr_t unwind_plain(uintptr_t address) {
 /* tables.c */
 struct stack unwind_tables(struct place, uint64_t *frames, uint32_t most);
 void unwind_tables_forget(void);
+void unwind_tables_forked(void);
 
 #endif
