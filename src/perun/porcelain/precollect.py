@@ -8,6 +8,7 @@ import operator
 from collections.abc import Sequence
 
 from perun.config.schema import is_true
+from perun.errors import DamagedStore, PerunError
 from perun.plugin.api import MinorVersion, Report
 from perun.porcelain import lookup
 from perun.porcelain.jobs import Job, matrix
@@ -24,19 +25,27 @@ from perun.porcelain.run import (
 from perun.profile.factory import Configuration
 
 
-def collect_missing(repo: Repository, versions: Sequence[MinorVersion], report: Report) -> dict[str, str]:
+def collect_missing(
+    repo: Repository, versions: Sequence[MinorVersion], report: Report
+) -> dict[str, PerunError]:
     """Run and register, for each version, the jobs of the matrix that it has no profile of.
 
     What happens goes to `.perun/logs/<version>-precollect.log` where `degradation.log_collect` is true, and
     nowhere else; a job that fails leaves its profile missing.
 
-    :return: by checksum of the version, why the first of its jobs that failed did so.
+    :return: by checksum of the version, what the first of its jobs that failed did so for, or that its index
+        is damaged.
     :raises ConfigError: where the job matrix is empty or wrong.
     """
     jobs = matrix(repo)
-    work = [(_missing(repo, version, jobs), version) for version in versions]
+    failures: dict[str, PerunError] = {}
+    work = []
+    for version in versions:
+        try:
+            work.append((_missing(repo, version, jobs), version))
+        except DamagedStore as problem:
+            failures[version.checksum] = problem
     log = _Log(repo)
-    failures: dict[str, str] = {}
     for missing, group in itertools.groupby(work, key=operator.itemgetter(0)):
         if not missing:
             continue
@@ -46,7 +55,7 @@ def collect_missing(repo: Repository, versions: Sequence[MinorVersion], report: 
             for event in events:
                 log.write(event)
                 if isinstance(event, (JobBroke, VersionSkipped)):
-                    failures.setdefault(event.version.checksum, event.error.message)
+                    failures.setdefault(event.version.checksum, event.error)
     return failures
 
 

@@ -5,7 +5,6 @@ What needs numpy is imported inside the functions, so that the postprocessors ma
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,6 +68,8 @@ def add_models(
 
 def store(profile: Profile, models: Sequence[dict[str, Any]]) -> None:
     """Add the models to those of the profile, but for those that it has already."""
+    import json  # listing the postprocessors shall not wait for it
+
     old = list(profile.get("models", ()))
     alike: dict[tuple[str, ...], list[Any]] = {}
     for model in old:
