@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def events_of(events: list[Event]) -> Events:
 
 def cut(events: Events, places: list[int]) -> Iterator[Events]:
     edges = [0, *sorted(min(place, events.total) for place in places), events.total]
-    for begin, end in zip(edges[:-1], edges[1:], strict=True):
+    for begin, end in pairwise(edges):
         yield Events(*events[:2], *(column[begin:end] for column in events[2:]))  # type: ignore[arg-type]
 
 
@@ -103,9 +104,7 @@ class OneByOne:
 
     def row(self, stack: int, kind: int, snapshot: int, address: int) -> dict[str, int]:
         names = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
-        return self.rows.setdefault(
-            (stack, kind, snapshot), {"address": address, **dict.fromkeys(names, 0)}
-        )
+        return self.rows.setdefault((stack, kind, snapshot), {"address": address, **dict.fromkeys(names, 0)})
 
 
 def rows_of(analysis: Analysis) -> dict[tuple[int, int, int], dict[str, int]]:

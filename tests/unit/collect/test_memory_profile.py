@@ -74,7 +74,7 @@ def shown(found: Site | None) -> list[str]:
 @pytest.mark.parametrize(
     ("addresses", "trace"),
     [
-        # Of what the system's headers do only the caller is told; sources are relative to the folder of the run.
+        # Of what the system's headers do only the caller is told; sources are relative to the run's folder.
         ((IN_START, IN_MAIN, IN_FILL), ["fill(int) fill.c:3", "main main.c:9"]),
         # What cannot be reached is left out where something can be.
         ((IN_START, IN_MAIN, IN_LIBRARY), ["main main.c:9"]),
@@ -111,7 +111,12 @@ def test_buffers_of_streams_are_held_by_the_library() -> None:
 def test_a_module_in_the_place_of_another() -> None:
     places = Places(Known(ANSWERS), Path("/project"))
     later = LIBRARY._replace(start=0x1800, end=0x3800)
-    stacks = [stack(0x1010, modules=1), stack(0x1010, modules=2), stack(0x1910, modules=2), stack(0x3010, modules=0)]
+    stacks = [
+        stack(0x1010, modules=1),
+        stack(0x1010, modules=2),
+        stack(0x1910, modules=2),
+        stack(0x3010, modules=0),
+    ]
     first, second, third, fourth = places.sites(stacks, [PROGRAM, later], whole=False)
     assert shown(first) == ["main main.c:9"]
     assert shown(second) == shown(fourth) == ["generated-code unreachable:0"]
@@ -119,10 +124,12 @@ def test_a_module_in_the_place_of_another() -> None:
     assert not places.without_lines  # no such files
 
 
-# -- resources ------------------------------------------------------------------------------------------------
+# -- resources ------------------------------------------------------------------------------------------
 
 
-def process(events: Sequence[tuple[int, int, int, int, float]], sites: Sequence[Site | None], **more: Any) -> Process:
+def process(
+    events: Sequence[tuple[int, int, int, int, float]], sites: Sequence[Site | None], **more: Any
+) -> Process:
     """A process of events (kind, stack, address, size, seconds)."""
     kinds, stacks, address, size, time = (np.array(column) for column in zip(*events, strict=True))
     pairs, where = np.unique(stacks << 8 | kinds, return_inverse=True)
@@ -132,14 +139,22 @@ def process(events: Sequence[tuple[int, int, int, int, float]], sites: Sequence[
     analysis = Analysis(more.pop("interval", SECOND), more.pop("most", 0), keep=True)
     analysis.add(Events(pairs >> 8, pairs & 255, where, releases, address, size, thread, nanoseconds))
     each = analysis.each() if more.pop("raw", False) else None
-    return Process(more.pop("name", "program"), analysis.rows(), analysis.totals(), sites, analysis.interval, each)
+    return Process(
+        more.pop("name", "program"), analysis.rows(), analysis.totals(), sites, analysis.interval, each
+    )
 
 
-def made(processes: Sequence[Process], shape: Shape = Shape()) -> Profile:
-    result = resources(processes, shape, "program")
+def made(processes: Sequence[Process], shape: Shape | None = None) -> Profile:
+    result = resources(processes, shape or Shape(), "program")
     profile = Profile(
         {
-            "header": {"type": "memory", "cmd": "./program", "args": "", "workload": "", "units": {"memory": "B"}},
+            "header": {
+                "type": "memory",
+                "cmd": "./program",
+                "args": "",
+                "workload": "",
+                "units": {"memory": "B"},
+            },
             "collector_info": {"name": "memory", "params": {}},
             "postprocessors": [],
             "resource_type_map": result.regions.constants,
@@ -204,7 +219,7 @@ def test_resources_are_sums_by_stack_subtype_and_snapshot() -> None:
     first = next(resource for _, resource in profile.all_resources())
     assert first["type"] == "memory"
     assert first["trace"] == [frame._asdict() for frame in FIRST.trace]
-    assert list(profile["resources"])[0] == "fill.c:fill:3#0"
+    assert next(iter(profile["resources"])) == "fill.c:fill:3#0"
 
 
 def test_functions_and_the_program_are_summed_up() -> None:
@@ -272,7 +287,9 @@ def test_nothing_recorded_still_has_totals() -> None:
 
 
 def deep_site(number: int, depth: int = 12) -> Site:
-    frames = [Frame(f"function_{number % 997}_of_some_length(int, char const*)", f"source/file_{number}.cpp", 7)]
+    frames = [
+        Frame(f"function_{number % 997}_of_some_length(int, char const*)", f"source/file_{number}.cpp", 7)
+    ]
     frames += [Frame(f"caller_{number}_{level}(int)", "source/callers.cpp", level) for level in range(depth)]
     return Site(frames[0], tuple(frames))
 
@@ -303,11 +320,19 @@ def test_what_is_shortened_is_the_least() -> None:
     events = [(1, number, 16 * number, number, 0.0) for number in range(1, 3001)]
     result = resources([process(events, sites)], Shape(), "program")
     assert 0 < result.shortened < 3000
-    full = {group["uid"]["source"] for group in result.regions.constants.values() if len(group.get("trace", ())) > 1}
+    full = {
+        group["uid"]["source"]
+        for group in result.regions.constants.values()
+        if len(group.get("trace", ())) > 1
+    }
     assert full == {f"source/file_{number}.cpp" for number in range(2999, 2999 - len(full), -1)}
     whole = resources([process(events, sites)], Shape(whole=True), "program")
     assert whole.shortened == 0
-    others = [group for group in result.regions.constants.values() if group["uid"].get("function") == OTHERS.function]
+    others = [
+        group
+        for group in result.regions.constants.values()
+        if group["uid"].get("function") == OTHERS.function
+    ]
     assert len(others) <= 1
 
 

@@ -52,8 +52,11 @@ def address_of(path: Path, function: str) -> int:
 
 
 def call_of_malloc(path: Path) -> int:
+    """The last byte of the call, which is what a call stack tells of it."""
     listing = subprocess.run(["objdump", "-d", path], capture_output=True, text=True, check=True).stdout
-    return next(int(line.split(":")[0], 16) for line in listing.splitlines() if "malloc" in line and "call" in line)
+    lines = listing.splitlines()
+    call = next(place for place, line in enumerate(lines) if "malloc" in line and "call" in line)
+    return int(lines[call + 1].split(":")[0], 16) - 1
 
 
 def test_inlined_frames_are_kept(folder: Path, tool: str) -> None:
@@ -70,7 +73,9 @@ def test_inlined_frames_are_kept(folder: Path, tool: str) -> None:
 def test_without_debug_information(folder: Path, tool: str) -> None:
     address = address_of(folder / "plain", "space::outer(int)") + 1
     path = str(folder / "plain")
-    assert Symboliser(tool).frames(path, read_elf(path), [address])[address] == (Frame("space::outer(int)", "", 0),)
+    assert Symboliser(tool).frames(path, read_elf(path), [address])[address] == (
+        Frame("space::outer(int)", "", 0),
+    )
     path = str(folder / "stripped")
     assert Symboliser(tool).frames(path, read_elf(path), [address])[address] == NOTHING
 
@@ -102,7 +107,9 @@ def test_answers_are_kept(folder: Path, tool: str, tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written(folder: Path, tool: str, tmp_path: Path) -> None:
     path = str(folder / "full")
     (tmp_path / "file").touch()
-    found = Symboliser(tool, tmp_path / "file").frames(path, read_elf(path), [call_of_malloc(folder / "full")])
+    found = Symboliser(tool, tmp_path / "file").frames(
+        path, read_elf(path), [call_of_malloc(folder / "full")]
+    )
     assert all(found.values())
 
 
@@ -121,7 +128,10 @@ def test_old_answers_are_dropped(folder: Path, tool: str, tmp_path: Path) -> Non
 def test_a_symboliser_that_is_not_there(folder: Path, tmp_path: Path) -> None:
     path = str(folder / "full")
     for tool in ("", str(tmp_path / "addr2line")):
-        assert Symboliser(tool, tmp_path / "cache").frames(path, read_elf(path), [1, 2]) == {1: NOTHING, 2: NOTHING}
+        assert Symboliser(tool, tmp_path / "cache").frames(path, read_elf(path), [1, 2]) == {
+            1: NOTHING,
+            2: NOTHING,
+        }
     assert find_tool({"PATH": str(tmp_path)}) == ""
     assert os.path.basename(find_tool({"PATH": os.environ["PATH"]})) in TOOLS
 

@@ -66,7 +66,7 @@ def read_elf(path: str) -> Elf | None:
 
 def _read(file: BinaryIO) -> Elf | None:
     head = file.read(64)
-    if head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
+    if len(head) < 52 or head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
         return None
     wide, order = head[4] == 2, "<" if head[5] == 1 else ">"
     entry, table, sections = struct.unpack_from(order + ("QQQ" if wide else "III"), head, 24)

@@ -128,7 +128,7 @@ class Recording:
         (self._header_size, self.pid, self.parent, unwinder, wanted, self._shift, *clocks) = fields
         self._points = [(int(clocks[0]), int(clocks[1]))]
         self.started = int(clocks[1])
-        if self._header_size < _HEADER.size or self._shift > 63:
+        if self._header_size < _HEADER.size or self._shift > 63 or max(self._points[0]) >> 62:
             raise self.damaged("its header makes no sense")
         self.unwinder = UNWINDERS.get(unwinder, str(unwinder))
         self.wanted = UNWINDERS.get(wanted, str(wanted))
@@ -271,13 +271,15 @@ class Recording:
 
     def _time(self, ticks: Ints, now: int, monotonic: int) -> Ints:
         """Nanoseconds since the beginning; between the last known point and this one time grows evenly."""
+        if max(now, monotonic) >> 62:
+            raise self.damaged("its clock makes no sense")
         before, then = self._points[-1]
         begin = self._points[0][1]
         span, passed = max(0, now - before), max(0, monotonic - then)
         self._points.append((max(now, before), max(monotonic, then)))
         self.duration = self._points[-1][1] - begin
         share = np.clip((ticks - before).astype(np.float64) / max(1, span), 0.0, 1.0)
-        time: Ints = then - begin + (share * passed).astype(np.int64)
+        time: Ints = then - begin + np.rint(share * passed).astype(np.int64)
         return time
 
     def _stack_numbers(self, ids: Ints) -> Ints:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -67,18 +68,36 @@ class Symboliser:
         return {address: known.get(address, NOTHING) for address in wanted}
 
     def _ask(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
-        is_llvm = os.path.basename(self.tool).startswith("llvm")
-        command = [self.tool, "-i", "-f", "-C", *([] if is_llvm else ["-a"]), "-e", path]
+        answers = self._answers(path, addresses)
+        # binutils has the caller's name for a function that is inlined the first time it comes to it, where
+        # that has no linkage name (static ones of C++); the second answer of a process is right.
+        doubtful = [address for address, frames in answers.items() if _repeats(frames)]
+        if doubtful and not self._is_llvm:
+            twice = [address for address in doubtful for _ in range(2)]
+            answers |= self._answers(path, twice)
+        return answers
+
+    @property
+    def _is_llvm(self) -> bool:
+        return os.path.basename(self.tool).startswith("llvm")
+
+    def _answers(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
+        """What the tool says of each address; of one that is asked for twice what it says last."""
+        command = [self.tool, "-i", "-f", "-C", *([] if self._is_llvm else ["-a"]), "-e", path]
         text = "".join(f"{address:#x}\n" for address in addresses)
         try:
             done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
         except OSError:
             return {}
         answer = done.stdout.decode("utf-8", "replace")
-        blocks = _of_llvm(answer) if is_llvm else _of_addr2line(answer)
-        if len(blocks) != len(addresses):  # it crashed in between, or could not read the file
-            blocks = blocks[: len(addresses)]
+        blocks = _of_llvm(answer) if self._is_llvm else _of_addr2line(answer)
+        # There are fewer where it crashed in between, or could not read the file.
         return {address: _frames(block) for address, block in zip(addresses, blocks, strict=False)}
+
+
+def _repeats(frames: Frames) -> bool:
+    """Whether a function seems to be inlined in itself."""
+    return any(one.function == other.function for one, other in pairwise(frames))
 
 
 def find_tool(environ: Mapping[str, str]) -> str:
