@@ -32,7 +32,9 @@ class Recorded(NamedTuple):
 
     @property
     def subtypes(self) -> list[str]:
-        names = [KINDS[kind] for kind in self.events.subtypes.tolist()]
+        names = [
+            KINDS.get(kind, "") for kind in self.events.subtypes.tolist()
+        ]  # none of a realloc that failed
         return [names[site] for site in self.events.site.tolist()]
 
     @property
@@ -135,7 +137,18 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             path = made[key] = folder / f"{Path(source).stem}-{len(made)}"
             compiler = ["c++", "-std=c++17"] if source.endswith(".cpp") else ["cc", "-std=gnu11"]
             subprocess.run(
-                [*compiler, "-O2", "-g", "-fno-builtin", "-pthread", *options, "-o", path, PROGRAMS / source, "-ldl"],
+                [
+                    *compiler,
+                    "-O2",
+                    "-g",
+                    "-fno-builtin",
+                    "-pthread",
+                    *options,
+                    "-o",
+                    path,
+                    PROGRAMS / source,
+                    "-ldl",
+                ],
                 check=True,
                 capture_output=True,
             )

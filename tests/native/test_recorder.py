@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.memory.records import State
+from perun.collect.memory.analysis import Events
+from perun.collect.memory.records import Recording, State
 
 Program = Callable[..., Path]
 ALL_UNWINDERS = ("tables", "libunwind", "fp", "none")
@@ -43,7 +44,8 @@ def test_every_function_of_c_is_recorded_with_its_amount(record, program: Progra
         ("valloc", 55),
         ("pvalloc", 66),
         ("malloc", 13),
-        *([("malloc", 100), ("realloc", 7)] if ("realloc", 7) in done.allocated else [("malloc", 7)]),
+        ("malloc", 100),  # asprintf of glibc: a buffer, then what is needed
+        ("malloc", 7),
         ("malloc", 0),
         ("malloc", 77),
     ]
@@ -65,23 +67,25 @@ def test_addresses_are_those_of_the_program(record, program: Program, tmp_path: 
 @pytest.mark.parametrize("source", ["list.c", "sizes.c", "containers.cpp", "threads.c"])
 def test_counts_are_those_of_valgrind(record, program: Program, source: str) -> None:
     path = program(source)
-    report = subprocess.run(["valgrind", path], capture_output=True, text=True, check=False).stderr
+    # What libraries keep to their end stays: valgrind would free it, and count that.
+    keeping = ["--run-libc-freeres=no", "--run-cxx-freeres=no"]
+    report = subprocess.run(
+        ["valgrind", *keeping, path, "quiet"], capture_output=True, text=True, check=False
+    ).stderr
     usage = re.search(r"usage: ([\d,]+) allocs, ([\d,]+) frees, ([\d,]+) bytes", report)
     at_exit = re.search(r"in use at exit: ([\d,]+) bytes in ([\d,]+) blocks", report)
     assert usage and at_exit, report
     allocations, releases, allocated, live, blocks = (
         int(number.replace(",", "")) for number in (*usage.groups(), *at_exit.groups())
     )
-    done = record(path)
+    done = record(path, "quiet")
     ours = (len(done.allocated), int(done.events.releases.sum()), sum(size for _, size in done.allocated))
-    if source == "sizes.c":  # valgrind counts a realloc that fails, and other bytes for what is aligned
-        assert ours[1] + 1 == releases
-        return
     ended = (sum(done.live.values()), len(done.live))
-    if source == "containers.cpp":  # valgrind lets the C++ library free its pool in the end
-        assert ours[0] == allocations
-        assert ours[2] == allocated
-        return
+    if source in ("containers.cpp", "threads.c"):  # the loader gives each thread a table of all libraries
+        of_threads = 64 * sum(name == "calloc" for name, _ in done.allocated)
+        more = ours[2] - allocated
+        assert 0 <= more <= of_threads and 0 <= ended[0] - live <= more
+        allocated, live = ours[2], ended[0]
     assert (*ours, *ended) == (allocations, releases, allocated, live, blocks)
 
 
@@ -105,7 +109,9 @@ def test_every_form_of_new_and_delete_is_recorded(record, program: Program) -> N
     ]
     released = [name for name in done.subtypes if name.startswith("delete")][:10]
     assert released == [name.replace("new", "delete") for name, _ in forms]
-    assert without_start([("", size) for size in done.live.values()]) == []
+    counts = Counter(done.subtypes)
+    assert counts["new"] == counts["delete"] > 5000
+    assert counts["new[]"] == counts["delete[]"]
     assert len(done.recording.threads) == 5
 
 
@@ -113,8 +119,8 @@ def test_operators_of_the_program_are_called(record, program: Program) -> None:
     path = program("replaced.cpp")
     plain = subprocess.run([path], capture_output=True, check=True)
     done = record(path)
-    assert done.out == plain.stdout == b"3003\n"
-    assert without_start(done.allocated)[:3] == [("malloc", 12), ("malloc", 24), ("malloc", 109)]
+    assert done.out == plain.stdout == b"4004\n"
+    assert without_start(done.allocated)[:4] == [("malloc", size + 8) for size in (4, 16, 32, 101)]
 
 
 @pytest.mark.parametrize("unwind", ALL_UNWINDERS)
@@ -123,13 +129,17 @@ def test_threads_lose_nothing(record, program: Program, unwind: str) -> None:
     assert done.status == 0
     assert Counter(name for name, size in done.allocated if size <= 256)["malloc"] == 8 * 20_000
     assert len(done.recording.threads) == 9
+    assert done.recording.end.skipped == 0
     # What a thread releases and another one gets is in this order in the record.
     live: set[int] = set()
-    for address, release in zip(
-        done.events.address.tolist(), done.events.releases.tolist(), strict=True
-    ):
-        assert release == (address in live)
+    unknown = 0
+    for address, release in zip(done.events.address.tolist(), done.events.releases.tolist(), strict=True):
+        if release:
+            unknown += address not in live
+        else:
+            assert address not in live
         (live.discard if release else live.add)(address)
+    assert unknown <= (8 if unwind == "libunwind" else 0)  # it has a cache for each thread
 
 
 # -- call stacks -----------------------------------------------------------------------------------------------
@@ -144,13 +154,17 @@ def test_unwinders_agree(record, program: Program) -> None:
             pytest.skip(f"{unwind} is not installed")
         own = [
             tuple(frame for frame in stack if frame[0] == path.name)
-            for stack, (_, size) in zip(done.stacks, zip(done.subtypes, done.events.size.tolist()), strict=True)
+            for stack, (_, size) in zip(
+                done.stacks, zip(done.subtypes, done.events.size.tolist()), strict=True
+            )
             if size == 88
         ]
         stacks[unwind] = own
-    assert stacks["tables"] == stacks["libunwind"] == stacks["fp"]
-    assert [len(stack) for stack in stacks["tables"]] == [2 * (depth // 1) + 0 for depth in ()] or stacks
-    assert max(map(len, stacks["tables"])) >= 60
+    assert stacks["tables"] == stacks["libunwind"]
+    # The C library, which calls main, has no frame pointers: _start is behind it.
+    assert [stack[1:] for stack in stacks["tables"]] == stacks["fp"]
+    assert len(stacks["fp"]) == 61
+    assert max(map(len, stacks["fp"])) >= 60
 
 
 def test_frames_are_found_through_signals_and_without_frame_pointers(record, program: Program) -> None:
@@ -176,9 +190,7 @@ def test_very_deep_stacks_are_cut_and_say_so(record, program: Program) -> None:
 
 
 def test_code_at_the_address_of_unloaded_code_is_told_apart(record, program: Program) -> None:
-    plugins = [
-        program("plugin.c", "-shared", "-fPIC", f"-DAMOUNT={amount}") for amount in (1001, 1002, 1003)
-    ]
+    plugins = [program("plugin.c", "-shared", "-fPIC", f"-DAMOUNT={amount}") for amount in (1001, 1002, 1003)]
     done = record(program("loader.c"), *plugins)
     assert done.status == 0
     found = [
@@ -226,7 +238,9 @@ def test_everything_is_kept_however_the_program_ends(
     assert done.recording.end.error == 0
 
 
-def test_killed_in_the_middle_of_much(record, program: Program, memory_recorder: Path, tmp_path: Path) -> None:
+def test_killed_in_the_middle_of_much(
+    record, program: Program, memory_recorder: Path, tmp_path: Path
+) -> None:
     path, file = program("sizes.c"), tmp_path / "killed"
     environ = {**os.environ, "LD_PRELOAD": str(memory_recorder), "PERUN_MEMORY_FILE": str(file)}
     with subprocess.Popen([path, "1000000"], env=environ) as running:
@@ -234,9 +248,6 @@ def test_killed_in_the_middle_of_much(record, program: Program, memory_recorder:
             pass
         running.kill()
     assert running.returncode == -signal.SIGKILL
-    from perun.collect.memory.analysis import Events
-    from perun.collect.memory.records import Recording
-
     recording = Recording(file)
     events = Events.joined(list(recording.pieces()))
     assert events.total > 50_000
@@ -262,9 +273,6 @@ def test_only_the_program_itself_is_recorded(record, program: Program) -> None:
 
 
 def test_children_are_recorded_on_request(record, program: Program) -> None:
-    from perun.collect.memory.analysis import Events
-    from perun.collect.memory.records import Recording
-
     done = record(program("processes.c"), follow=True)
     assert done.status == 0
     assert {size for _, size in done.allocated} >= {101, 105}
@@ -278,9 +286,9 @@ def test_children_are_recorded_on_request(record, program: Program) -> None:
 
 
 def test_environment_of_the_program_is_as_without(record) -> None:
-    plain = subprocess.run(["env"], capture_output=True, check=True)
+    plain = subprocess.run(["env"], env=dict(os.environ), capture_output=True, check=True)
     done = record("env")
-    assert done.out == plain.stdout
+    assert sorted(done.out.splitlines()) == sorted(plain.stdout.splitlines())
     assert done.allocated
 
 

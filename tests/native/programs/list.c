@@ -22,7 +22,7 @@ static struct cell *pop(struct cell *list) {
 
 int main(int argc, char **argv) {
   struct cell *list = NULL;
-  FILE *addresses = argc > 1 ? fopen(argv[1], "w") : NULL; /* where each cell is, to compare with */
+  FILE *addresses = argc > 1 && argv[1][0] == '/' ? fopen(argv[1], "w") : NULL; /* where each cell is, to compare with */
   static uintptr_t at[1000];
   for (int i = 0; i < 1000; i++) at[i] = (uintptr_t)(list = push(list));
   for (int i = 0; i < 900; i++) list = pop(list);

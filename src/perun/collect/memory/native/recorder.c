@@ -354,10 +354,12 @@ bool recorder_enter(struct call *call, struct place place) {
     if (own.busy == RECORDING) __atomic_fetch_add(&tail->skipped, 1, __ATOMIC_RELAXED);
     return false;
   }
-  own.busy = RECORDING;
+  /* The first time in a thread, an unwinder may allocate what it keeps for it. */
+  own.busy = LIKELY(own.pid == header.pid) ? RECORDING : ASIDE;
   call->error = errno;
   call->place = place;
   call->stack = unwind((enum record_unwinder)header.unwinder, place, NULL, RECORD_FRAMES);
+  own.busy = RECORDING;
   return true;
 }
 
