@@ -26,7 +26,7 @@ def without_start(allocated: list[tuple[str, int]]) -> list[tuple[str, int]]:
     return [one for one in allocated if one[1] < 70_000]
 
 
-# -- every allocation, exactly ---------------------------------------------------------------------------------
+# -- every allocation, exactly -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unwind", ALL_UNWINDERS)
@@ -142,7 +142,7 @@ def test_threads_lose_nothing(record, program: Program, unwind: str) -> None:
     assert unknown <= (8 if unwind == "libunwind" else 0)  # it has a cache for each thread
 
 
-# -- call stacks -----------------------------------------------------------------------------------------------
+# -- call stacks ---------------------------------------------------------------------------------------------
 
 
 def test_unwinders_agree(record, program: Program) -> None:
@@ -154,9 +154,7 @@ def test_unwinders_agree(record, program: Program) -> None:
             pytest.skip(f"{unwind} is not installed")
         own = [
             tuple(frame for frame in stack if frame[0] == path.name)
-            for stack, (_, size) in zip(
-                done.stacks, zip(done.subtypes, done.events.size.tolist()), strict=True
-            )
+            for stack, size in zip(done.stacks, done.events.size.tolist(), strict=True)
             if size == 88
         ]
         stacks[unwind] = own
@@ -208,7 +206,7 @@ def test_missing_libunwind_is_told(record, program: Program) -> None:
     assert len(done.allocated) == 1000
 
 
-# -- how programs end ------------------------------------------------------------------------------------------
+# -- how programs end ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,7 +254,7 @@ def test_killed_in_the_middle_of_much(
     assert abs(rounds - int((events.size == 33).sum())) <= 1
 
 
-# -- processes -------------------------------------------------------------------------------------------------
+# -- processes -----------------------------------------------------------------------------------------------
 
 
 def recorded_processes(file: Path) -> list[Path]:
@@ -335,9 +333,12 @@ def test_limit_of_file_sizes_does_not_kill_the_program(record, program: Program)
     assert done.status == 0
 
 
-# -- programs of the world -------------------------------------------------------------------------------------
+# -- programs of the world -----------------------------------------------------------------------------------
 
-SQL = b"create table a(b, c); insert into a values (1, 'x'), (2, 'y'); select b, upper(c) from a order by b desc;"
+SQL = (
+    b"create table a(b, c); insert into a values (1, 'x'), (2, 'y');"
+    b" select b, upper(c) from a order by b desc;"
+)
 SCRIPT = "import json, sqlite3, threading, decimal; print(json.dumps({'a': [1, 2]}), decimal.Decimal(1) / 7)"
 
 

@@ -65,7 +65,12 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
         "ASAN_OPTIONS": "detect_leaks=0",
     }
     done = subprocess.run(
-        [load, str(rounds)], env=os.environ | settings, capture_output=True, text=True, check=False
+        [load, str(rounds)],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
