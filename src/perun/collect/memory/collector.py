@@ -97,8 +97,8 @@ class MemoryCollector:
     )
     Params: ClassVar[type] = MemoryParams
 
-    def __init__(self, library: Path = LIBRARY) -> None:
-        self._library = library
+    def __init__(self, library: Path | None = None) -> None:
+        self._library = library or LIBRARY
 
     def collect(self, run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
         """Run the command once, with the recorder.

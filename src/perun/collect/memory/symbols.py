@@ -21,6 +21,8 @@ KEPT_MODULES: Final = 300
 """Modules whose answers are kept; those that were not asked for longest go first."""
 _VERSION: Final = 1
 _UNKNOWN: Final = ("??", "")
+_PARTS: Final = (" (.cold)", " [clone .cold]")
+"""What the symbolisers call a part of a function that the compiler has put elsewhere."""
 
 
 class Frame(NamedTuple):
@@ -130,6 +132,8 @@ def _frames(lines: Sequence[str]) -> Frames:
 
 def _frame(function: str, place: str) -> Frame:
     source, line = _place(place.partition(" (discriminator")[0])
+    for part in _PARTS:
+        function = function.removesuffix(part)
     return Frame("" if function in _UNKNOWN else function, source, line if source else 0)
 
 

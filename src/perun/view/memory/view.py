@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import ProfileError
+from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ class MemoryView:
     help: ClassVar[str] = "Summary of a memory profile: what the peak was made of, leaks, short-lived memory."
     Params: ClassVar[type] = MemoryViewParams
 
-    def render(self, profile: Profile, params: MemoryViewParams, out: TextIO) -> None:
+    def render(
+        self, profile: Profile, params: MemoryViewParams, out: TextIO, ctx: ViewContext = ALONE
+    ) -> None:
         """Write the summary.
 
         :raises ProfileError: where it is no profile of memory.
