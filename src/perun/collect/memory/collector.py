@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from perun.collect._common.execution import Execution, Sample
     from perun.collect.memory.places import Places, Site
     from perun.collect.memory.profile import Made, Process
+    from perun.collect.memory.python import PythonRecording
     from perun.collect.memory.records import Recording
     from perun.profile.factory import Profile
+
+    Recorded = Recording | PythonRecording
 
 COLLECTOR_TYPE: Final = "memory"
 COLLECTOR_DEFAULT_UNITS: Final = {"memory": "B"}
@@ -68,6 +71,11 @@ class MemoryParams:
         "-fno-omit-frame-pointer), by the unwind tables of the program, or not at all.",
     )
     follow_children: bool = param(False, help="Record the processes too that the command starts.")
+    python: bool = param(
+        False,
+        help="The command is a Python program: record what its objects and its libraries allocate, with the "
+        "functions of Python as call stacks. Needs memray where the program's packages are.",
+    )
     ignore_failure: bool = param(
         False,
         short="-i",
@@ -107,7 +115,10 @@ class MemoryCollector:
         :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored), takes
             longer than the timeout, or is of a kind that nothing can be recorded of.
         """
+        if params.python:
+            return _of_python(run, params, ctx)
         from perun.collect._common.execution import Execution
+        from perun.collect.memory.records import Recording
 
         if not self._library.is_file():
             raise CollectorUnavailable(
@@ -120,11 +131,27 @@ class MemoryCollector:
         ctx.report(f"recording {run}", 0, 0)
         with Execution(recorded, ctx.scratch, params.timeout) as execution:
             sample = execution.run()
-            _check(execution, sample, params)
+            _check(execution, run, sample, params)
             if not file.exists():
                 raise _nothing_recorded(execution, sample)
         ctx.report("finding functions and lines", 0, 0)
-        return _Analyst(run, params, ctx).profile(file, sample)
+        return _Analyst(run, params, ctx).profile([Recording(path) for path in _recordings(file)], sample)
+
+
+def _of_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
+    """Run a Python program once, under memray."""
+    from perun.collect._common.execution import Execution
+    from perun.collect.memory.python import prepared, program_of, recordings
+
+    file = ctx.scratch / "allocations"
+    _remove_recordings(file)
+    recorded = prepared(run, file, params.sampling or SAMPLING, params.follow_children)
+    ctx.report(f"recording {run}", 0, 0)
+    with Execution(recorded, ctx.scratch, params.timeout) as execution:
+        sample = execution.run()
+        _check(execution, run, sample, params)
+    ctx.report("reading what was recorded", 0, 0)
+    return _Analyst(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
 
 
 class _Analyst:
@@ -141,14 +168,11 @@ class _Analyst:
         self._places: Places = Places(Symboliser(self._tool, ctx.cache), run.cwd)
         self._notes: list[str] = []
 
-    def profile(self, file: Path, sample: Sample) -> Profile:
+    def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
         from perun.collect.memory.profile import UNITS, Shape, resources
-        from perun.collect.memory.records import Recording
         from perun.profile.factory import Profile
 
-        recordings = [Recording(path) for path in _recordings(file)]
-        begin = recordings[0].started
-        processes = [self._process(recording, recording.started - begin) for recording in recordings]
+        processes = [self._process(recording, recordings[0]) for recording in recordings]
         program = os.path.basename(self._run.command().argv[0])
         made = resources(processes, Shape(self._params.all, not self._params.sampling), program)
         if made.shortened:
@@ -183,7 +207,7 @@ class _Analyst:
             self._ctx.note(note)
         return profile
 
-    def _process(self, recording: Recording, shift: int) -> Process:
+    def _process(self, recording: Recorded, first: Recorded) -> Process:
         from perun.collect.memory.analysis import Analysis
         from perun.collect.memory.profile import Process
 
@@ -194,8 +218,10 @@ class _Analyst:
             keep=self._params.raw,
         )
         for events in recording.pieces():
+            # Python's processes go by one clock already.
+            shift = 0 if self._params.python else recording.started - first.started
             analysis.add(events._replace(time=events.time + shift) if shift else events)
-        sites = self._places.sites(recording.stacks, recording.modules, whole=self._params.all)
+        sites = recording.sites(self._places, whole=self._params.all)
         return Process(
             os.path.basename(recording.exe) or str(recording.pid),
             analysis.rows(),
@@ -212,7 +238,7 @@ class _Analyst:
             source == name or source.endswith("/" + name.lstrip("/")) for name in self._params.no_source
         ) or any(name in (function, plain) for name in self._params.no_func)
 
-    def _note_what_is_missing(self, recordings: Sequence[Recording], sample: Sample) -> None:
+    def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
         notes = self._notes
         first = recordings[0]
         for recording in recordings:
@@ -225,7 +251,9 @@ class _Analyst:
                 )
             elif end.skipped:
                 notes.append(f"{end.skipped} allocations of signal handlers are missing")
-        if not self._tool:
+        if self._params.python:
+            pass  # the interpreter knows its functions and lines
+        elif not self._tool:
             notes.append(
                 "neither addr2line nor llvm-symbolizer was found, so functions and lines are not known; "
                 "install one with: apt-get install binutils"
@@ -237,7 +265,7 @@ class _Analyst:
                 f"{shown}: no debug information, so sources and lines are not known; compile with -g, "
                 "or install the package with the debug symbols"
             )
-        if self._params.unwind not in ("auto", first.unwinder):
+        if self._params.unwind not in ("auto", first.unwinder) and not self._params.python:
             hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")
             notes.append(f"call stacks were found by {first.unwinder}, not by {self._params.unwind}{hint}")
         early = _ended_early(first, sample)
@@ -245,7 +273,7 @@ class _Analyst:
             notes.append(f"the run ended early: it {early}; what was recorded until then is in the profile")
 
     def _summary(
-        self, first: Recording, processes: Sequence[Process], sample: Sample, made: Made
+        self, first: Recorded, processes: Sequence[Process], sample: Sample, made: Made
     ) -> dict[str, Any]:
         """The region `memory` of the profile: what is known of the whole run."""
         totals = [process.totals for process in processes]
@@ -292,20 +320,20 @@ def _remove_recordings(file: Path) -> None:
         path.unlink()
 
 
-def _check(execution: Execution, sample: Sample, params: MemoryParams) -> None:
+def _check(execution: Execution, run: Run, sample: Sample, params: MemoryParams) -> None:
     from perun.collect._common.execution import outcome
 
     # A program that a signal ends leaves a recording of all that it did, which may be what is looked for.
     if not sample.status or params.ignore_failure or os.WIFSIGNALED(sample.status):
         return
-    message = f"the command {str(execution.command)!r} {outcome(sample.status)}"
+    message = f"the command {str(run)!r} {outcome(sample.status)}"
     lines = execution.last_errors()
     if lines:
         message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
     raise JobFailed(message, "repair the command, or measure it all the same with --ignore-failure (-i)")
 
 
-def _ended_early(recording: Recording, sample: Sample) -> str:
+def _ended_early(recording: Recorded, sample: Sample) -> str:
     """How the run ended where it did not end by itself; else empty."""
     from perun.collect._common.execution import outcome
     from perun.collect.memory.records import State

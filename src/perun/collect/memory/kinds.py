@@ -1,4 +1,4 @@
-"""Kinds of events: `enum record_kind` of `native/record.h`."""
+"""Kinds of events: `enum record_kind` of `native/record.h`, and two more of Python programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ KINDS: Final = {
     9: "pvalloc",
     10: "new",
     11: "new[]",
+    12: "object",
+    13: "mmap",
     32: "free",
     33: "delete",
     34: "delete[]",
     35: "free",  # of what was given to realloc
 }
 """Subtypes of resources by the kind of event."""
+OF_PYTHON: Final = frozenset({12, 13})
+"""Kinds of Python programs only: what its allocator of objects gives out, and memory mapped by extensions."""
 FIRST_RELEASE: Final = 32
 """Kinds from here on release memory."""
 REALLOC_RELEASE: Final = 35

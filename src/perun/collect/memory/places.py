@@ -85,9 +85,15 @@ class Places:
         for numbers in located.stacks:
             if numbers not in known:
                 frames = [place for number in reversed(numbers) for place in places[number]]
-                known[numbers] = _whole(frames) if whole else _shown(frames)
+                known[numbers] = site_of(frames, whole=whole)
             sites.append(known[numbers])
         return sites
+
+    def relative(self, source: str) -> str:
+        """The source as it is named in a profile: relative to the folder of the run where it lies below."""
+        for folder in self._folders:
+            source = source.removeprefix(folder)
+        return source
 
     def _places(self, located: _Located) -> list[tuple[Place, ...]]:
         by_path: dict[str, dict[int, int]] = {}
@@ -116,9 +122,7 @@ class Places:
             yield number, tuple(self._place(frame, runtime or starts, name) for frame in inside)
 
     def _place(self, frame: Frame, runtime: bool, module: str) -> Place:
-        source = frame.source
-        for folder in self._folders:
-            source = source.removeprefix(folder)
+        source = self.relative(frame.source)
         function = frame.function or module
         shown = Frame(function, source or UNREACHABLE, frame.line)
         return Place(shown, runtime or function in _STARTS, bool(source), source.startswith(_SYSTEM_HEADERS))
@@ -127,6 +131,11 @@ class Places:
         if path not in self._elves:
             self._elves[path] = read_elf(path) if path else None
         return self._elves[path]
+
+
+def site_of(places: Sequence[Place], *, whole: bool) -> Site | None:
+    """The site of a stack, innermost frame first; None where nothing is to be shown."""
+    return _whole(places) if whole else _shown(places)
 
 
 def _shown(places: Sequence[Place]) -> Site | None:
