@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,14 +41,22 @@ def call_stacks(profile: Profile) -> list[CallStack]:
 
 
 def _sum(group: Group, name: str) -> float:
-    if name == "leaked-blocks" and "count" not in group.columns:  # single events
-        leaked = group.columns.get("leaked")
-        return sum(map(bool, leaked)) if leaked is not None else 0
+    if name == "count" and not _has(group, "count"):  # single events
+        return group.size
+    if name == "leaked-blocks" and not _has(group, "count"):
+        return sum(map(bool, _numbers(group, "leaked")))
+    return sum(_numbers(group, name))
+
+
+def _has(group: Group, name: str) -> bool:
+    return name in group.columns or name in group.constants
+
+
+def _numbers(group: Group, name: str) -> Iterator[float]:
     values = group.columns.get(name)
-    if values is not None:
-        return sum(value for value in values if isinstance(value, (int, float)))
-    constant = group.constants.get(name, 1 if name == "count" else 0)
-    return constant * group.size if isinstance(constant, (int, float)) else 0
+    if values is None:
+        values = [group.constants.get(name, 0)] * group.size
+    return (value for value in values if isinstance(value, (int, float)))
 
 
 def _shown(frame: Any) -> str:
