@@ -7,6 +7,7 @@
 // threads     four threads allocate at once, and release what others have allocated
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,9 +21,15 @@
 
 namespace {
 
-unsigned state = 1;
+std::uint64_t state = 1;
 
-unsigned next(unsigned &seed) { return (seed = seed * 1664525u + 1013904223u) >> 8; }
+// Without a period that a compressor could find (splitmix64).
+unsigned next(std::uint64_t &seed) {
+  std::uint64_t value = seed += 0x9e3779b97f4a7c15u;
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+  return static_cast<unsigned>(value >> 33);
+}
 
 void *volatile sink;
 
@@ -73,7 +80,7 @@ KEPT void held(int count) {
 
 std::atomic<void *> slots[256];
 
-KEPT void exchange(unsigned seed, int count) {
+KEPT void exchange(std::uint64_t seed, int count) {
   for (int i = 0; i < count; i++) std::free(slots[next(seed) % 256].exchange(std::malloc(16 + next(seed) % 512)));
 }
 

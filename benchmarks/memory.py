@@ -75,7 +75,7 @@ def beside_heaptrack(folder: Path, subject: Subject, rounds: int) -> Iterator[Ro
     }
     if shutil.which("heaptrack"):
         # What it records is interpreted as the program runs, by a process of its own.
-        argv = ["env", *subject.environ, "heaptrack", "--record-only", "-o", str(theirs), *subject.argv]
+        argv = ["env", *subject.environ, "heaptrack", "-o", str(theirs), *subject.argv]
         contestants["heaptrack"] = Contestant(argv, folder, remover(theirs))
     result = compete(contestants, rounds)
     plain, wall = result["plain"], f"record {subject.name}"

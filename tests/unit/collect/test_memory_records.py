@@ -148,14 +148,17 @@ def events_chunk(
         if at == place and event.kind < 32
     ]
     last: dict[int, int] = {}
-    back, fresh, before = [], [], 0
+    ago = []
     for position, event in enumerate(events):
-        back.append(position - last[event.address] if event.address in last else 0)
-        if event.address not in last:
-            step = event.address - before
-            fresh.append(2 * step if step >= 0 else -2 * step - 1)
-            before = event.address
+        ago.append(position - last[event.address] if event.address in last else 0)
         last[event.address] = position
+    back, fresh, before = [], [], 0
+    for position in sorted(range(len(events)), key=lambda place: events[place].kind >= 32):
+        back.append(ago[position])
+        if not ago[position]:
+            step = events[position].address - before
+            fresh.append(2 * step if step >= 0 else -2 * step - 1)
+            before = events[position].address
     thread = min((event.thread for event in events), default=0)
     ticks = [(START + event.ticks) >> shift for event in events]
     steps = [after - earlier for earlier, after in zip([*ticks[:1], *ticks], ticks, strict=False)]

@@ -253,15 +253,16 @@ class Recording:
                 f"chunk {chunk.number} has {chunk.amounts} amounts for {len(allocating)} events"
             )
         size[allocating[np.argsort(site[allocating], kind="stable")]] = planes.values(chunk.amounts, 2)
-        address = self._addresses(chunk, planes)
+        address = self._addresses(chunk, planes, np.argsort(releases, kind="stable"))
         thread = planes.values(chunk.events, 5) + chunk.thread
         ticks = (planes.values(chunk.events, 6).cumsum() + (chunk.first_ticks >> self._shift)) << self._shift
         planes.finish()
         time = self._time(ticks, chunk.ticks, chunk.monotonic)
         return self._checked(Events(stacks, kinds, site, releases, address, size, thread, time))
 
-    def _addresses(self, chunk: _Chunk, planes: _Planes) -> Ints:
-        back = planes.values(chunk.events, 3)
+    def _addresses(self, chunk: _Chunk, planes: _Planes, order: Ints) -> Ints:
+        back = np.empty(chunk.events, np.int64)
+        back[order] = planes.values(chunk.events, 3)
         zigzag = planes.values(chunk.fresh, 4).view(np.uint64)
         one = np.uint64(1)
         steps = (zigzag >> one) ^ (np.uint64(0) - (zigzag & one))
@@ -276,7 +277,7 @@ class Recording:
         while not is_fresh[origin].all():
             origin = origin[origin]
         address = np.zeros(chunk.events, np.uint64)
-        address[is_fresh] = fresh
+        address[order[is_fresh[order]]] = fresh
         addresses: Ints = address[origin].view(np.int64)
         return addresses
 

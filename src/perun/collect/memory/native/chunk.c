@@ -1,10 +1,11 @@
 #include "chunk.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { SITE_STACK, SITE, AMOUNT, BACK, FRESH, THREAD, TIME }; /* the order of record_chunk.width */
 
-static int allocates(const struct record_event *event) { return event->kind < RECORD_FREE; }
+static bool allocates(const struct record_event *event) { return event->kind < RECORD_FREE; }
 
 static uint32_t slot_of(uint64_t key) { return (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 40) % CHUNK_TABLE; }
 
@@ -61,26 +62,39 @@ static uint32_t sort_amounts(struct packer *packer, const struct record_event *e
   return amounts;
 }
 
-/* How many events ago each address came before; the fresh ones as differences into `fresh`. */
+static void reverse(uint64_t *values, uint32_t count) {
+  for (uint32_t i = 0; i < count / 2; i++) {
+    uint64_t value = values[i];
+    values[i] = values[count - 1 - i];
+    values[count - 1 - i] = value;
+  }
+}
+
+/* How many events ago each address came before, of `amounts` allocations, then of releases; the fresh addresses in
+ * the same order, as differences, into `fresh`, which has room for CHUNK_EVENTS. */
 static uint32_t find_addresses(struct packer *packer, const struct record_event *events, uint32_t count,
-                               uint64_t *fresh) {
-  uint32_t found = 0;
-  uint64_t before = 0;
+                               uint32_t amounts, uint64_t *fresh) {
+  uint32_t allocations = 0, releases = amounts, found = 0, released = CHUNK_EVENTS;
   memset(packer->table, 0, sizeof packer->table);
   for (uint32_t i = 0; i < count; i++) {
     uint64_t address = events[i].address;
-    uint32_t slot = slot_of(address);
+    bool new = allocates(events + i);
+    uint32_t slot = slot_of(address), *at = new ? &allocations : &releases;
     while (packer->table[slot] && events[packer->table[slot] - 1].address != address)
       slot = (slot + 1) % CHUNK_TABLE;
-    if (packer->table[slot]) {
-      packer->values[i] = i + 1 - packer->table[slot];
-    } else {
-      packer->values[i] = 0;
-      fresh[found++] = address - before;
-      before = address;
-    }
+    uint32_t before = packer->table[slot];
+    packer->values[(*at)++] = before ? i + 1 - before : 0;
     packer->table[slot] = (uint16_t)(i + 1);
+    if (before) continue;
+    if (new)
+      fresh[found++] = address;
+    else
+      fresh[--released] = address;
   }
+  reverse(fresh + released, CHUNK_EVENTS - released);
+  memmove(fresh + found, fresh + released, (CHUNK_EVENTS - released) * sizeof *fresh);
+  found += CHUNK_EVENTS - released;
+  for (uint32_t i = found; i > 1; i--) fresh[i - 1] -= fresh[i - 2];
   return found;
 }
 
@@ -138,7 +152,7 @@ size_t chunk_pack(struct packer *packer, struct record_chunk header, const uint6
   header.width[AMOUNT] = add_values(packer, &at, header.amounts);
 
   uint64_t *fresh = packer->site_keys; /* no longer needed */
-  header.fresh = find_addresses(packer, events, event_count, fresh);
+  header.fresh = find_addresses(packer, events, event_count, header.amounts, fresh);
   header.width[BACK] = add_values(packer, &at, event_count);
   header.address_shift = fold_signs(fresh, header.fresh);
   memcpy(values, fresh, header.fresh * sizeof *fresh);

@@ -7,7 +7,7 @@
 #include "deflate.h"
 #include "record.h"
 
-#define CHUNK_EVENTS 16384 /* most events of a chunk */
+#define CHUNK_EVENTS 32768 /* most events of a chunk */
 #define CHUNK_WORDS 16384  /* most definition words of a chunk */
 #define CHUNK_TABLE (2 * CHUNK_EVENTS)
 

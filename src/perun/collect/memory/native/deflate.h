@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DEFLATE_HASH_BITS 12
+#define DEFLATE_HASH_BITS 13
 #define DEFLATE_BLOCK 32768 /* most bytes of one block: also the most tokens */
 
 /* State of one stream, and its scratch. Must be zeroed once; may be reused. */
@@ -14,9 +14,11 @@ struct deflate {
   uint8_t *out;
   uint8_t *out_end;
   uint64_t bits;
-  unsigned bit_count;
+  unsigned bit_count; /* < 32 between two calls */
   uint32_t head[1 << DEFLATE_HASH_BITS];
+  uint16_t back[32768]; /* from each place to the one before with the same hash; 0 for none */
   uint32_t tokens[DEFLATE_BLOCK];
+  uint32_t costs[DEFLATE_BLOCK + 1];
 };
 
 /* Most bytes that `size` bytes in `blocks` calls of deflate_add can take. */

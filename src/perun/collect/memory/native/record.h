@@ -125,10 +125,10 @@ enum record_chunk_kind {
  *   event sites  `events` values of width[1]: index of the site of each event
  *   amounts      `amounts` values of width[2]: those of events that allocate, ordered by site, within a site by
  *                event
- *   back         `events` values of width[3]: d > 0 where the address is that of the event d places before it,
- *                0 where it is fresh
- *   fresh        `fresh` values of width[4]: address - fresh address before it (the first: - 0), modulo 2^64,
- *                shifted right by `address_shift`, as zigzag (2 n, or -2 n - 1 for n < 0)
+ *   back         `events` values of width[3], first those of events that allocate, then those of releases: d > 0
+ *                where the address is that of the event d places before it, 0 where it is fresh
+ *   fresh        `fresh` values of width[4] in the same order: address - fresh address before it (the first: - 0),
+ *                modulo 2^64, shifted right by `address_shift`, as zigzag (2 n, or -2 n - 1 for n < 0)
  *   threads      `events` values of width[5]: thread - `thread`
  *   times        `events` values of width[6]: (ticks >> tick_shift) - that of the event before; for the first
  *                - (`first_ticks` >> tick_shift)

@@ -90,8 +90,9 @@ static void flush(void) {
   previous_frames = 0;
 }
 
-/* Room for `count` words; false where recording ended. */
+/* Room for `count` words; false where there is none: recording ended, or is about to. */
 static bool reserve_words(uint32_t count) {
+  if (count > tail->words_capacity) return false;
   if (tail->words + count > tail->words_capacity) flush();
   return !off;
 }
@@ -223,15 +224,16 @@ static __attribute__((noinline)) uint32_t new_stack(const struct call *call, boo
 
 /* -- start -------------------------------------------------------------------------------------------------- */
 
-#define TAIL_WORDS_OFFSET 4096
-#define LATE_WORDS 2048 /* room in the tail of a process that has ended, for what comes even then */
-#define LATE_EVENTS 1024
+#define TAIL_WORDS_OFFSET sizeof(struct record_tail)
+/* Room in the tail of a process that has ended, for what comes even then: mostly some releases. */
+#define LATE_WORDS 128
+#define LATE_EVENTS 32
 
 static size_t lay_out_tail(uint32_t word_capacity, uint32_t event_capacity) {
   tail->words_capacity = word_capacity;
   tail->events_capacity = event_capacity;
   tail->words_offset = TAIL_WORDS_OFFSET;
-  tail->events_offset = TAIL_WORDS_OFFSET + 8 * word_capacity;
+  tail->events_offset = (uint32_t)TAIL_WORDS_OFFSET + 8 * word_capacity;
   words = (uint64_t *)((char *)tail + tail->words_offset);
   events = (struct record_event *)((char *)tail + tail->events_offset);
   return tail->events_offset + event_capacity * sizeof(struct record_event);
