@@ -33,12 +33,16 @@ class ThresholdParams:
 
 @dataclass(slots=True)
 class _Group:
-    """What is known of the amounts of one uid; `trouble` says why they have no mean."""
+    """What is known of the amounts of one uid; `trouble` says why they have no mean.
+
+    `from_zero` is for amounts that are 0 where nobody tells of them, and bad where they are more.
+    """
 
     total: float = 0.0
     count: float = 0
     unit: str | None = None
     trouble: str = "no amount"
+    from_zero: bool = False
 
     def add(self, total: float, count: float, unit: str) -> None:
         """Count in some more amounts; of different units the group keeps none."""
@@ -75,11 +79,13 @@ class AverageAmountThreshold:
 
         A uid in one of the profiles only is NotInBaseline or NotInTarget. Unknown is one that cannot be
         compared, because amounts are absent or not numbers, or only that of the baseline is zero. A resource
-        with a `count` stands for so many, and its amount is their sum.
+        with a `count` stands for so many, and its amount is their sum. One with `absent: 0`, as leaked memory
+        has it, counts as 0 in a profile without it, and more than 0 is a degradation then.
         """
         old, new = _groups(baseline), _groups(target)
         for uid in sorted(old.keys() | new.keys()):
             before, after = old.get(uid), new.get(uid)
+            before, after = before or _nothing(after), after or _nothing(before)
             change, rate = _classify(before, after, params)
             yield DegradationInfo(
                 res=change,
@@ -89,6 +95,13 @@ class AverageAmountThreshold:
                 t="ratio",
                 rd=rate,
             )
+
+
+def _nothing(other: _Group | None) -> _Group | None:
+    """What a profile that lacks a uid has of it, by what the other one says."""
+    if other is None or not other.from_zero or other.mean is None:
+        return None
+    return _Group(count=1, unit=other.unit, trouble="", from_zero=True)
 
 
 def _classify(
@@ -103,6 +116,8 @@ def _classify(
         return PerformanceChange.Unknown, 0.0
     if old == new:
         return PerformanceChange.NoChange, 1.0
+    if before.from_zero and after.from_zero and 0 in (old, new):
+        return (PerformanceChange.Degradation if new > old else PerformanceChange.Optimization), 0.0
     if old == 0:
         return PerformanceChange.Unknown, 0.0
     ratio = max(-sys.float_info.max, min(new / old, sys.float_info.max))
@@ -125,6 +140,7 @@ def _groups(profile: Profile) -> dict[str, _Group]:
         if group is None:
             group = groups[uid] = _Group()
         columns, shared = _mapping(columns), _mapping(constants.get(key))
+        group.from_zero = shared.get("absent") == 0
         amounts = _amounts(columns, shared)
         if amounts:
             unit = unit_of(shared.get("type"), shared.get("subtype"))

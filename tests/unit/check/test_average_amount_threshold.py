@@ -250,3 +250,21 @@ def test_a_million_resources() -> None:
     start = time.perf_counter()
     compare(large, large)
     assert time.perf_counter() - start < 5  # 0.1 s where the machine has nothing else to do
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "change", "texts"),
+    [
+        ({}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
+        ({"f": [0]}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
+        ({"f": [800]}, {}, PerformanceChange.Optimization, ("800.0s", "0.0s")),
+        ({"f": [0]}, {}, PerformanceChange.NoChange, ("0.0s", "0.0s")),
+        ({"f": [3]}, {"f": [4]}, PerformanceChange.NoChange, ("3.0s", "4.0s")),
+        ({}, {"f": ["nan"]}, PerformanceChange.NotInBaseline, ("-", "an amount is not a number")),
+    ],
+)
+def test_what_is_nothing_where_it_is_absent(
+    old: dict[str, list[Any]], new: dict[str, list[Any]], change: PerformanceChange, texts: tuple[str, str]
+) -> None:
+    found = compare(profile(old, absent=0), profile(new, absent=0))["f"]
+    assert (found.result, (found.from_baseline, found.to_target)) == (change, texts)

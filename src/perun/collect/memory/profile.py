@@ -204,6 +204,8 @@ def _metrics(
             "snapshot": snapshot,
             "time": _time(snapshot, interval),
         }
+        if metric == "leaked":  # a profile without it is one without leaks
+            constants["absent"] = 0
         return constants, {"amount": [amount]}
 
     for metric in METRICS:
