@@ -293,6 +293,127 @@ def test_views_of_a_collected_profile(perun: Callable[..., Any], built: Any) -> 
     assert "main;push 1600\n" in perun("show", "0@p", "flamegraph", "--format", "folded").out
 
 
+# -- a history ----------------------------------------------------------------------------------------------
+
+HISTORY = """\
+#include <stdlib.h>
+#include <string.h>
+#define BUFFER 65536
+static char *read_line(int number) {
+    char *line = malloc(80);
+    memset(line, number, 80);
+    return line;
+}
+static long parse(void) {
+    long sum = 0;
+    for (int i = 0; i < 1000; i++) {
+        char *line = read_line(i);
+        sum += line[3];
+        free(line);
+    }
+    return sum;
+}
+static char *make_buffer(void) { return calloc(1, BUFFER); }
+int main(void) {
+    char *buffer = make_buffer();
+    buffer[0] = (char)parse();
+    free(buffer);
+    return 0;
+}
+"""
+
+
+def test_a_history_with_a_leak_and_a_larger_buffer(perun: Callable[..., Any], project: Any) -> None:
+    leaking = HISTORY.replace("        free(line);", "        if (i % 100) free(line);")
+    makefile = "prog: prog.c\n\tcc -g -O1 -fno-inline -o $@ $<\n"
+    project.commit("Start", {"prog.c": HISTORY, "Makefile": makefile, ".gitignore": "prog\n.perun\n"})
+    project.commit("Describe", {"README": "A program.\n"})
+    leak = project.commit("Parse", {"prog.c": leaking})
+    project.commit("Describe more", {"README": "A small program.\n"})
+    larger = project.commit("Buffer", {"prog.c": leaking.replace("65536", "131072")})
+    for key, value in (
+        ("cmds", "[./prog]"),
+        ("collectors", "[{name: memory, params: {}}]"),
+        ("execute.pre_run", "[make]"),
+        ("profiles.register_after_run", "true"),
+    ):
+        perun("config", "set", key, value)
+    perun("run", "--crawl-parents", "matrix", check=False)  # the first versions have no program
+    outcome = perun("check", "--json", "--fail-on", "degradation", "all", check=False)
+    assert outcome.code == 1
+    found = {
+        (pair["minor_version"], change["location"], change["from"], change["to"])
+        for pair in outcome.json["comparisons"]
+        for change in pair["changes"]
+        if change["result"] == "Degradation"
+    }
+    assert found == {
+        (leak, "prog:leaked", "0.0B", "800.0B"),
+        (leak, "prog.c:read_line:leaked", "0.0B", "800.0B"),
+        (leak, "prog.c:read_line:peak", "80.0B", "880.0B"),
+        (larger, "prog.c:make_buffer:18", "65536.0B", "131072.0B"),
+        (larger, "prog.c:make_buffer:allocated", "65536.0B", "131072.0B"),
+        (larger, "prog.c:make_buffer:peak", "65536.0B", "131072.0B"),
+    }
+    shown = perun("check", "all").out
+    assert "Degradation         at prog.c:read_line:leaked" in shown
+
+
+# -- much ---------------------------------------------------------------------------------------------------
+
+
+def many_places(places: int) -> str:
+    """A program that allocates by some thousand call stacks, a number of times that is its argument."""
+    lines = [
+        "#include <stdlib.h>",
+        "#define A __attribute__((noinline))",
+        "static void *slots[100000];",
+        "static unsigned seed = 1;",
+        "static unsigned any(void) { seed = seed * 1664525u + 1013904223u; return seed >> 8; }",
+    ]
+    for one in range(places):
+        lines.append(f"A void *f0_{one}(unsigned n) {{ return malloc({16 + one} + n % 64); }}")
+    for depth in range(1, 4):
+        for one in range(places):
+            first, second = f"f{depth - 1}_{one}(n)", f"f{depth - 1}_{(one * 7 + 3) % places}(n)"
+            lines.append(
+                f"A void *f{depth}_{one}(unsigned n) {{ void *p = n & {1 << depth} ? {first} : {second}; "
+                '__asm__ volatile(""); return p; }'
+            )
+    lines.append("typedef void *(*F)(unsigned);")
+    lines.append(f"static F table[] = {{{','.join(f'f3_{one}' for one in range(places))}}};")
+    lines.append(
+        "int main(int count, char **words) { for (long i = atol(words[count - 1]); i; i--) {"
+        "unsigned slot = any() % 100000; free(slots[slot]);"
+        f"slots[slot] = table[any() % {places}](any()); }} return 0; }}"
+    )
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_ten_million_events_are_a_small_profile(
+    perun: Callable[..., Any], project: Any, command: list[str], environment: dict[str, str]
+) -> None:
+    project.write({"many.c": many_places(400)})
+    subprocess.run(["cc", "-g", "-O1", "-o", "many", "many.c"], cwd=project.path, check=True)
+    pid = os.spawnve(
+        os.P_NOWAIT,
+        command[0],
+        [*command, "collect", "-c", "./many", "-w", "5050000", "memory"],
+        {**environment, "PWD": str(project.path)},
+    )
+    _, status, usage = os.wait4(pid, 0)
+    assert status == 0
+    (path,) = (project.path / ".perun/jobs").glob("*.perf")
+    profile = json.loads(path.read_bytes())
+    assert 9_990_000 < profile["memory"]["events"] < 10_010_000
+    assert path.stat().st_size < 5_000_000
+    assert usage.ru_maxrss < 700_000  # kB; it does not grow with the number of events
+    assert sum(count for (count,) in rows(profile, "count")) == profile["memory"]["events"]
+    assert sum(amount for (amount,) in rows(profile, "amount")) == profile["memory"]["allocated"]
+    assert "allocated " in perun("show", "0@p", "memory").out
+
+
 # -- Python -----------------------------------------------------------------------------------------
 
 
