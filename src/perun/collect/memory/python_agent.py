@@ -207,7 +207,8 @@ def of_program(trace: Any) -> list[Any]:
     frames = list(trace)
     while frames and is_of_runner(frames[-1][1]):
         frames.pop()
-    return frames
+    began_here = len(frames) < len(trace)
+    return [] if began_here and frames and frames[-1][0] != "<module>" else frames
 
 
 def is_of_runner(file: str) -> bool:
