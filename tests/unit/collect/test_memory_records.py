@@ -17,7 +17,7 @@ from perun.collect.memory.analysis import Analysis, Events
 from perun.collect.memory.records import DamagedRecording, Recording, State
 from perun.errors import ProfileError
 
-HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sB16x", "=8s12I4Q40x"
+HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sBI12x", "=8s12I4Q40x"
 START = 1_000_000
 """Ticks at the beginning; each is a nanosecond, though the clock shows another time."""
 STACK = [0x401000, 0x402000, 0x7F0000001000]
@@ -45,6 +45,17 @@ def definition(kind: int, number: int, words: Sequence[int], shared: int = 0, cu
     return [number | shared << 32 | cut << 47 | len(words) << 48 | kind << 60, *words]
 
 
+def split(words: Sequence[int]) -> tuple[list[int], list[int]]:
+    """First words of definitions, and what follows them."""
+    first, others, position = [], [], 0
+    while position < len(words):
+        end = position + 1 + (words[position] >> 48 & 0xFFF)
+        first.append(words[position])
+        others += words[position + 1 : end]
+        position = end
+    return first, others
+
+
 def module(start: int, end: int, offset: int, path: str) -> list[int]:
     data = path.encode()
     padded = data + bytes(-len(data) % 8)
@@ -53,9 +64,9 @@ def module(start: int, end: int, offset: int, path: str) -> list[int]:
 
 DEFINITIONS = [
     *module(0x400000, 0x500000, 0, "/bin/program"),
-    *definition(1, 1, STACK),
-    *definition(1, 2, [0x403000], shared=1),
-    *definition(1, 3, [], shared=2, cut=True),
+    *definition(1, 0, STACK),
+    *definition(1, 0, [0x403000], shared=1),
+    *definition(1, 0, [], shared=2, cut=True),
     *definition(2, 0, [4711]),
     *definition(2, 1, [4712]),
 ]
@@ -125,7 +136,7 @@ class Writer:
 def chunk(kind: int, number: int, content: bytes, *fields: Any) -> bytes:
     deflate = zlib.compressobj(6, zlib.DEFLATED, -15)
     packed = deflate.compress(content) + deflate.flush()
-    fields = fields or (0, 0, 0, 0, 0, 0, 0, 0, 0, bytes(7), 0)
+    fields = fields or (0, 0, 0, 0, 0, 0, 0, 0, 0, bytes(7), 0, 0)
     head = struct.pack(CHUNK, b"PMCK", 0, kind, number, len(packed), len(content), *fields)
     crc = zlib.crc32(head[8:] + packed)
     return head[:4] + struct.pack("=I", crc) + head[8:] + packed
@@ -172,14 +183,15 @@ def events_chunk(
         steps,
     ]
     width = bytes(map(width_of, columns))
-    content = struct.pack(f"={len(words)}Q", *words) + bytes(kind for kind, _ in sites)
+    heads, others = split(words)
+    content = planes(heads, 8) + struct.pack(f"={len(others)}Q", *others) + bytes(kind for kind, _ in sites)
     content += b"".join(planes(column, wide) for column, wide in zip(columns, width, strict=True))
     now = now or max((event.ticks for event in events), default=0)
     first = START + events[0].ticks if events else 0
     fields = {
         "words": len(words), "events": len(events), "sites": len(sites), "amounts": len(amounts),
         "fresh": len(fresh), "thread": thread, "first": first, "ticks": START + now,
-        "monotonic": 5 * START + now, "width": width, "shift": 0,
+        "monotonic": 5 * START + now, "width": width, "shift": 0, "definitions": len(heads),
     } | dict(changes)  # fmt: skip
     return chunk(1, number, content, *fields.values())
 
@@ -264,10 +276,10 @@ def test_reads_what_was_written(folder: Path, chunks: list[list[Event]], rest: l
 
 def test_stacks_share_frames_and_know_their_modules(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "file")
-    again = [*module(0x400000, 0x410000, 64, "/lib/other.so"), *definition(1, 9, STACK)]
+    again = [*module(0x400000, 0x410000, 64, "/lib/other.so"), *definition(1, 0, STACK)]
     event = Event(1, 16, 1, 1, 0, 0)
     writer.events([event], DEFINITIONS)
-    writer.events([event._replace(stack=9)], again)
+    writer.events([event._replace(stack=4)], again)
     recording = Recording(writer.path)
     assert len(list(recording.pieces())) == 2
     assert [(stack.modules, stack.cut) for stack in recording.stacks[1:]] == [
@@ -391,7 +403,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ({"sites": 0}, "at no site|longer"),
         ({"amounts": 0}, "0 amounts for 1 events"),
         ({"fresh": 0}, "addresses too many or too few|longer"),
-        ({"words": 1}, "shorter than what it has"),
+        ({"words": 1}, "beyond its chunk"),
         ({"width": bytes([9] * 7)}, "too wide"),
         ({"width": bytes([8] * 7)}, "shorter than what it has"),
         ({"shift": 64}, "too wide"),

@@ -33,7 +33,7 @@ UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
 """How call stacks were found, as the option is spelled."""
 
 _HEADER: Final = struct.Struct("8sIIIIIIIIQQQII56x")
-_CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sB16x")
+_CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
 _TAIL: Final = struct.Struct("8sIIIIIIIIIIIIQQQQ40x")
 _EVENTS_CHUNK, _TEXT_CHUNK = 1, 2
 _STACK, _THREAD, _MODULE = 1, 2, 3
@@ -234,12 +234,15 @@ class Recording:
                 self.notes.append(value)
 
     def _events(self, chunk: _Chunk) -> Events:
-        if max(chunk.events, chunk.sites, chunk.amounts, chunk.fresh, chunk.words) > _MOST_EVENTS:
+        if (
+            max(chunk.events, chunk.sites, chunk.amounts, chunk.fresh, chunk.words, chunk.definitions)
+            > _MOST_EVENTS
+        ):
             raise self.damaged(f"chunk {chunk.number} has more events than any")
         if max(chunk.width) > _WORD or chunk.address_shift > 63:
             raise self.damaged(f"chunk {chunk.number} has values that are too wide")
         planes = _Planes(chunk, self)
-        self._define(np.frombuffer(planes.bytes(chunk.words * _WORD), np.uint64))
+        self._define(self._words(chunk, planes))
         kinds = np.frombuffer(planes.bytes(chunk.sites), np.uint8).astype(np.int64)
         stacks = self._stack_numbers(planes.values(chunk.sites, 0))
         site = planes.values(chunk.events, 1)
@@ -259,6 +262,21 @@ class Recording:
         planes.finish()
         time = self._time(ticks, chunk.ticks, chunk.monotonic)
         return self._checked(Events(stacks, kinds, site, releases, address, size, thread, time))
+
+    def _words(self, chunk: _Chunk, planes: _Planes) -> NDArray[np.uint64]:
+        """The words of the definitions of a chunk, each definition as one."""
+        first = planes.of_width(chunk.definitions, _WORD)
+        following = (first >> 48) & 0xFFF
+        if chunk.definitions + int(following.sum()) != chunk.words:
+            raise self.damaged("a definition goes on beyond its chunk, or ends in it")
+        words = np.empty(chunk.words, np.uint64)
+        starts = np.arange(chunk.definitions) + following.cumsum() - following
+        words[starts] = first.view(np.uint64)
+        others = np.ones(chunk.words, np.bool_)
+        others[starts] = False
+        data = planes.bytes((chunk.words - chunk.definitions) * _WORD)
+        words[others] = np.frombuffer(data, np.uint64)
+        return words
 
     def _addresses(self, chunk: _Chunk, planes: _Planes, order: Ints) -> Ints:
         back = np.empty(chunk.events, np.int64)
@@ -315,7 +333,7 @@ class Recording:
         position, stack = 0, b""
         while position < len(values):
             head = values[position]
-            count, kind, number = head >> 48 & 0xFFF, head >> 60, head & 0xFFFFFFFF
+            count, kind, number = head >> 48 & 0xFFF, head >> 60, head & 0xFFFFFFFF  # no number for a stack
             start, end = position + 1, position + 1 + count
             if end > len(values):
                 raise self.damaged("a definition goes on beyond its chunk")
@@ -324,7 +342,9 @@ class Recording:
                 if shared > len(stack):
                     raise self.damaged("a call stack shares more than there is")
                 stack = stack[:shared] + data[start * _WORD : end * _WORD]
-                self._numbers[number] = self._stack(Stack(stack, len(self.modules), bool(head >> 47 & 1)))
+                self._numbers[len(self._numbers)] = self._stack(
+                    Stack(stack, len(self.modules), bool(head >> 47 & 1))
+                )
             elif kind == _THREAD and count == 1:
                 self.threads[number] = values[start]
             elif kind == _MODULE and count >= 3:
@@ -418,6 +438,7 @@ class _Chunk(NamedTuple):
     monotonic: int
     width: bytes
     address_shift: int
+    definitions: int
 
 
 class _Planes:
@@ -436,8 +457,11 @@ class _Planes:
         return piece
 
     def values(self, count: int, width_of: int) -> Ints:
+        """Numbers of the column that has this place among the widths."""
+        return self.of_width(count, self._chunk.width[width_of])
+
+    def of_width(self, count: int, width: int) -> Ints:
         """Numbers whose lowest bytes come first, then their next bytes, and so on."""
-        width = self._chunk.width[width_of]
         planes = np.frombuffer(self.bytes(count * width), np.uint8).reshape(width, count)
         values = np.zeros(count, np.uint64)
         for shift, plane in enumerate(planes):

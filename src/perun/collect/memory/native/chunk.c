@@ -30,6 +30,25 @@ static void add_bytes(struct packer *packer, size_t *at, size_t size) {
   *at += size;
 }
 
+/* Definitions: their first words in planes, then what follows them; returns how many there are. */
+static uint32_t add_definitions(struct packer *packer, size_t *at, const uint64_t *words, uint32_t count) {
+  uint32_t definitions = 0, others = 0;
+  for (uint32_t i = 0; i < count; i += 1 + (words[i] >> 48 & 0xfff)) packer->values[definitions++] = words[i];
+  uint8_t *first = packer->unpacked + *at, *rest = first + 8 * (size_t)definitions;
+  for (uint32_t plane = 0; plane < 8; plane++)
+    for (uint32_t i = 0; i < definitions; i++)
+      first[plane * definitions + i] = (uint8_t)(packer->values[i] >> (8 * plane));
+  for (uint32_t i = 0; i < count;) {
+    uint32_t more = words[i++] >> 48 & 0xfff;
+    memcpy(rest + 8 * (size_t)others, words + i, 8 * (size_t)more);
+    others += more;
+    i += more;
+  }
+  add_bytes(packer, at, 8 * (size_t)definitions);
+  add_bytes(packer, at, 8 * (size_t)others);
+  return definitions;
+}
+
 /* Number the pairs of kind and stack in the order they come; `packer->sites` has that of each event. */
 static uint32_t find_sites(struct packer *packer, const struct record_event *events, uint32_t count) {
   uint32_t sites = 0;
@@ -137,8 +156,7 @@ size_t chunk_pack(struct packer *packer, struct record_chunk header, const uint6
   header.words = word_count;
   header.events = event_count;
   start(packer);
-  memcpy(packer->unpacked, words, 8 * (size_t)word_count);
-  add_bytes(packer, &at, 8 * (size_t)word_count);
+  header.definitions = add_definitions(packer, &at, words, word_count);
 
   header.sites = find_sites(packer, events, event_count);
   for (uint32_t i = 0; i < header.sites; i++) packer->unpacked[at + i] = (uint8_t)packer->site_keys[i];

@@ -63,7 +63,8 @@ struct record_event {
 /* -- definitions -------------------------------------------------------------------------------------------- */
 
 /* Definitions are 64-bit words. The first word of one:
- *   bits 0-31   id: of the stack, of the thread, or the number of bytes of the path
+ *   bits 0-31   id of the thread, or the number of bytes of the path; 0 for a stack: the first one that the record
+ *               defines has the id 1, the next one 2, and so on
  *   bits 32-46  shared frames of a stack, else 0
  *   bit 47      set for a stack that goes on outside of the frames given (it is deeper than RECORD_FRAMES)
  *   bits 48-59  number of words that follow
@@ -119,7 +120,8 @@ enum record_chunk_kind {
 /* A chunk. Its packed bytes are one raw deflate stream (zlib: wbits -15) of `unpacked` bytes. Those of a chunk
  * RECORD_EVENTS are, one after the other:
  *
- *   words        `words` definition words, 8 bytes each
+ *   first words  those of the `definitions` definitions, as values of 8 bytes
+ *   other words  the `words` - `definitions` others, 8 bytes each
  *   site kinds   `sites` bytes: enum record_kind
  *   site stacks  `sites` values of width[0] bytes: stack id. A site is a pair of kind and stack.
  *   event sites  `events` values of width[1]: index of the site of each event
@@ -157,7 +159,8 @@ struct record_chunk { /* 96 bytes */
   uint64_t monotonic;
   uint8_t width[7];
   uint8_t address_shift;
-  uint64_t reserved[2];
+  uint32_t definitions;
+  uint32_t reserved[3];
 };
 
 /* -- the tail ----------------------------------------------------------------------------------------------- */

@@ -195,7 +195,7 @@ static uint32_t define_stack(const struct stack *stack, const uint64_t *frames, 
   while (shared < count && shared < previous_frames && frames[count - 1 - shared] == previous[shared]) shared++;
   uint32_t id = ++stack_count;
   uint64_t *at = words + tail->words;
-  *at++ = first_word(RECORD_STACK, id, shared, stack->deeper, count - shared);
+  *at++ = first_word(RECORD_STACK, 0, shared, stack->deeper, count - shared);
   for (uint32_t i = shared; i < count; i++) *at++ = previous[i] = frames[count - 1 - i];
   previous_frames = count;
   publish_words(1 + count - shared);
