@@ -110,3 +110,29 @@ def git_repository(tmp_path: Path) -> Callable[..., GitRepository]:
         return repository
 
     return make
+
+
+@pytest.fixture(scope="session")
+def memory_recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recorder of allocations: the one that was installed, else one that is built of the sources."""
+    from perun.collect.memory.collector import LIBRARY
+
+    if LIBRARY.is_file():
+        return LIBRARY
+    native = LIBRARY.parent / "native"
+    library = tmp_path_factory.mktemp("recorder") / LIBRARY.name
+    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-builtin", "-fno-omit-frame-pointer"]
+    subprocess.run(
+        [
+            "cc",
+            *options,
+            "-fvisibility=hidden",
+            "-Wl,-z,now",
+            "-o",
+            library,
+            *sorted(native.glob("*.c")),
+            "-ldl",
+        ],
+        check=True,
+    )
+    return library

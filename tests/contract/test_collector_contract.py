@@ -23,12 +23,15 @@ from perun.profile.formats import dumps_pending, loads, validate
 
 _typed: Collector[TimeParams] = TimeCollector()
 
-QUICK: dict[str, Mapping[str, Any]] = {"time": {"warmup": 1, "repeat": 2}}
+QUICK: dict[str, Mapping[str, Any]] = {"memory": {}, "time": {"warmup": 1, "repeat": 2}}
 """Every built-in collector, with parameters that keep its run short."""
 
 
 @pytest.fixture(params=sorted(QUICK))
-def collector(request: pytest.FixtureRequest) -> Any:
+def collector(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    if request.param == "memory":
+        recorder = request.getfixturevalue("memory_recorder")
+        monkeypatch.setattr("perun.collect.memory.collector.LIBRARY", recorder)
     return importlib.import_module(f"perun.collect.{request.param}").PLUGIN()
 
 
@@ -53,7 +56,8 @@ def collect(collector: Any, run: Run, tmp_path: Path, **params: Any) -> Profile:
 
 
 def test_every_collector_is_tried_here() -> None:
-    assert {module.name for module in pkgutil.iter_modules(perun.collect.__path__)} == QUICK.keys()
+    modules = {module.name for module in pkgutil.iter_modules(perun.collect.__path__)}
+    assert {name for name in modules if not name.startswith("_")} == QUICK.keys()
 
 
 def test_describes_itself(collector: Any) -> None:

@@ -30,7 +30,7 @@ from perun.view.tableof import TableOfView, TableParams
 _raw: View[RawParams] = RawView()
 _table: View[TableParams] = TableOfView()
 
-TEXTS = ("raw", "tableof")
+TEXTS = ("memory", "raw", "tableof")
 """Views that write to standard output."""
 
 PAGES: dict[str, dict[str, Any]] = {
@@ -43,6 +43,7 @@ PAGES: dict[str, dict[str, Any]] = {
 """Views that write a page to a file, and the parameters that they cannot do without."""
 
 VIEWS = (*TEXTS, *PAGES)
+UNITS = {"memory": "B"}
 
 
 def params_for(view: Any, folder: Path) -> Any:
@@ -71,8 +72,14 @@ def view(request: pytest.FixtureRequest) -> Any:
 def profile() -> Profile:
     made = Profile(
         {
-            "header": {"type": "time", "cmd": "./prog", "args": "", "workload": "", "units": {"time": "s"}},
-            "collector_info": {"name": "time", "params": {}},
+            "header": {
+                "type": "memory",
+                "cmd": "./prog",
+                "args": "",
+                "workload": "",
+                "units": {"memory": "B"},
+            },
+            "collector_info": {"name": "memory", "params": {}},
             "postprocessors": [],
         }
     )
@@ -81,7 +88,7 @@ def profile() -> Profile:
         [
             {
                 "uid": uid,
-                "type": "time",
+                "type": "memory",
                 "amount": value,
                 "address": 100 * value,
                 "trace": [uid],
@@ -195,7 +202,7 @@ def test_a_page_gets_a_name_of_its_own(
     for out in outs:
         view.render(profile, view.Params(**PAGES[name]), out)
     names = [out.getvalue().rstrip("\n") for out in outs]
-    assert names == [f"{name}-time-prog.html", f"{name}-time-prog(1).html"]
+    assert names == [f"{name}-memory-prog.html", f"{name}-memory-prog(1).html"]
     assert sorted(os.listdir(tmp_path)) == sorted(names)
 
 

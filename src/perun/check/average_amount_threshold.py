@@ -33,15 +33,19 @@ class ThresholdParams:
 
 @dataclass(slots=True)
 class _Group:
-    """What is known of the amounts of one uid; `trouble` says why they have no mean."""
+    """What is known of the amounts of one uid; `trouble` says why they have no mean.
+
+    `from_zero` is for amounts that are 0 where nobody tells of them, and bad where they are more.
+    """
 
     total: float = 0.0
-    count: int = 0
+    count: float = 0
     unit: str | None = None
     trouble: str = "no amount"
+    from_zero: bool = False
     text: str = ""
 
-    def add(self, total: float, count: int, unit: str) -> None:
+    def add(self, total: float, count: float, unit: str) -> None:
         """Count in some more amounts; of different units the group keeps none."""
         if not self.count:
             self.unit, self.trouble = unit, ""
@@ -77,11 +81,14 @@ class AverageAmountThreshold:
         """One change of type `ratio` for each uid, in the order of their names.
 
         A uid in one of the profiles only is NotInBaseline or NotInTarget. Unknown is one that cannot be
-        compared, because amounts are absent or not numbers, or only that of the baseline is zero.
+        compared, because amounts are absent or not numbers, or only that of the baseline is zero. A resource
+        of memory with a `count` stands for so many, and its amount is their sum. One with `absent: 0`, as leaked memory
+        has it, counts as 0 in a profile without it, and more than 0 is a degradation then.
         """
         old, new = ctx.once(baseline, _groups), ctx.once(target, _groups)
         for uid in sorted(old.keys() | new.keys()):
             before, after = old.get(uid), new.get(uid)
+            before, after = before or _nothing(after), after or _nothing(before)
             change, rate = _classify(before, after, params)
             yield DegradationInfo(
                 res=change,
@@ -91,6 +98,13 @@ class AverageAmountThreshold:
                 t="ratio",
                 rd=rate,
             )
+
+
+def _nothing(other: _Group | None) -> _Group | None:
+    """What a profile that lacks a uid has of it, by what the other one says."""
+    if other is None or not other.from_zero or other.mean is None:
+        return None
+    return _Group(count=1, unit=other.unit, trouble="", from_zero=True)
 
 
 def _classify(
@@ -105,6 +119,8 @@ def _classify(
         return PerformanceChange.Unknown, 0.0
     if old == new:
         return PerformanceChange.NoChange, 1.0
+    if before.from_zero and after.from_zero and 0 in (old, new):
+        return (PerformanceChange.Degradation if new > old else PerformanceChange.Optimization), 0.0
     if old == 0:
         return PerformanceChange.Unknown, 0.0
     ratio = max(-sys.float_info.max, min(new / old, sys.float_info.max))
@@ -126,10 +142,13 @@ def _groups(profile: Profile) -> dict[str, _Group]:
         group = groups.get(uid)
         if group is None:
             group = groups[uid] = _Group()
-        shared = _mapping(constants.get(key))
-        amounts = _amounts(_mapping(columns), shared)
+        columns, shared = _mapping(columns), _mapping(constants.get(key))
+        group.from_zero = shared.get("absent") == 0
+        amounts = _amounts(columns, shared)
         if amounts:
-            group.add(_sum(amounts), len(amounts), unit_of(shared.get("type"), shared.get("subtype")))
+            unit = unit_of(shared.get("type"), shared.get("subtype"))
+            count = _count(columns, len(amounts)) if shared.get("type") == "memory" else len(amounts)
+            group.add(_sum(amounts), count, unit)
     return groups
 
 
@@ -140,6 +159,13 @@ def _amounts(columns: Mapping[str, Any], constants: Mapping[str, Any]) -> list[A
     if "amount" not in constants:
         return []
     return [constants["amount"]] * next((len(one) for one in columns.values() if isinstance(one, list)), 1)
+
+
+def _count(columns: Mapping[str, Any], size: int) -> float:
+    """How many measurements the resources of a group stand for."""
+    counts = columns.get("count")
+    count = _sum(counts) if isinstance(counts, list) else nan
+    return count if count >= size else size
 
 
 def _sum(amounts: list[Any]) -> float:

@@ -99,10 +99,16 @@ class Workload(NamedTuple):
 
 
 class CollectContext(NamedTuple):
-    """What a collector may use: a scratch folder that is removed afterwards, and a progress report."""
+    """What a collector may use: a scratch folder that is removed afterwards, and a progress report.
+
+    `note` tells the user one line, e.g. what the profile lacks and why; `cache` is a folder of the user for
+    what later runs can use again, None where there is none; it may not exist yet.
+    """
 
     scratch: Path
     report: Report = silent
+    note: Callable[[str], None] = quiet
+    cache: Path | None = None
 
 
 class PostprocessContext(NamedTuple):

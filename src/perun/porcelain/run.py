@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +69,7 @@ class VersionSkipped:
 class JobDone:
     """A job gave a profile: its file name, and whether it was registered. `seconds` is the whole job's.
 
-    `notes` is what its postprocessors told the user.
+    `notes` is what its collector and its postprocessors told the user.
     """
 
     version: MinorVersion
@@ -162,7 +162,7 @@ class _Batch:
         repo, naming = self._repo, self._naming
         notes: list[str] = []
         try:
-            profile = _measure(repo, job, version, folder, report)
+            profile = _measure(repo, job, version, folder, report, notes.append)
             for unit in job.postprocessors:
                 context = PostprocessContext(report, notes.append)
                 profile = postprocessby.process(repo, profile, unit.name, unit.params, context)
@@ -248,18 +248,33 @@ def _environment(repo: Repository) -> dict[str, str]:
     return {name: value for name, value in repo.environ.items() if name not in _OF_A_HOOK}
 
 
-def _measure(repo: Repository, job: Job, version: MinorVersion, folder: Path, report: Report) -> Profile:
+def _measure(
+    repo: Repository,
+    job: Job,
+    version: MinorVersion,
+    folder: Path,
+    report: Report,
+    note: Callable[[str], None],
+) -> Profile:
     collector = repo.registry.get("collect", job.collector.name)
     run = Run(job.cmd, job.args, job.workload, folder, _environment(repo), version.checksum)
     temporary = repo.root / PERUN_FOLDER / "tmp"
     temporary.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"collect-{os.getpid()}-", dir=temporary) as scratch:
         described = machine.describe()  # before the run: the load it finds, not the one it makes
-        profile: Profile = collector.collect(run, job.collector.params, CollectContext(Path(scratch), report))
+        context = CollectContext(Path(scratch), report, note, _cache(repo, collector.name))
+        profile: Profile = collector.collect(run, job.collector.params, context)
     profile["machine"] = described
     profile.setdefault("collector_info", {"name": collector.name, "params": to_mapping(job.collector.params)})
     profile.setdefault("postprocessors", [])
     return profile
+
+
+def _cache(repo: Repository, name: str) -> Path | None:
+    """The folder of the user for what a collector keeps from run to run, by the XDG base directories."""
+    home = repo.environ.get("HOME", "")
+    folder = repo.environ.get("XDG_CACHE_HOME", "") or os.path.join(home, ".cache")
+    return Path(folder, "perun", name) if os.path.isabs(folder) else None
 
 
 def failure_of(events: Sequence[Event]) -> PerunError | None:

@@ -179,6 +179,24 @@ def test_resources_without_amounts() -> None:
     assert found.from_baseline == "no amount"
 
 
+def test_a_resource_may_stand_for_several() -> None:
+    def counted(*rows: tuple[int, Any], kind: str = "memory") -> Profile:
+        made = profile({})
+        made.update_resources(
+            [{"uid": "f", "type": kind, "amount": amount, "count": count} for amount, count in rows],
+            columns=["count"],
+        )
+        return made
+
+    together, apart = counted((40, 4), (30, 3)), profile({"f": [10] * 7}, type="memory")
+    assert compare(together, apart)["f"].result is PerformanceChange.NoChange
+    assert compare(counted((140, 7)), together)["f"].rate_degradation == 0.5
+    assert compare(apart, counted((70, 0), (70, 0)))["f"].rate_degradation == 7.0  # cannot stand for nothing
+    assert compare(apart, counted((70, "7")))["f"].rate_degradation == 7.0
+    # What other collectors call so may mean anything.
+    assert compare(profile({"f": [10]}), counted((70, 7), kind="time"))["f"].rate_degradation == 7.0
+
+
 def test_amounts_that_are_constants_count() -> None:
     constant = Profile(
         {
@@ -234,3 +252,21 @@ def test_a_million_resources() -> None:
     start = time.perf_counter()
     compare(large, large)
     assert time.perf_counter() - start < 5  # 0.1 s where the machine has nothing else to do
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "change", "texts"),
+    [
+        ({}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
+        ({"f": [0]}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
+        ({"f": [800]}, {}, PerformanceChange.Optimization, ("800.0s", "0.0s")),
+        ({"f": [0]}, {}, PerformanceChange.NoChange, ("0.0s", "0.0s")),
+        ({"f": [3]}, {"f": [4]}, PerformanceChange.NoChange, ("3.0s", "4.0s")),
+        ({}, {"f": ["nan"]}, PerformanceChange.NotInBaseline, ("-", "an amount is not a number")),
+    ],
+)
+def test_what_is_nothing_where_it_is_absent(
+    old: dict[str, list[Any]], new: dict[str, list[Any]], change: PerformanceChange, texts: tuple[str, str]
+) -> None:
+    found = compare(profile(old, absent=0), profile(new, absent=0))["f"]
+    assert (found.result, (found.from_baseline, found.to_target)) == (change, texts)

@@ -1,0 +1,166 @@
+"""The recorder of allocations beside heaptrack and valgrind's massif and dhat: same programs, same run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness import Contestant, compete
+from perun.collect.memory.collector import LIBRARY
+from perun.collect.memory.elf import read_elf
+from perun.collect.memory.symbols import Symboliser, find_tool
+from report import Place, Row
+
+SOURCE = Path(__file__).with_name("allocations.cpp")
+SQL = (
+    "create table a(b integer primary key, c text);"
+    "with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000)"
+    " insert into a select i, hex(i * 7919) || 'text' from n;"
+    "select count(distinct c), sum(length(c)) from a; select c from a order by c desc limit 3;"
+)
+PYTHON = "import json\nfor i in range(12): json.loads(json.dumps([{'a': [j, str(j)]} for j in range(9000)]))"
+MEGABYTE = 1 << 20
+
+
+class Subject(NamedTuple):
+    """A program to be recorded, and its environment besides."""
+
+    name: str
+    argv: Sequence[str]
+    environ: Sequence[str] = ()
+
+
+def memory(place: Place) -> Iterator[Row]:
+    """Time and size of what is recorded, then the memory of the recorder, and symbols."""
+    if not LIBRARY.is_file():
+        raise SystemExit(f"{LIBRARY} was not built")
+    folder = place.folder / "memory"
+    folder.mkdir()
+    rounds = max(3, place.rounds // 3)
+    for subject in subjects(folder):
+        yield from beside_heaptrack(folder, subject, rounds)
+    yield from beside_valgrind(folder)
+    yield from own_memory(folder)
+    yield from symbols(folder)
+
+
+def subjects(folder: Path) -> Iterator[Subject]:
+    """Programs made for this, and programs of the world."""
+    program = str(folder / "allocations")
+    subprocess.run(["c++", "-std=c++17", "-O2", "-g", "-pthread", "-o", program, str(SOURCE)], check=True)
+    for kind, count in (
+        ("pairs", 3_000_000),
+        ("deep", 2_000_000),
+        ("containers", 2_000_000),
+        ("held", 2_000_000),
+        ("threads", 2_000_000),
+    ):
+        yield Subject(f"{kind}, {count:,}", [program, kind, str(count)])
+    if shutil.which("sqlite3"):
+        yield Subject("sqlite3", ["sqlite3", ":memory:", SQL])
+    yield Subject("python3", [sys.executable, "-c", PYTHON], ["PYTHONMALLOC=malloc"])
+
+
+def beside_heaptrack(folder: Path, subject: Subject, rounds: int) -> Iterator[Row]:
+    """Wall and CPU time of all processes, and the size of the file."""
+    ours, theirs = folder / "ours", folder / "heaptrack"
+    contestants = {
+        "plain": Contestant(["env", *subject.environ, *subject.argv], folder),
+        "ours": Contestant(recorded(ours, subject), folder, remover(ours)),
+    }
+    if shutil.which("heaptrack"):
+        # What it records is interpreted as the program runs, by a process of its own.
+        argv = ["env", *subject.environ, "heaptrack", "-o", str(theirs), *subject.argv]
+        contestants["heaptrack"] = Contestant(argv, folder, remover(theirs))
+    result = compete(contestants, rounds)
+    plain, wall = result["plain"], f"record {subject.name}"
+    yield Row(f"{wall}, beside the program alone", result["ours"].wall, plain.wall, "alone", None)
+    if "heaptrack" in result:
+        other = result["heaptrack"]
+        yield Row(wall, result["ours"].wall, other.wall, "heaptrack", 1)
+        yield Row(f"{wall}, CPU", result["ours"].cpu, other.cpu, "heaptrack", 1)
+        yield Row(f"{wall}, files", size_of(ours) / 1024, size_of(theirs) / 1024, "heaptrack", 1.5, "kB")
+
+
+def beside_valgrind(folder: Path) -> Iterator[Row]:
+    """Wall time beside the tools of valgrind, of a shorter run."""
+    subject = Subject("pairs", [str(folder / "allocations"), "pairs", "1000000"])
+    ours = folder / "ours"
+    contestants = {"ours": Contestant(recorded(ours, subject), folder, remover(ours))}
+    for tool in ("massif", "dhat") if shutil.which("valgrind") else ():
+        argv = ["valgrind", f"--tool={tool}", f"--{tool}-out-file={folder / tool}", *subject.argv]
+        contestants[tool] = Contestant(argv, folder)
+    result = compete(contestants, 1)
+    for tool in list(result)[1:]:
+        yield Row("record pairs, 1,000,000", result["ours"].wall, result[tool].wall, tool, 0.5)
+
+
+def own_memory(folder: Path) -> Iterator[Row]:
+    """What the recorder itself takes at most, in a run of few and in one of many events."""
+    for count in (20_000, 5_000_000):
+        subject = Subject("pairs", [str(folder / "allocations"), "pairs", str(count)])
+        ours = folder / "ours"
+        remover(ours)()
+        more = peak_memory(recorded(ours, subject)) - peak_memory(["env", *subject.argv])
+        yield Row(f"memory of the recorder, {2 * count:,} events", more / MEGABYTE, 8, "limit", 1, "MB")
+
+
+def symbols(folder: Path) -> Iterator[Row]:
+    """Functions and lines of 10,000 addresses, with nothing in a cache."""
+    import time
+
+    count, each = 10_000, 5
+    source, library = folder / "functions.c", folder / "functions.so"
+    source.write_text(
+        "\n".join(
+            f"int function{i}(int a, int b)\n{{\n  if (a > {i}) return b * a;\n  b ^= a << {i % 7};\n"
+            f"  return a / (b | 1) + {i};\n}}"
+            for i in range(count // each)
+        )
+    )
+    subprocess.run(["cc", "-g", "-O1", "-fPIC", "-shared", "-o", library, source], check=True)
+    listing = subprocess.run(["nm", library], check=True, capture_output=True, text=True).stdout
+    starts = [int(line.split()[0], 16) for line in listing.splitlines() if " T function" in line]
+    addresses = [start + 2 * step for start in starts for step in range(each)]
+    symboliser = Symboliser(find_tool(os.environ))
+    start = time.perf_counter()
+    found = symboliser.frames(str(library), read_elf(str(library)), addresses)
+    taken = time.perf_counter() - start
+    assert len(found) == count, len(found)
+    yield Row(f"symbolise {count:,} addresses", taken, 0.5, "limit", 1)
+
+
+def recorded(file: Path, subject: Subject) -> list[str]:
+    """The command with the recorder."""
+    settings = [f"LD_PRELOAD={LIBRARY}", f"PERUN_MEMORY_FILE={file}"]
+    # Set by `env`, which itself is not what is to be recorded.
+    return ["env", *subject.environ, *settings, *subject.argv]
+
+
+def remover(file: Path) -> Callable[[], None]:
+    """What removes the files that a recording makes."""
+
+    def remove() -> None:
+        for path in file.parent.glob(f"{file.name}*"):
+            path.unlink()
+
+    return remove
+
+
+def size_of(file: Path) -> int:
+    """Bytes of all files of a recording."""
+    return sum(path.stat().st_size for path in file.parent.glob(f"{file.name}*"))
+
+
+def peak_memory(argv: Sequence[str]) -> int:
+    """Most memory of a command at a time, bytes, files that it has mapped among it."""
+    done = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(done.pid, 0)
+    done.returncode = os.waitstatus_to_exitcode(status)
+    assert done.returncode == 0
+    return usage.ru_maxrss * 1024

@@ -1,0 +1,451 @@
+"""What the events of a run say about its heap: replayed piece by piece, in constant memory.
+
+Blocks are paired with what released them by sorting each piece by address, so that nothing here loops over
+events. What is not released within a piece waits in the table of live blocks for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.collect.memory.kinds import REALLOC_RELEASE
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_NEVER: Final = np.iinfo(np.int64).max
+_STACK_SHIFT: Final = 32
+_SUBTYPE_SHIFT: Final = 24
+_LAST_SNAPSHOT: Final = (1 << _SUBTYPE_SHIFT) - 1
+_PENDING_ROWS: Final = 1 << 20
+_EVENTS_AT_A_TIME: Final = 1 << 18
+
+
+class Events(NamedTuple):
+    """Some events in the order in which they happened, each column of shape (n,).
+
+    What happens at one place, a call stack and a subtype, is a site. Each has one only.
+
+    :param stacks: numbers of the call stacks of the sites, and :param subtypes: their kinds of events, of
+        shape (sites,).
+    :param site: position of the site. :param size: bytes asked for, 0 for a release.
+    :param releases: whether the event releases the block at `address`; otherwise it allocates one.
+    :param thread: number of the thread. :param time: nanoseconds since the beginning of the run.
+    """
+
+    stacks: Ints
+    subtypes: Ints
+    site: Ints
+    releases: Bools
+    address: Ints
+    size: Ints
+    thread: Ints
+    time: Ints
+
+    @property
+    def total(self) -> int:
+        """Number of events."""
+        return len(self.time)
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Events]) -> Events:
+        """The pieces one after the other."""
+        if len(pieces) == 1:
+            return pieces[0]
+        before = np.cumsum([0, *(len(piece.stacks) for piece in pieces)])
+        moved = [
+            piece._replace(site=piece.site + shift) for piece, shift in zip(pieces, before[:-1], strict=True)
+        ]
+        return cls(*map(np.concatenate, zip(*moved, strict=True)))
+
+
+class Rows(NamedTuple):
+    """Events put together by stack, subtype and snapshot: one row each, columns of shape (rows,), sorted.
+
+    `amount` is bytes, `events` their number, `address` that of the first one. Of the bytes, `peak` were live
+    when the heap was largest, and `leaked` at the end; `leaked_blocks` are the blocks of those. `temporary`
+    blocks were released before their thread allocated another one. `lifetime` is the sum of the
+    nanoseconds that the blocks lived.
+    """
+
+    key: Ints
+    amount: Ints
+    events: Ints
+    address: Ints
+    peak: Ints
+    leaked: Ints
+    leaked_blocks: Ints
+    temporary: Ints
+    lifetime: Ints
+
+    @property
+    def stack(self) -> Ints:
+        """Number of the call stack of each row."""
+        return self.key >> _STACK_SHIFT
+
+    @property
+    def subtype(self) -> Ints:
+        """Number of the subtype of each row."""
+        return (self.key >> _SUBTYPE_SHIFT) & 0xFF
+
+    @property
+    def snapshot(self) -> Ints:
+        """Number of the snapshot of each row."""
+        return self.key & _LAST_SNAPSHOT
+
+
+class Totals(NamedTuple):
+    """The whole heap: bytes and numbers of blocks, and times in nanoseconds since the beginning.
+
+    :param allocated: all that was ever allocated. :param peak: live when most was live, at `peak_time`, after
+        the event at position `peak_event`.
+    :param leaked: still live at the end. :param unknown_releases: of blocks that nobody saw allocated.
+    """
+
+    events: int
+    allocations: int
+    releases: int
+    allocated: int
+    peak: int
+    peak_blocks: int
+    peak_time: int
+    peak_event: int
+    leaked: int
+    leaked_blocks: int
+    temporary: int
+    unknown_releases: int
+    last_time: int
+
+
+class Each(NamedTuple):
+    """Every event, in order; `ended_by` is the position of the event that ended its block, -1 for none."""
+
+    events: Events
+    ended_by: Ints
+    temporary: Bools
+
+
+@dataclass(frozen=True)
+class _Live:
+    """Blocks that are not released yet, with the position of their event among all events."""
+
+    address: Ints
+    size: Ints
+    key: Ints
+    time: Ints
+    order: Ints
+    thread: Ints
+    next: Ints  # position of the next allocation of their thread, _NEVER where it is not known yet
+
+    @classmethod
+    def none(cls) -> _Live:
+        return cls(*(np.empty(0, np.int64) for _ in range(7)))
+
+
+class Analysis:
+    """Takes in the events of a run in pieces; then it knows rows and totals.
+
+    :param interval: nanoseconds of a snapshot. :param most_snapshots: where there would be more, the
+        interval is doubled, as often as needed; 0 for never.
+    :param keep: also keep every single event, which takes memory for each.
+    """
+
+    def __init__(self, interval: int, most_snapshots: int = 0, *, keep: bool = False) -> None:
+        self.interval = max(1, interval)
+        self._most = min(most_snapshots or _LAST_SNAPSHOT, _LAST_SNAPSHOT)
+        self._live = _Live.none()
+        self._parts: list[NDArray[np.int64]] = []
+        self._pending = 0
+        self._peak_part = np.empty((_FIELDS, 0), np.int64)
+        self._order = 0
+        self._bytes = 0
+        self._blocks = 0
+        self._sums = dict.fromkeys(("allocations", "allocated", "temporary", "unknown_releases"), 0)
+        self._peak = (0, 0, 0, -1)  # bytes, blocks, time, position of the event
+        self._last_time = 0
+        self._keep = keep
+        self._kept: list[Events] = []
+        self._pairs: list[tuple[Ints, Ints, Ints]] = []  # allocating, ending events, temporary ones
+        self._waiting: list[Events] = []
+        self._waiting_events = 0
+
+    def add(self, events: Events) -> None:
+        """Take in the next events."""
+        if events.total:
+            self._waiting.append(events)
+            self._waiting_events += events.total
+            # All that is live is gone through for each piece, so pieces grow with it.
+            if self._waiting_events >= max(_EVENTS_AT_A_TIME, len(self._live.size)):
+                self._replay()
+
+    def _replay(self) -> None:
+        if not self._waiting:
+            return
+        events = Events.joined(self._waiting)
+        self._waiting, self._waiting_events = [], 0
+        self._last_time = max(self._last_time, int(events.time.max()))
+        while self._last_time // self.interval >= self._most:
+            self._double()
+        snapshots = events.time // self.interval
+        places = (events.stacks << _STACK_SHIFT) | (events.subtypes << _SUBTYPE_SHIFT)
+        keys = places[events.site] | snapshots
+        piece = _Piece(events, self._live, self._order, keys)
+        self._collect(events, piece, snapshots)
+        self._look_for_peak(events, piece)
+        self._live = piece.live_after()
+        self._order += events.total
+        if self._keep:
+            self._kept.append(events)
+            self._pairs.append(piece.pairs())
+
+    def rows(self) -> Rows:
+        """The rows of all events; nothing can be added afterwards."""
+        self._replay()
+        live = self._live
+        self._append(
+            _part(
+                live.key,
+                leaked=live.size,
+                leaked_blocks=np.ones_like(live.size),
+                lifetime=np.maximum(self._last_time - live.time, 0),
+            )
+        )
+        self._parts.append(self._peak_part)
+        self._consolidate()
+        return Rows(*self._parts[0])
+
+    def totals(self) -> Totals:
+        """The whole heap so far."""
+        self._replay()
+        return Totals(
+            events=self._order,
+            releases=self._order - self._sums["allocations"],
+            **dict(zip(("peak", "peak_blocks", "peak_time", "peak_event"), self._peak, strict=True)),
+            leaked=int(self._live.size.sum()),
+            leaked_blocks=len(self._live.size),
+            last_time=self._last_time,
+            **self._sums,
+        )
+
+    def each(self) -> Each:
+        """Every event so far; only where they were to be kept."""
+        self._replay()
+        events = Events.joined(self._kept) if self._kept else _no_events()
+        ended_by = np.full(events.total, -1, np.int64)
+        temporary = np.zeros(events.total, np.bool_)
+        for allocating, ending, short in self._pairs:
+            ended_by[allocating] = ending
+            temporary[short] = True
+        return Each(events, ended_by, temporary)
+
+    def _collect(self, events: Events, piece: _Piece, snapshots: Ints) -> None:
+        allocates = ~events.releases
+        temporary = piece.temporary
+        self._sums["allocations"] += int(allocates.sum())
+        self._sums["allocated"] += int(events.size[allocates].sum())
+        self._sums["temporary"] += int(temporary.sum())
+        self._sums["unknown_releases"] += piece.unknown_releases
+        first = int(snapshots.min())
+        width = int(snapshots.max()) - first + 1
+        codes = events.site * width + (snapshots - first)
+        if len(events.stacks) * width > 4 * max(events.total, _EVENTS_AT_A_TIME):
+            codes = np.unique(codes, return_inverse=True)[1]
+        size = int(codes.max()) + 1
+        here = piece.is_released_here
+        codes_here = codes[piece.released_here]
+        part = np.zeros((_FIELDS, size), np.int64)
+        part[0, codes] = piece.event_keys
+        part[1] = _summed_by(codes, events.size, size)
+        part[2] = np.bincount(codes, minlength=size)
+        part[3, codes[::-1]] = events.address[::-1]  # of several the one that is put last stays
+        part[7] = np.bincount(codes_here, weights=temporary[here], minlength=size)
+        part[8] = _summed_by(codes_here, piece.lifetimes[here], size)
+        self._append(part[:, part[2] > 0])
+        self._append(
+            _part(
+                piece.released.key[~here],
+                temporary=temporary[~here].astype(np.int64),
+                lifetime=piece.lifetimes[~here],
+            )
+        )
+
+    def _look_for_peak(self, events: Events, piece: _Piece) -> None:
+        heap = self._bytes + np.cumsum(piece.change)
+        blocks = self._blocks + np.cumsum(piece.block_change)
+        highest = int(np.argmax(heap))
+        if int(heap[highest]) > self._peak[0]:
+            time = int(events.time[highest])
+            self._peak = int(heap[highest]), int(blocks[highest]), time, self._order + highest
+            keys, sizes = piece.live_at(self._order + highest)
+            self._peak_part = _summed([_part(keys, peak=sizes)])
+        self._bytes, self._blocks = int(heap[-1]), int(blocks[-1])
+
+    def _append(self, part: NDArray[np.int64]) -> None:
+        part = _summed([part])
+        self._parts.append(part)
+        self._pending += part.shape[1]
+        if self._pending > _PENDING_ROWS:
+            self._consolidate()
+            self._pending = self._parts[0].shape[1] // 2  # pays for itself before it is done again
+
+    def _consolidate(self) -> None:
+        self._parts = [_summed(self._parts)]
+
+    def _double(self) -> None:
+        self.interval *= 2
+        self._parts = [_summed([_halved(part)]) for part in self._parts]
+        self._peak_part = _summed([_halved(self._peak_part)])
+        self._live.key[:] = _halved_keys(self._live.key)
+
+
+_FIELDS: Final = len(Rows._fields)
+_ADDRESS: Final = Rows._fields.index("address")
+
+
+def _summed_by(codes: Ints, values: Ints, size: int) -> Ints:
+    """Sums of the values of each code, exact as long as they are below 2^53."""
+    return np.bincount(codes, weights=values, minlength=size).astype(np.int64)
+
+
+def _part(keys: Ints, **fields: Ints) -> NDArray[np.int64]:
+    part = np.zeros((_FIELDS, len(keys)), np.int64)
+    part[0] = keys
+    for name, values in fields.items():
+        part[Rows._fields.index(name)] = values
+    return part
+
+
+def _summed(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The parts as one, with one column for each key, sorted; of addresses the first that is not 0 stays."""
+    whole = np.concatenate(parts, axis=1) if len(parts) != 1 else parts[0]
+    if not whole.shape[1]:
+        return whole
+    order = np.argsort(whole[0], kind="stable")
+    whole = whole[:, order]
+    starts = np.flatnonzero(np.r_[True, whole[0, 1:] != whole[0, :-1]])
+    summed = np.add.reduceat(whole, starts, axis=1)
+    summed[0] = whole[0, starts]
+    summed[_ADDRESS] = _first_set(whole[_ADDRESS], starts)
+    return summed
+
+
+def _first_set(values: Ints, starts: Ints) -> Ints:
+    positions = np.where(values != 0, np.arange(len(values)), len(values))
+    first = np.minimum.reduceat(positions, starts)
+    return np.where(first < len(values), values[np.minimum(first, len(values) - 1)], 0)
+
+
+def _halved_keys(keys: Ints) -> Ints:
+    return (keys & ~_LAST_SNAPSHOT) | ((keys & _LAST_SNAPSHOT) >> 1)
+
+
+def _halved(part: NDArray[np.int64]) -> NDArray[np.int64]:
+    halved = part.copy()
+    halved[0] = _halved_keys(part[0])
+    return halved
+
+
+def _no_events() -> Events:
+    ints = np.empty(0, np.int64)
+    return Events(ints, ints, ints, ints.astype(np.bool_), ints, ints, ints, ints)
+
+
+class _Piece:
+    """A piece of the events together with the blocks that were live before it.
+
+    Blocks come first, then the events, each with its position among all events; `_end` is the position of
+    the event that ended a block, :data:`_NEVER` where none in this piece did.
+
+    :ivar is_released_here: which of the released blocks were allocated in this piece as well, and
+    :ivar released_here: the positions, in the piece, of the events that allocated those.
+    """
+
+    def __init__(self, events: Events, live: _Live, start: int, keys: Ints) -> None:
+        self.event_keys = keys
+        count, before = events.total, len(live.address)
+        order = np.arange(start, start + count)
+        self._all = _Live(
+            np.concatenate([live.address, events.address]),
+            np.concatenate([live.size, events.size]),
+            np.concatenate([live.key, keys]),
+            np.concatenate([live.time, events.time]),
+            np.concatenate([live.order, order]),
+            np.concatenate([live.thread, events.thread]),
+            _next_allocations(events, live, order),
+        )
+        is_block = np.concatenate([np.ones(before, np.bool_), ~events.releases])
+        by_address = np.argsort(self._all.address, kind="stable")
+        here, after = by_address[:-1], by_address[1:]
+        same = (self._all.address[here] == self._all.address[after]) & is_block[here]
+        blocks, enders = here[same], after[same]
+        self._end = np.full(before + count, _NEVER, np.int64)
+        self._end[blocks] = self._all.order[enders]
+        self._ended = blocks, enders
+        # Memory that is given out again was released where nobody saw it; that ends the block too.
+        seen = ~is_block[enders]
+        self._released, self._releasing = blocks[seen], enders[seen]
+        self._is_block = is_block
+        self.is_released_here = self._released >= before
+        self.released_here = self._released[self.is_released_here] - before
+        self.unknown_releases = int(events.releases.sum()) - len(self._released)
+        self.change = np.where(events.releases, 0, events.size)
+        np.subtract.at(self.change, enders - before, self._all.size[blocks])
+        self.block_change = np.where(events.releases, 0, 1)
+        np.subtract.at(self.block_change, enders - before, 1)
+
+        self.released = self._taken(self._released)
+        """The blocks that events of this piece release."""
+        self.lifetimes = np.maximum(self._all.time[self._releasing] - self.released.time, 0)
+        """Nanoseconds that the released blocks lived."""
+        by = events.subtypes[events.site[self._releasing - before]]
+        last = self.released.next > self._all.order[self._releasing]
+        self.temporary = last & (by != REALLOC_RELEASE)
+        """Which of the released blocks were the last that their thread had allocated, and did not grow."""
+
+    def pairs(self) -> tuple[Ints, Ints, Ints]:
+        """Positions of events that allocate, of those that end their blocks, and of the temporary ones."""
+        order = self._all.order
+        blocks, enders = self._ended
+        return order[blocks], order[enders], order[self._released[self.temporary]]
+
+    def live_at(self, order: int) -> tuple[Ints, Ints]:
+        """Keys and sizes of the blocks that are live just after the event at that position."""
+        live = self._is_block & (self._all.order <= order) & (self._end > order)
+        return self._all.key[live], self._all.size[live]
+
+    def live_after(self) -> _Live:
+        """The blocks that are live after the piece."""
+        return self._taken(np.flatnonzero(self._is_block & (self._end == _NEVER)))
+
+    def _taken(self, positions: Ints) -> _Live:
+        whole = self._all
+        return _Live(
+            whole.address[positions],
+            whole.size[positions],
+            whole.key[positions],
+            whole.time[positions],
+            whole.order[positions],
+            whole.thread[positions],
+            whole.next[positions],
+        )
+
+
+def _next_allocations(events: Events, live: _Live, order: Ints) -> Ints:
+    """For each live block and each event the position of the next allocation of its thread."""
+    allocating = np.flatnonzero(~events.releases)
+    by_thread = allocating[np.argsort(events.thread[allocating], kind="stable")]
+    threads = events.thread[by_thread]
+    after = np.full(len(order), _NEVER, np.int64)
+    same = threads[:-1] == threads[1:]
+    after[by_thread[:-1][same]] = order[by_thread[1:][same]]
+    before = live.next.copy()
+    if len(threads):
+        firsts = np.flatnonzero(np.r_[True, ~same])
+        place = np.minimum(np.searchsorted(threads[firsts], live.thread), len(firsts) - 1)
+        known = (before == _NEVER) & (threads[firsts][place] == live.thread)
+        before[known] = order[by_thread[firsts[place[known]]]]
+    return np.concatenate([before, after])

@@ -1,0 +1,390 @@
+"""The memory collector: runs the command with the recorder, and makes a profile of what it recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from perun.errors import CollectorUnavailable, JobFailed
+from perun.plugin.api import CollectContext, Run
+from perun.plugin.params import param
+
+if TYPE_CHECKING:
+    from perun.collect._common.execution import Execution, Sample
+    from perun.collect.memory.places import Places, Site
+    from perun.collect.memory.profile import Made, Process
+    from perun.collect.memory.python import PythonRecording
+    from perun.collect.memory.records import Recording
+    from perun.profile.factory import Profile
+
+    Recorded = Recording | PythonRecording
+
+COLLECTOR_TYPE: Final = "memory"
+COLLECTOR_DEFAULT_UNITS: Final = {"memory": "B"}
+LIBRARY: Final = Path(__file__).with_name("libperun_memory.so")
+"""The recorder, which the build puts beside this module."""
+SAMPLING: Final = 0.025
+"""Seconds of a snapshot where nothing else is asked for; manual 4.1.2 has it in its example."""
+MOST_SNAPSHOTS: Final = 256
+_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class MemoryParams:
+    """What is recorded and shown."""
+
+    sampling: float = param(
+        0.0,
+        short="-s",
+        metavar="<sampling>",
+        minimum=0,
+        help="Sets the sampling interval for profiling the allocations. I.e. memory snapshots will be "
+        f"collected each <sampling> seconds. 0 is {SAMPLING:g} seconds, and longer for a long run.",
+    )
+    no_source: tuple[str, ...] = param(
+        (),
+        metavar="<no_source>",
+        help="Will exclude allocations done from <no_source> file during the profiling.",
+    )
+    no_func: tuple[str, ...] = param(
+        (),
+        metavar="<no_func>",
+        help="Will exclude allocations done by <no_func> function during the profiling.",
+    )
+    all: bool = param(
+        False,
+        short="-a",
+        help="Will record the full trace for each allocation, i.e. it will include all allocators and even "
+        "unreachable records.",
+    )
+    raw: bool = param(
+        False, help="Keep every single event, not the sum of those of a call stack and a snapshot."
+    )
+    unwind: str = param(
+        "auto",
+        choices=("auto", "libunwind", "fp", "tables", "none"),
+        help="How call stacks are found: by libunwind, by frame pointers (fp; compile with "
+        "-fno-omit-frame-pointer), by the unwind tables of the program, or not at all.",
+    )
+    follow_children: bool = param(False, help="Record the processes too that the command starts.")
+    python: bool = param(
+        False,
+        help="The command is a Python program: record what its objects and its libraries allocate, with the "
+        "functions of Python as call stacks. Needs memray where the program's packages are.",
+    )
+    ignore_failure: bool = param(
+        False,
+        short="-i",
+        help="Make a profile also where the command fails; one that a signal ends always gets one.",
+    )
+    timeout: float = param(
+        0.0,
+        metavar="<seconds>",
+        minimum=0,
+        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
+    )
+
+
+class MemoryCollector:
+    """Records allocations of a dynamically linked program by a library that is loaded before all others.
+
+    Every resource is the memory that one call stack allocated within one snapshot; further ones sum up
+    functions and the program: what was allocated, what of it was live at the peak, and what leaked.
+
+    :param library: the recorder, where it does not lie beside this module.
+    """
+
+    name: ClassVar[str] = "memory"
+    help: ClassVar[str] = (
+        "Generates `memory` performance profile, capturing memory allocations of different types along with "
+        "target address and full call trace."
+    )
+    Params: ClassVar[type] = MemoryParams
+
+    def __init__(self, library: Path | None = None) -> None:
+        self._library = library or LIBRARY
+
+    def collect(self, run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
+        """Run the command once, with the recorder.
+
+        :raises CollectorUnavailable: where the recorder was not built.
+        :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored), takes
+            longer than the timeout, or is of a kind that nothing can be recorded of.
+        """
+        if params.python:
+            return _of_python(run, params, ctx)
+        from perun.collect._common.execution import Execution
+        from perun.collect.memory.records import Recording
+
+        if not self._library.is_file():
+            raise CollectorUnavailable(
+                f"the recorder of allocations is missing: {self._library}",
+                "install Perun anew with: pip install --force-reinstall perun-pvs",
+            )
+        file = ctx.scratch / "allocations"
+        _remove_recordings(file)
+        recorded = run._replace(environ=_environment(run, params, self._library, file))
+        ctx.report(f"recording {run}", 0, 0)
+        with Execution(recorded, ctx.scratch, params.timeout) as execution:
+            sample = execution.run()
+            _check(execution, run, sample, params)
+            if not file.exists():
+                raise _nothing_recorded(execution, sample)
+        ctx.report("finding functions and lines", 0, 0)
+        return _Analyst(run, params, ctx).profile([Recording(path) for path in _recordings(file)], sample)
+
+
+def _of_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
+    """Run a Python program once, under memray."""
+    from perun.collect._common.execution import Execution
+    from perun.collect.memory.python import prepared, program_of, recordings
+
+    file = ctx.scratch / "allocations"
+    _remove_recordings(file)
+    recorded = prepared(run, file, params.sampling or SAMPLING, params.follow_children)
+    ctx.report(f"recording {run}", 0, 0)
+    with Execution(recorded, ctx.scratch, params.timeout) as execution:
+        sample = execution.run()
+        _check(execution, run, sample, params)
+    ctx.report("reading what was recorded", 0, 0)
+    return _Analyst(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
+
+
+class _Analyst:
+    """Makes a profile of the files that the recorder left."""
+
+    def __init__(self, run: Run, params: MemoryParams, ctx: CollectContext) -> None:
+        from perun.collect.memory.places import Places
+        from perun.collect.memory.symbols import Symboliser, find_tool
+
+        self._run = run
+        self._params = params
+        self._ctx = ctx
+        self._tool = find_tool(run.environ)
+        self._places: Places = Places(Symboliser(self._tool, ctx.cache), run.cwd)
+        self._notes: list[str] = []
+
+    def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
+        from perun.collect.memory.profile import UNITS, Shape, resources
+        from perun.profile.factory import Profile
+
+        processes = [self._process(recording, recordings[0]) for recording in recordings]
+        program = os.path.basename(self._run.command().argv[0])
+        made = resources(processes, Shape(self._params.all, not self._params.sampling), program)
+        if made.shortened:
+            self._notes.append(
+                f"the traces of the {made.shortened} smallest call stacks were shortened to keep the "
+                "profile small; --all keeps them whole"
+            )
+        self._note_what_is_missing(recordings, sample)
+        profile = Profile(
+            {
+                "header": {
+                    "type": COLLECTOR_TYPE,
+                    "units": dict(UNITS),
+                    "cmd": self._run.cmd,
+                    "args": self._run.args,
+                    "workload": self._run.workload,
+                },
+                "collector_info": {
+                    "name": MemoryCollector.name,
+                    "params": {
+                        name: list(value) if isinstance(value, tuple) else value
+                        for name, value in dataclasses.asdict(self._params).items()
+                    },
+                },
+                "postprocessors": [],
+                "memory": self._summary(recordings[0], processes, sample, made),
+            }
+        )
+        profile["resource_type_map"] = made.regions.constants
+        profile["resources"] = made.regions.resources
+        for note in self._notes:
+            self._ctx.note(note)
+        return profile
+
+    def _process(self, recording: Recorded, first: Recorded) -> Process:
+        from perun.collect.memory.analysis import Analysis
+        from perun.collect.memory.profile import Process
+
+        sampling = self._params.sampling
+        analysis = Analysis(
+            round((sampling or SAMPLING) * _SECOND),
+            0 if sampling else MOST_SNAPSHOTS,
+            keep=self._params.raw,
+        )
+        for events in recording.pieces():
+            # Python's processes go by one clock already.
+            shift = 0 if self._params.python else recording.started - first.started
+            analysis.add(events._replace(time=events.time + shift) if shift else events)
+        sites = recording.sites(self._places, whole=self._params.all)
+        return Process(
+            os.path.basename(recording.exe) or str(recording.pid),
+            analysis.rows(),
+            analysis.totals(),
+            [None if site is None or self._is_excluded(site) else site for site in sites],
+            analysis.interval,
+            analysis.each() if self._params.raw else None,
+        )
+
+    def _is_excluded(self, site: Site) -> bool:
+        source, function = site.uid.source, site.uid.function
+        plain = function.partition("(")[0]
+        return any(
+            source == name or source.endswith("/" + name.lstrip("/")) for name in self._params.no_source
+        ) or any(name in (function, plain) for name in self._params.no_func)
+
+    def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
+        notes = self._notes
+        first = recordings[0]
+        for recording in recordings:
+            notes += [note for note in recording.notes if note not in notes]
+            end = recording.end
+            if end.error:
+                notes.append(
+                    f"the recording stopped before the end of the program ({os.strerror(end.error)}): "
+                    f"{end.lost} events are missing"
+                )
+            elif end.skipped:
+                notes.append(f"{end.skipped} allocations of signal handlers are missing")
+        if self._params.python:
+            pass  # the interpreter knows its functions and lines
+        elif not self._tool:
+            notes.append(
+                "neither addr2line nor llvm-symbolizer was found, so functions and lines are not known; "
+                "install one with: apt-get install binutils"
+            )
+        elif self._places.without_lines and not self._params.all:
+            names = sorted(map(os.path.basename, self._places.without_lines))
+            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            notes.append(
+                f"{shown}: no debug information, so sources and lines are not known; compile with -g, "
+                "or install the package with the debug symbols"
+            )
+        if self._params.unwind not in ("auto", first.unwinder) and not self._params.python:
+            hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")
+            notes.append(f"call stacks were found by {first.unwinder}, not by {self._params.unwind}{hint}")
+        early = _ended_early(first, sample)
+        if early:
+            notes.append(f"the run ended early: it {early}; what was recorded until then is in the profile")
+
+    def _summary(
+        self, first: Recorded, processes: Sequence[Process], sample: Sample, made: Made
+    ) -> dict[str, Any]:
+        """The region `memory` of the profile: what is known of the whole run."""
+        totals = [process.totals for process in processes]
+        peak = max(totals, key=lambda one: one.peak)
+        early = _ended_early(first, sample)
+        return {
+            "unwinder": first.unwinder,
+            "ended": f"early: {early}" if early else "normally",
+            "duration": round(sample.real, 6),
+            "sampling": made.interval / _SECOND,
+            "events": sum(one.events for one in totals),
+            "allocations": sum(one.allocations for one in totals),
+            "releases": sum(one.releases for one in totals),
+            "allocated": sum(one.allocated for one in totals),
+            "peak": sum(one.peak for one in totals),
+            "peak-time": round(peak.peak_time / _SECOND, 6),
+            "live-at-end": sum(one.leaked for one in totals),
+            "leaked": made.leaked,
+            "leaked-blocks": made.leaked_blocks,
+            "temporary": sum(one.temporary for one in totals),
+            "processes": len(totals),
+            "notes": list(self._notes),
+        }
+
+
+def _environment(run: Run, params: MemoryParams, library: Path, file: Path) -> dict[str, str]:
+    environ = dict(run.environ)
+    environ["LD_PRELOAD"] = ":".join(filter(None, (str(library), environ.get("LD_PRELOAD", ""))))
+    environ["PERUN_MEMORY_FILE"] = str(file.absolute())
+    environ["PERUN_MEMORY_UNWIND"] = params.unwind
+    if params.follow_children:
+        environ["PERUN_MEMORY_FOLLOW"] = "1"
+    return environ
+
+
+def _recordings(file: Path) -> list[Path]:
+    """The recording of the command, then those of its children, by their process number."""
+    children = [path for path in file.parent.glob(f"{file.name}.*") if path.suffix != ".tail"]
+    return [file, *sorted(children, key=lambda path: [int(part) for part in path.name.split(".")[1:]])]
+
+
+def _remove_recordings(file: Path) -> None:
+    for path in file.parent.glob(f"{file.name}*"):
+        path.unlink()
+
+
+def _check(execution: Execution, run: Run, sample: Sample, params: MemoryParams) -> None:
+    from perun.collect._common.execution import outcome
+
+    # A program that a signal ends leaves a recording of all that it did, which may be what is looked for.
+    if not sample.status or params.ignore_failure or os.WIFSIGNALED(sample.status):
+        return
+    message = f"the command {str(run)!r} {outcome(sample.status)}"
+    lines = execution.last_errors()
+    if lines:
+        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
+    raise JobFailed(message, "repair the command, or measure it all the same with --ignore-failure (-i)")
+
+
+def _ended_early(recording: Recorded, sample: Sample) -> str:
+    """How the run ended where it did not end by itself; else empty."""
+    from perun.collect._common.execution import outcome
+    from perun.collect.memory.records import State
+
+    if os.WIFSIGNALED(sample.status):
+        return outcome(sample.status)
+    if recording.end.state == State.RUNNING:
+        return "went on as another program, or ended without the C library"
+    return ""
+
+
+def _nothing_recorded(execution: Execution, sample: Sample) -> JobFailed:
+    from perun.collect._common.execution import find_executable, outcome
+
+    run = execution.command
+    path = find_executable(run.command().argv[0], run.cwd, run.environ)
+    reason, hint = _why_not(path)
+    return JobFailed(f"no allocation could be recorded: {path} {reason} (it {outcome(sample.status)})", hint)
+
+
+def _why_not(path: str) -> tuple[str, str]:
+    """Why the recorder cannot be loaded into a program, and what to do about it."""
+    import struct
+
+    from perun.collect.memory.elf import read_elf
+
+    elf = read_elf(path)
+    status = os.stat(path)
+    foreign_set_id = status.st_mode & 0o6000 and (status.st_uid, status.st_gid) != (
+        os.geteuid(),
+        os.getegid(),
+    )
+    if elf is None:
+        return "is a script whose interpreter is none", "name the program that it starts as the command"
+    if not elf.dynamic:
+        return "is statically linked, so that no library can be loaded into it", "link it without -static"
+    if elf.bits != 8 * struct.calcsize("P"):
+        return f"is a {elf.bits}-bit program", "build it for the same architecture as Python"
+    if foreign_set_id or "security.capability" in _attributes(path):
+        return (
+            "runs with other rights than yours (setuid, capabilities), so that no library is loaded into it",
+            "measure a copy of it without these rights, or be the user whom it runs as",
+        )
+    return (
+        "did not load the recorder, or could not write its file",
+        "see whether it, or a script around it, changes LD_PRELOAD",
+    )
+
+
+def _attributes(path: str) -> list[str]:
+    try:
+        return os.listxattr(path)
+    except OSError:
+        return []

@@ -1,0 +1,25 @@
+/* The memory mappings of this process, read without locks and without allocating. */
+#ifndef PERUN_MEMORY_MAPS_H
+#define PERUN_MEMORY_MAPS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mapping {
+  uintptr_t start, end;
+  uint64_t offset;
+  bool executable;
+  const char *path; /* empty where there is none; the kernel's names in brackets too */
+};
+
+/* Room for reading: a line and more. */
+struct maps_buffer {
+  char text[PATH_MAX + 4096];
+};
+
+/* Call `each` for every mapping, in the order of addresses, until it returns false. Returns whether the list
+ * could be read. */
+bool maps_read(struct maps_buffer *, bool (*each)(void *, const struct mapping *), void *argument);
+
+#endif

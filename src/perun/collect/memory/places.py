@@ -1,0 +1,220 @@
+"""Call stacks turned into traces: which frames are shown, and which of them is the place that allocates.
+
+Manual 4.1.2: a trace begins with the function that allocated and ends with the outermost one; what has no
+source is `unreachable`. Without `--all` there are only frames that can be reached, and no allocators.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from perun.collect.memory.elf import Elf, read_elf
+from perun.collect.memory.records import Module, Stack
+from perun.collect.memory.symbols import NOTHING, Frame, Frames, Symboliser
+
+UNREACHABLE: Final = "unreachable"
+"""What stands for the source of a function of which no source is known (manual 4.1.2)."""
+UNKNOWN: Final = Frame("unknown", UNREACHABLE, 0)
+"""Stands for a call stack of which nothing is known."""
+
+_RUNTIME: Final = (
+    *("ld-linux", "ld-musl", "ld.so", "libc.", "libc-", "libpthread", "libdl.", "librt.", "libm."),
+    *("libstdc++", "libgcc_s", "libc++", "libunwind", "libperun_memory", "linux-vdso", "[vdso]"),
+)
+"""Beginnings of the names of the libraries that every program has: what they allocate is their caller's."""
+_SYSTEM_HEADERS: Final = ("/usr/include/", "/usr/lib/gcc", "/usr/lib/llvm", "/usr/local/include/c++")
+_STARTS: Final = frozenset({"_start", "_init", "_fini", "_dl_relocate_static_pie", "__libc_csu_init"})
+_START_SIZE: Final = 64
+_HOLDERS: Final = frozenset({"_IO_file_doallocate", "__GI__IO_file_doallocate", "_IO_wfile_doallocate"})
+"""Functions of the C library whose memory, the buffers of streams, it keeps to the end of the program."""
+
+
+class Place(NamedTuple):
+    """One frame of a trace, and what decides whether it is shown.
+
+    :param runtime: whether it is in a library that every program has, or starts the program.
+    :param reachable: whether its source is known. :param header: whether that is of the system.
+    """
+
+    frame: Frame
+    runtime: bool
+    reachable: bool
+    header: bool
+
+
+class Site(NamedTuple):
+    """Where is allocated: the frame that is the uid of a resource, and the trace from the inside out.
+
+    :param held: whether the C library keeps the memory for itself, so that the program cannot release it.
+    """
+
+    uid: Frame
+    trace: Frames
+    held: bool = False
+
+
+class Places:
+    """Finds the traces of the stacks of one recording.
+
+    :param folder: where the program ran: sources below it are named relative to it, so that they are the
+        same wherever a version is measured.
+    """
+
+    def __init__(self, symboliser: Symboliser, folder: Path) -> None:
+        self._symboliser = symboliser
+        self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
+        self._elves: dict[str, Elf | None] = {}
+        self.without_lines: set[str] = set()
+        """Paths of modules, but for those of the runtime, that are on a stack and have no line numbers."""
+
+    def sites(self, stacks: Sequence[Stack], modules: Sequence[Module], *, whole: bool) -> list[Site | None]:
+        """The site of each stack; None for one that has no frame to show.
+
+        :param whole: show every frame, and every stack (`--all`).
+        """
+        known: dict[tuple[int, ...], Site | None] = {}
+        sites = []
+        located = _located(stacks, modules)
+        places = self._places(located)
+        for numbers in located.stacks:
+            if numbers not in known:
+                frames = [place for number in reversed(numbers) for place in places[number]]
+                known[numbers] = site_of(frames, whole=whole)
+            sites.append(known[numbers])
+        return sites
+
+    def relative(self, source: str) -> str:
+        """The source as it is named in a profile: relative to the folder of the run where it lies below."""
+        for folder in self._folders:
+            source = source.removeprefix(folder)
+        return source
+
+    def _places(self, located: _Located) -> list[tuple[Place, ...]]:
+        by_path: dict[str, dict[int, int]] = {}
+        for number, (path, offset) in enumerate(located.spots):
+            by_path.setdefault(path, {})[number] = offset
+        places: list[tuple[Place, ...]] = [()] * len(located.spots)
+        for path, offsets in by_path.items():
+            for number, found in self._in_module(path, offsets):
+                places[number] = found
+        return places
+
+    def _in_module(self, path: str, offsets: dict[int, int]) -> Iterable[tuple[int, tuple[Place, ...]]]:
+        elf = self._elf(path)
+        name = os.path.basename(path) or "generated-code"
+        runtime = name.startswith(_RUNTIME)
+        addresses = {number: elf.address_of(at) if elf else at for number, at in offsets.items()}
+        frames = self._symboliser.frames(path, elf, addresses.values())
+        if elf and not runtime and not elf.has_lines and not elf.debug_file:
+            self.without_lines.add(path)
+        for number, address in addresses.items():
+            starts = elf is not None and elf.entry <= address < elf.entry + _START_SIZE
+            inside = frames.get(address, NOTHING)
+            if not inside:
+                # Addresses of what is made at run time differ from run to run.
+                inside = (Frame(f"{name}+{address:#x}" if path else name, "", 0),)
+            yield number, tuple(self._place(frame, runtime or starts, name) for frame in inside)
+
+    def _place(self, frame: Frame, runtime: bool, module: str) -> Place:
+        source = self.relative(frame.source)
+        function = frame.function or module
+        shown = Frame(function, source or UNREACHABLE, frame.line)
+        return Place(shown, runtime or function in _STARTS, bool(source), source.startswith(_SYSTEM_HEADERS))
+
+    def _elf(self, path: str) -> Elf | None:
+        if path not in self._elves:
+            self._elves[path] = read_elf(path) if path else None
+        return self._elves[path]
+
+
+def site_of(places: Sequence[Place], *, whole: bool) -> Site | None:
+    """The site of a stack, innermost frame first; None where nothing is to be shown."""
+    return _whole(places) if whole else _shown(places)
+
+
+def _shown(places: Sequence[Place]) -> Site | None:
+    """The trace from the function that allocates on, as far as the frames can be reached.
+
+    What the system's headers do, e.g. a container that grows, is the doing of who called it.
+    """
+    own = [place for place in places if not place.runtime]
+    shown = [place for place in own if place.reachable] or own
+    if not shown:
+        return None
+    begin = next((number for number, place in enumerate(shown) if not place.header), 0)
+    trace = tuple(place.frame for place in shown[begin:])
+    return Site(trace[0], trace, _is_held(places))
+
+
+def _whole(places: Sequence[Place]) -> Site:
+    site = _shown(places)
+    trace = tuple(place.frame for place in places)
+    uid = site.uid if site else trace[0] if trace else UNKNOWN
+    return Site(uid, trace or (UNKNOWN,), site is None or site.held)
+
+
+def _is_held(places: Sequence[Place]) -> bool:
+    return any(place.runtime and place.frame.function in _HOLDERS for place in places)
+
+
+class _Located(NamedTuple):
+    """Stacks as numbers of spots, outermost first; a spot is a file and an offset in it."""
+
+    stacks: list[tuple[int, ...]]
+    spots: list[tuple[str, int]]
+
+
+def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
+    """Find the spots of all addresses, each among the modules that were known when its stack was."""
+    numbers: dict[tuple[str, int], int] = {}
+    located: list[tuple[int, ...]] = [()] * len(stacks)
+    by_epoch: dict[int, list[int]] = {}
+    for position, stack in enumerate(stacks):
+        by_epoch.setdefault(stack.modules, []).append(position)
+    memory = _Memory()
+    defined = 0
+    for epoch in sorted(by_epoch):
+        for module in modules[defined:epoch]:
+            memory.define(module)
+        defined = epoch
+        positions = by_epoch[epoch]
+        addresses = np.frombuffer(b"".join(stacks[at].addresses for at in positions), np.uint64)
+        unique, inverse = np.unique(addresses, return_inverse=True)
+        # A return address is that after the call, which may be in another line or function already.
+        spots = [memory.spot(address - 1) for address in unique.tolist() if address]
+        spots = [("", 0)] * (len(unique) - len(spots)) + spots
+        codes = np.array([numbers.setdefault(spot, len(numbers)) for spot in spots], np.int64)[inverse]
+        begin = 0
+        for at in positions:
+            end = begin + len(stacks[at].addresses) // 8
+            located[at] = tuple(codes[begin:end].tolist())
+            begin = end
+    return _Located(located, list(numbers))
+
+
+class _Memory:
+    """Which module is where; one that is defined later replaces those that it overlaps."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._modules: list[Module] = []
+
+    def define(self, module: Module) -> None:
+        kept = [one for one in self._modules if one.end <= module.start or one.start >= module.end]
+        self._modules = sorted([*kept, module])
+        self._starts = [one.start for one in self._modules]
+
+    def spot(self, address: int) -> tuple[str, int]:
+        """The file at the address, and the offset in it; code that is of no file has no path and offset."""
+        place = bisect_right(self._starts, address) - 1
+        if place >= 0:
+            module = self._modules[place]
+            if address < module.end and module.path:
+                return module.path, address - module.start + module.offset
+        return "", 0

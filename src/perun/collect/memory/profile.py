@@ -1,0 +1,268 @@
+"""The profile of a run: what was allocated where, and what became of it (manual 4.1.2).
+
+A resource stands for the events of one call stack, subtype and snapshot, or with `--raw` for one event.
+Beyond the manual it says how much of its amount was live at the peak, leaked, or short-lived; and further
+resources say the same of whole functions and of the program. `docs/memory.md` describes them all.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from perun.collect.memory.analysis import Each, Ints, Rows, Totals
+from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
+from perun.collect.memory.places import Site
+from perun.collect.memory.raw import same_kinds
+from perun.collect.memory.symbols import Frame
+from perun.collect.memory.table import OTHERS, Table, fitted, table_of
+from perun.profile.columns import PACKED_FROM
+from perun.profile.factory import flatten
+
+UNITS: Final = {"memory": "B", "memory (allocations)": "", "memory (temporary)": ""}
+"""Units of the resources; those of two subtypes are plain numbers."""
+METRICS: Final = {
+    "allocated": "amount",
+    "allocations": "events",
+    "peak": "peak",
+    "leaked": "leaked",
+    "temporary": "temporary",
+}
+"""Subtypes of the resources that sum up a function or the program, with the sum of the table each is."""
+_SIZE: Final = 3_400_000
+"""Bytes of JSON for resources with a trace; with all the rest the file stays below 5 MB."""
+_MOST_METRICS: Final = 3000
+_SECOND: Final = 1_000_000_000
+_ALLOCATORS: Final = {"new": "operator new", "new[]": "operator new[]"} | {
+    "delete": "operator delete",
+    "delete[]": "operator delete[]",
+}
+
+
+@dataclass(frozen=True)
+class Process:
+    """One recorded process, replayed.
+
+    :ivar name: base name of its program. :ivar interval: nanoseconds of its snapshots.
+    :ivar sites: sites of its stacks, None where nothing is to be shown. :ivar each: only for `--raw`.
+    """
+
+    name: str
+    rows: Rows
+    totals: Totals
+    sites: Sequence[Site | None]
+    interval: int
+    each: Each | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a profile is to look.
+
+    :ivar whole: traces begin with the allocator, and are never shortened (`--all`).
+    :ivar coarser: snapshots may become longer to make the profile smaller.
+    """
+
+    whole: bool = False
+    coarser: bool = True
+
+
+class Regions:
+    """The regions `resources` and `resource_type_map` while they are made."""
+
+    def __init__(self) -> None:
+        self.resources: dict[str, dict[str, Any]] = {}
+        self.constants: dict[str, dict[str, Any]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, constants: dict[str, Any], columns: Mapping[str, Any]) -> None:
+        """Add a group of resources; numpy columns become those of a profile."""
+        uid = str(flatten(constants["uid"]))
+        key = f"{uid}#{self._counts[uid]}"
+        self._counts[uid] += 1
+        self.constants[key] = constants
+        self.resources[key] = {name: _column(values) for name, values in columns.items()}
+
+
+@dataclass(frozen=True)
+class Made:
+    """Resources, the length of their snapshots in nanoseconds, and how many sites are not told in full.
+
+    `leaked` bytes in `leaked_blocks` are what the sites that are told have leaked.
+    """
+
+    regions: Regions
+    interval: int
+    shortened: int
+    leaked: int
+    leaked_blocks: int
+
+
+def resources(processes: Sequence[Process], shape: Shape, program: str) -> Made:
+    """The resources of the run, the first process being that of the program."""
+    interval = max(process.interval for process in processes)
+    table = table_of(
+        [
+            (process.rows, process.sites, (interval // process.interval).bit_length() - 1)
+            for process in processes
+        ]
+    )
+    regions = Regions()
+    whole_table, doubled, shortened = table, 0, 0
+    if processes[0].each is not None:
+        for process in processes:
+            _add_events(regions, process, shape, interval, len(processes) > 1)
+    else:
+        # A release by realloc is no release of the program's; its resource is that of the realloc.
+        table = table.where(table.subtype != REALLOC_RELEASE)
+        table, doubled, shortened = fitted(table, _SIZE, coarser=shape.coarser, shorter=not shape.whole)
+        interval <<= doubled
+        names = [process.name for process in processes] if len(processes) > 1 else []
+        for group in _groups(table, shape, interval, names):
+            regions.add(*group)
+    leaks = whole_table.column("leaked").sum(), whole_table.column("leaked_blocks").sum()
+    for group in _metrics(whole_table, [process.totals for process in processes], interval, program):
+        regions.add(*group)
+    return Made(regions, interval, shortened, *map(int, leaks))
+
+
+def _groups(
+    table: Table, shape: Shape, interval: int, names: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    traces = [_uid_and_trace(site) for site in table.sites]
+    for run in table.groups():
+        subtype = KINDS[int(table.subtype[run.start])]
+        number = int(table.site[run.start])
+        constants = _constants(subtype, *traces[number], shape.whole)
+        if names:
+            constants["process"] = names[int(table.process[run.start])]
+        events = table.column("events")[run]
+        columns: dict[str, Any] = {
+            "amount": table.column("amount")[run],
+            "address": table.address[run],
+            "count": events,
+            "snapshot": table.snapshot[run],
+            "time": _times(table.snapshot[run], interval),
+        }
+        if int(table.subtype[run.start]) < FIRST_RELEASE:
+            columns["lifetime"] = np.round(table.column("lifetime")[run] / events / _SECOND, 6)
+            for name, column in _FATES.items():
+                if (values := table.column(column)[run]).any():
+                    columns[name] = values
+        yield constants, columns
+
+
+_FATES: Final = {
+    "peak": "peak",
+    "leaked": "leaked",
+    "leaked-blocks": "leaked_blocks",
+    "temporary": "temporary",
+}
+
+
+def _add_events(regions: Regions, process: Process, shape: Shape, interval: int, named: bool) -> None:
+    assert process.each is not None
+    for kind in same_kinds(process.each, process.sites, process.totals):
+        constants = _constants(KINDS[kind.subtype], *_uid_and_trace(kind.site), shape.whole)
+        if named:
+            constants["process"] = process.name
+        snapshots = kind.timestamp // interval
+        columns: dict[str, Any] = {
+            "amount": kind.amount,
+            "address": kind.address,
+            "order": kind.order,
+            "thread": kind.thread,
+            "timestamp": np.round(kind.timestamp / _SECOND, 9),
+            "snapshot": snapshots,
+            "time": _times(snapshots, interval),
+        }
+        if kind.subtype < FIRST_RELEASE:
+            columns["lifetime"] = np.round(kind.lifetime / _SECOND, 9)
+            for name in ("peak", "leaked", "temporary"):
+                if (values := getattr(kind, name)).any():
+                    columns[name] = values
+        regions.add(constants, columns)
+
+
+def _metrics(
+    table: Table, totals: Sequence[Totals], interval: int, program: str
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    last = max(one.last_time for one in totals) // interval
+    peak = max(totals, key=lambda one: one.peak).peak_time // interval
+
+    def resource(uid: dict[str, Any], metric: str, amount: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        snapshot = int(peak if metric == "peak" else last)
+        constants = {
+            "type": "memory",
+            "subtype": metric,
+            "uid": {**uid, "memory": metric},
+            "snapshot": snapshot,
+            "time": _time(snapshot, interval),
+        }
+        if metric == "leaked":  # a profile without it is one without leaks
+            constants["absent"] = 0
+        return constants, {"amount": [amount]}
+
+    for metric in METRICS:
+        amount = sum(getattr(one, metric) for one in totals)
+        # What nobody can release, as it is of the libraries of the system, is no leak of the program.
+        if metric == "leaked":
+            amount = int(table.column(metric).sum())
+        yield resource({"source": program}, metric, amount)
+    for function, sums in _functions(table):
+        for metric, column in METRICS.items():
+            if sums[column]:
+                uid = {"source": function.source, "function": function.function}
+                yield resource(uid, metric, sums[column])
+
+
+def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:
+    """The functions that allocate with their sums, those that matter most first."""
+    known: dict[Frame, int] = {}
+    of_site = [known.setdefault(site.uid._replace(line=0), len(known)) for site in table.sites]
+    table = table.where(table.subtype < FIRST_RELEASE)
+    place = np.array(of_site, np.int64)[table.site] if len(table) else table.site
+    sums = {
+        column: np.bincount(place, weights=table.column(column), minlength=len(known)).astype(np.int64)
+        for column in METRICS.values()
+    }
+    weights = sums["amount"] + sums["peak"] + sums["leaked"]
+    functions = list(known)
+    for number in np.argsort(-weights, kind="stable").tolist()[: _MOST_METRICS // len(METRICS)]:
+        if functions[number] != OTHERS:
+            yield functions[number], {column: int(values[number]) for column, values in sums.items()}
+
+
+def _constants(subtype: str, uid: Any, trace: list[Any], whole: bool) -> dict[str, Any]:
+    if whole:
+        allocator = Frame(_ALLOCATORS.get(subtype, subtype), "unreachable", 0)
+        trace = [allocator._asdict(), *trace]
+    return {"type": "memory", "subtype": subtype, "trace": trace, "uid": uid}
+
+
+def _uid_and_trace(site: Site) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    return site.uid._asdict(), [frame._asdict() for frame in site.trace]
+
+
+def _times(snapshots: Ints, interval: int) -> Any:
+    return np.round((snapshots + 1) * (interval / _SECOND), 6)
+
+
+def _time(snapshot: int, interval: int) -> float:
+    """Seconds from the beginning of the run to the end of a snapshot."""
+    return round((snapshot + 1) * (interval / _SECOND), 6)
+
+
+def _column(values: Any) -> Any:
+    if not isinstance(values, np.ndarray):
+        return values
+    if len(values) < PACKED_FROM:
+        return values.tolist()
+    column = array("d" if values.dtype.kind == "f" else "q")
+    column.frombytes(np.ascontiguousarray(values).tobytes())
+    return column

@@ -1,0 +1,219 @@
+"""Addresses turned into functions and lines, after the run, by one long-lived symboliser per module.
+
+`addr2line` of binutils or, where it is missing, `llvm-symbolizer`. What they answered is kept by build-id,
+as the answer for one build of one file never changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from perun.collect.memory.elf import Elf
+
+TOOLS: Final = ("addr2line", "llvm-symbolizer")
+KEPT_MODULES: Final = 300
+"""Modules whose answers are kept; those that were not asked for longest go first."""
+_VERSION: Final = 1
+_UNKNOWN: Final = ("??", "")
+_PARTS: Final = (" (.cold)", " [clone .cold]")
+"""What the symbolisers call a part of a function that the compiler has put elsewhere."""
+
+
+class Frame(NamedTuple):
+    """One function that runs: `source` is empty and `line` 0 where the file has no line numbers for it.
+
+    `function` is empty where not even that is known.
+    """
+
+    function: str
+    source: str
+    line: int
+
+
+Frames = tuple[Frame, ...]
+"""What runs at an address: the innermost inlined function first, the one that it is inlined in last."""
+NOTHING: Final[Frames] = ()
+
+
+class Symboliser:
+    """Finds out what stands at addresses of modules.
+
+    :param tool: path of the program to ask, empty where there is none: then nothing is known.
+    :param cache: folder for answers to keep; none are where it is None.
+    """
+
+    def __init__(self, tool: str, cache: Path | None = None) -> None:
+        self.tool = tool
+        self._cache = _Cache(cache, os.path.basename(tool)) if cache and tool else None
+
+    def frames(self, path: str, elf: Elf | None, addresses: Iterable[int]) -> dict[int, Frames]:
+        """The frames at each of the addresses of the module at `path`, as its file numbers them.
+
+        Where nothing is known of an address, it has no frames.
+        """
+        wanted = sorted(set(addresses))
+        if not self.tool or elf is None:
+            return dict.fromkeys(wanted, NOTHING)
+        known = self._cache.read(elf) if self._cache else {}
+        missing = [address for address in wanted if address not in known]
+        if missing:
+            answers = self._ask(path, missing)
+            known |= answers
+            if self._cache and answers:
+                self._cache.write(elf, known)
+        return {address: known.get(address, NOTHING) for address in wanted}
+
+    def _ask(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
+        answers = self._answers(path, addresses)
+        # binutils has the caller's name for a function that is inlined the first time it comes to it, where
+        # that has no linkage name (static ones of C++); the second answer of a process is right.
+        doubtful = [address for address, frames in answers.items() if _repeats(frames)]
+        if doubtful and not self._is_llvm:
+            twice = [address for address in doubtful for _ in range(2)]
+            answers |= self._answers(path, twice)
+        return answers
+
+    @property
+    def _is_llvm(self) -> bool:
+        return os.path.basename(self.tool).startswith("llvm")
+
+    def _answers(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
+        """What the tool says of each address; of one that is asked for twice what it says last."""
+        command = [self.tool, "-i", "-f", "-C", *([] if self._is_llvm else ["-a"]), "-e", path]
+        text = "".join(f"{address:#x}\n" for address in addresses)
+        try:
+            done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+        except OSError:
+            return {}
+        answer = done.stdout.decode("utf-8", "replace")
+        blocks = _of_llvm(answer) if self._is_llvm else _of_addr2line(answer)
+        # There are fewer where it crashed in between, or could not read the file.
+        return {address: _frames(block) for address, block in zip(addresses, blocks, strict=False)}
+
+
+def _repeats(frames: Frames) -> bool:
+    """Whether a function seems to be inlined in itself."""
+    return any(one.function == other.function for one, other in pairwise(frames))
+
+
+def find_tool(environ: Mapping[str, str]) -> str:
+    """Path of the symboliser to use, looked for in the PATH of `environ`; empty where there is none."""
+    from shutil import which
+
+    found = (which(tool, path=environ.get("PATH", os.defpath)) for tool in TOOLS)
+    return next(filter(None, found), "")
+
+
+def _of_addr2line(answer: str) -> list[list[str]]:
+    blocks: list[list[str]] = []
+    for line in answer.splitlines():
+        # A line is an address, a function, and a place by turns; no function is called `0x...`.
+        if line.startswith("0x"):
+            blocks.append([])
+        elif blocks:
+            blocks[-1].append(line)
+    return blocks
+
+
+def _of_llvm(answer: str) -> list[list[str]]:
+    return [block.splitlines() for block in answer.split("\n\n") if block]
+
+
+def _frames(lines: Sequence[str]) -> Frames:
+    frames = [_frame(*pair) for pair in zip(lines[::2], lines[1::2], strict=False)]
+    return tuple(frame for frame in frames if frame.function or frame.source)
+
+
+def _frame(function: str, place: str) -> Frame:
+    source, line = _place(place.partition(" (discriminator")[0])
+    for part in _PARTS:
+        function = function.removesuffix(part)
+    return Frame("" if function in _UNKNOWN else function, source, line if source else 0)
+
+
+def _place(place: str) -> tuple[str, int]:
+    # `file:line` of addr2line, `file:line:column` of llvm-symbolizer; a file may have a colon of its own.
+    parts = place.rsplit(":", 2)
+    if len(parts) == 3 and parts[1].isdecimal():
+        source, number = parts[0], parts[1]
+    else:
+        source, _, number = place.rpartition(":")
+    line = int(number) if number.isdecimal() and len(number) < 10 else 0
+    return ("" if source in _UNKNOWN else source), line
+
+
+class _Cache:
+    """Answers on the disk, a file for each build of a module.
+
+    A file that is damaged counts as absent; one that cannot be written is left out.
+    """
+
+    def __init__(self, folder: Path, tool: str) -> None:
+        self._folder = folder
+        self._tool = tool
+
+    def read(self, elf: Elf) -> dict[int, Frames]:
+        import msgspec
+
+        path = self._path(elf)
+        if path is None:
+            return {}
+        try:
+            functions, sources, entries = msgspec.json.decode(path.read_bytes(), type=_Kept)
+            os.utime(path)
+            return {
+                address: tuple(Frame(functions[name], sources[place], line) for name, place, line in frames)
+                for address, frames in entries
+            }
+        except (OSError, msgspec.MsgspecError, IndexError, ValueError):
+            return {}
+
+    def write(self, elf: Elf, known: Mapping[int, Frames]) -> None:
+        import msgspec
+
+        from perun import atomic
+
+        path = self._path(elf)
+        if path is None:
+            return
+        functions: dict[str, int] = {}
+        sources: dict[str, int] = {}
+        entries = [
+            (
+                address,
+                [
+                    (
+                        functions.setdefault(frame.function, len(functions)),
+                        sources.setdefault(frame.source, len(sources)),
+                        frame.line,
+                    )
+                    for frame in frames
+                ],
+            )
+            for address, frames in known.items()
+        ]
+        with contextlib.suppress(OSError, ValueError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write(path, msgspec.json.encode((list(functions), list(sources), entries)))
+            self._prune()
+
+    def _path(self, elf: Elf) -> Path | None:
+        if not elf.build_id:
+            return None
+        # With debug information installed later on the answers are better ones.
+        debug = "-debug" if elf.debug_file else ""
+        return self._folder / f"{elf.build_id}{debug}.{self._tool}-{_VERSION}.json"
+
+    def _prune(self) -> None:
+        files = sorted((entry.stat().st_mtime, entry.path) for entry in os.scandir(self._folder))
+        for _, path in files[: max(0, len(files) - KEPT_MODULES)]:
+            os.unlink(path)
+
+
+_Kept: Any = tuple[list[str], list[str], list[tuple[int, list[tuple[int, int, int]]]]]

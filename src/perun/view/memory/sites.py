@@ -1,0 +1,68 @@
+"""The resources of a memory profile put together by call stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from perun.profile.factory import Group, flatten
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+RELEASES: Final = frozenset({"free", "delete", "delete[]"})
+SUMS: Final = ("amount", "count", "peak", "leaked", "leaked-blocks", "temporary")
+
+
+@dataclass
+class CallStack:
+    """What one call stack allocated over the whole run; `sums` has a number for each of :data:`SUMS`."""
+
+    frames: tuple[str, ...]
+    sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0.0))
+
+
+def call_stacks(profile: Profile) -> list[CallStack]:
+    """The call stacks that allocate, in the order of the profile; none where no resource has a trace.
+
+    A single event, as older releases and `--raw` have them, counts once.
+    """
+    found: dict[tuple[str, ...], CallStack] = {}
+    for group in profile.groups():
+        trace = group.constants.get("trace")
+        if not trace or group.constants.get("subtype") in RELEASES:
+            continue
+        frames = tuple(map(_shown, trace)) if isinstance(trace, Sequence) else (str(flatten(trace)),)
+        stack = found.setdefault(frames, CallStack(frames))
+        for name in SUMS:
+            stack.sums[name] += _sum(group, name)
+    return list(found.values())
+
+
+def _sum(group: Group, name: str) -> float:
+    if name == "count" and not _has(group, "count"):  # single events
+        return group.size
+    if name == "leaked-blocks" and not _has(group, "count"):
+        return sum(map(bool, _numbers(group, "leaked")))
+    return sum(_numbers(group, name))
+
+
+def _has(group: Group, name: str) -> bool:
+    return name in group.columns or name in group.constants
+
+
+def _numbers(group: Group, name: str) -> Iterator[float]:
+    values = group.columns.get(name)
+    if values is None:
+        values = [group.constants.get(name, 0)] * group.size
+    return (value for value in values if isinstance(value, (int, float)))
+
+
+def _shown(frame: Any) -> str:
+    if not isinstance(frame, Mapping):
+        return str(flatten(frame))
+    function, source = frame.get("function", "?"), frame.get("source", "")
+    if not source or source == "unreachable":
+        return str(function)
+    return f"{function}  {source}:{frame.get('line', 0)}"

@@ -1,0 +1,161 @@
+"""The memory view: the numbers of the whole run, and the call stacks behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
+
+from perun.errors import ProfileError
+from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.params import param
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+    from perun.view.memory.sites import CallStack
+
+SECTIONS: Final = ("peak", "leaks", "temporary", "allocated")
+_TITLES: Final = {
+    "peak": "Peak heap: what it was made of",
+    "leaks": "Leaks: allocated and never released",
+    "temporary": "Temporary: released before anything else was allocated",
+    "allocated": "Allocated over the whole run",
+}
+_BYTES: Final = {"peak": "peak", "leaks": "leaked", "temporary": "", "allocated": "amount"}
+_BLOCKS: Final = {"peak": "", "leaks": "leaked-blocks", "temporary": "temporary", "allocated": "count"}
+_TOTALS: Final = {"peak": "peak", "leaks": "leaked", "temporary": "temporary", "allocated": "allocated"}
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+_LONGEST: Final = 120
+
+
+@dataclass(frozen=True)
+class MemoryViewParams:
+    """What is shown, and how much of it."""
+
+    top: int = param(
+        10, short="-n", metavar="<int>", minimum=1, help="Call stacks that each section shows at most."
+    )
+    depth: int = param(4, short="-d", metavar="<int>", minimum=1, help="Callers shown of a call stack.")
+    section: tuple[str, ...] = param(
+        (), short="-s", choices=SECTIONS, help="Show this section only; may be repeated."
+    )
+
+
+class MemoryView:
+    """Writes the numbers of the whole run, and the call stacks with the largest part of them.
+
+    The sections are the heap when it was largest, what leaked, allocations that live so shortly that they may
+    be spared, and all that was allocated.
+    """
+
+    name: ClassVar[str] = "memory"
+    help: ClassVar[str] = "Summary of a memory profile: what the peak was made of, leaks, short-lived memory."
+    Params: ClassVar[type] = MemoryViewParams
+
+    def render(
+        self, profile: Profile, params: MemoryViewParams, out: TextIO, ctx: ViewContext = ALONE
+    ) -> None:
+        """Write the summary.
+
+        :raises ProfileError: where it is no profile of memory.
+        """
+        from perun.view.memory.sites import call_stacks
+
+        if profile.type != "memory":
+            raise ProfileError(
+                f"a profile of type {profile.type!r} says nothing of memory", "collect one with: memory"
+            )
+        stacks = call_stacks(profile)
+        for line in _head(profile, stacks):
+            out.write(line + "\n")
+        run = profile.get("memory")
+        for section in params.section or SECTIONS:
+            if isinstance(run, Mapping) or section == "allocated":
+                total = _numbers(run)(_TOTALS[section]) if isinstance(run, Mapping) else 0.0
+                for line in _section(section, stacks, total, params):
+                    out.write(line + "\n")
+
+
+def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
+    what = profile.configuration
+    yield _clean(" ".join(filter(None, (what.cmd, what.args, what.workload))) or "?")
+    run = profile.get("memory")
+    if not isinstance(run, Mapping):
+        yield f"allocated    {_size(sum(stack.sums['amount'] for stack in stacks))}"
+        yield "peak, leaks  not known: the profile is of an earlier release"
+        return
+    number = _numbers(run)
+    yield f"peak heap    {_size(number('peak'))} after {number('peak-time'):.3g} s"
+    yield (
+        f"allocated    {_size(number('allocated'))} in {_counted(number('allocations'), 'allocation')}, "
+        f"{_counted(number('releases'), 'release')}"
+    )
+    yield f"leaked       {_size(number('leaked'))} in {_counted(number('leaked-blocks'), 'block')}" + (
+        f" (and {_size(kept)} that libraries of the system keep, or that is left out)"
+        if (kept := number("live-at-end") - number("leaked")) > 0
+        else ""
+    )
+    share = 100 * number("temporary") / max(1.0, number("allocations"))
+    yield f"temporary    {_counted(number('temporary'), 'allocation')} ({share:.1f} %)"
+    if run.get("ended") not in (None, "normally"):
+        yield _clean(f"ended        {run['ended']}")
+    for note in run.get("notes", ()):
+        yield _clean(f"note         {note}")
+
+
+def _numbers(run: Mapping[str, Any]) -> Callable[[str], float]:
+    def number(name: str) -> float:
+        value = run.get(name, 0)
+        return float(value) if isinstance(value, (int, float)) else 0.0
+
+    return number
+
+
+def _section(
+    section: str, stacks: Sequence[CallStack], total: float, params: MemoryViewParams
+) -> Iterator[str]:
+    """The largest call stacks with their share of `total`, or of all call stacks where those are more."""
+    by = _BYTES[section] or _BLOCKS[section]
+    largest = sorted(
+        (stack for stack in stacks if stack.sums[by] > 0), key=lambda stack: (-stack.sums[by], stack.frames)
+    )
+    yield ""
+    yield _TITLES[section]
+    if not largest:
+        yield "  none"
+        return
+    total = max(total, sum(stack.sums[by] for stack in largest))
+    for stack in largest[: params.top]:
+        cells = [f"{100 * stack.sums[by] / total:5.1f} %"]
+        if _BYTES[section]:
+            cells.append(f"{_size(stack.sums[by]):>9}")
+        if _BLOCKS[section]:
+            cells.append(f"{stack.sums[_BLOCKS[section]]:>11,.0f} x")
+        indent = "  ".join(cells)
+        for number, frame in enumerate(stack.frames[: params.depth]):
+            yield (
+                f"  {indent}  {_clean(frame)}" if not number else f"  {' ' * len(indent)}    {_clean(frame)}"
+            )
+        if len(stack.frames) > params.depth:
+            yield f"  {' ' * len(indent)}    and {len(stack.frames) - params.depth} more callers"
+    if len(largest) > params.top:
+        rest = sum(stack.sums[by] for stack in largest[params.top :])
+        yield f"  {100 * rest / total:5.1f} %  in {_counted(len(largest) - params.top, 'other call stack')}"
+
+
+def _counted(number: float, noun: str) -> str:
+    return f"{number:,.0f} {noun}{'s' * (number != 1)}"
+
+
+def _size(amount: float) -> str:
+    """The bytes in the largest unit that leaves at least one; 1 kB is 1000 B."""
+    unit = 0
+    while abs(amount) >= 999.5 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.0f} {_UNITS[unit]}" if not unit else f"{amount:.3g} {_UNITS[unit]}"
+
+
+def _clean(text: str) -> str:
+    # A name may hold whatever a file name may, orders to the terminal too.
+    text = "".join(char if char.isprintable() else "?" for char in text)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,0 +1,463 @@
+"""`perun collect memory`: programs of C, C++ and Python recorded by the real command, and what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+C_PROGRAM = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+struct node { struct node *next; long value; };
+static struct node *push(struct node *list, long value) {
+    struct node *node = malloc(sizeof *node);
+    node->next = list;
+    node->value = value;
+    return node;
+}
+static void leak(void) { if (!strdup("eleven byte")) abort(); }
+static void temporary(void) {
+    for (int i = 0; i < 50; i++) { volatile char *p = malloc(200); p[0] = 1; free((void *)p); }
+}
+int main(int count, char **words) {
+    long size = count > 1 ? atol(words[1]) : 100;
+    struct node *list = NULL;
+    for (long i = 0; i < size; i++) list = push(list, i);
+    char *grown = realloc(calloc(1000, 5), 100000);
+    temporary();
+    leak(); leak(); leak();
+    if (count > 2 && !strcmp(words[2], "kill")) raise(SIGKILL);
+    while (list) { struct node *next = list->next; free(list); list = next; }
+    free(grown);
+    return count > 2 ? atoi(words[2]) : 0;
+}
+"""
+CPP_PROGRAM = """\
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+static void worker(int count) {
+    std::map<int, std::string> known;
+    for (int i = 0; i < count; i++) known[i] = std::string(100, 'x');
+    try { throw known.at(0); } catch (std::string &) { }
+}
+int main() {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; i++) threads.emplace_back(worker, 100);
+    for (auto &one : threads) one.join();
+    auto *leaked = new std::vector<long>(1000);
+    return leaked->size() != 1000;
+}
+"""
+PYTHON_PROGRAM = """\
+import json, sys
+def build(count):
+    return [{"number": number, "text": str(number)} for number in range(count)]
+def keep(store, count):
+    for _ in range(count):
+        store.append(bytearray(10_000))
+def main():
+    store = []
+    keep(store, 20)
+    return len(json.loads(json.dumps(build(500)))), store
+sys.kept = main()
+print("done", __name__, sys.argv[1:])
+sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+"""
+
+
+@pytest.fixture(scope="session")
+def command(memory_recorder: Path) -> list[str]:
+    """Perun with the recorder that was built for the tests, where it is not installed."""
+    code = (
+        "import pathlib, sys, perun.collect.memory.collector as collector\n"
+        f"collector.LIBRARY = pathlib.Path({str(memory_recorder)!r})\n"
+        "from perun.__main__ import main\n"
+        "sys.argv[0] = 'perun'\n"
+        "main()"
+    )
+    return [sys.executable, "-P", "-c", code]
+
+
+@pytest.fixture
+def built(project: Any) -> Any:
+    """A project with its programs built."""
+    project.write({"list.c": C_PROGRAM, "threads.cpp": CPP_PROGRAM, "prog.py": PYTHON_PROGRAM})
+    for arguments in (
+        ["cc", "-g", "-O1", "-fno-inline", "-o", "list", "list.c"],
+        ["cc", "-s", "-O1", "-fno-inline", "-o", "stripped", "list.c"],
+        ["cc", "-static", "-o", "static", "list.c"],
+        ["c++", "-g", "-O1", "-pthread", "-o", "threads", "threads.cpp"],
+    ):
+        subprocess.run(arguments, cwd=project.path, check=True)
+    return project
+
+
+def latest(project: Any) -> dict[str, Any]:
+    """The profile that was collected last; it is removed, so that the next one is the latest again."""
+    (path,) = (project.path / ".perun/jobs").glob("*.perf")
+    profile: dict[str, Any] = json.loads(path.read_bytes())
+    path.unlink()
+    return profile
+
+
+def rows(profile: dict[str, Any], *fields: str) -> list[tuple[Any, ...]]:
+    """The resources with a trace: their groups with their columns summed up."""
+    found = []
+    for key, constants in profile["resource_type_map"].items():
+        if "trace" in constants:
+            columns = profile["resources"][key]
+            values = {**constants, **{name: sum(column) for name, column in columns.items()}}
+            values["function"], values["line"] = constants["uid"]["function"], constants["uid"]["line"]
+            found.append(tuple(values.get(name, 0) for name in fields))
+    return found
+
+
+def metrics(profile: dict[str, Any]) -> dict[str, int]:
+    return {
+        key.rpartition("#")[0]: profile["resources"][key]["amount"][0]
+        for key, constants in profile["resource_type_map"].items()
+        if "trace" not in constants
+    }
+
+
+def test_every_allocation_is_found(perun: Callable[..., Any], built: Any) -> None:
+    outcome = perun("collect", "-c", "./list", "-w", "300", "memory")
+    assert outcome.out.startswith("stored memory-list-[_]-[300]-") and outcome.err == ""
+    profile = latest(built)
+    assert profile["header"] == {
+        "type": "memory", "cmd": "./list", "args": "", "workload": "300",
+        "units": {"memory": "B", "memory (allocations)": "", "memory (temporary)": ""},
+    }  # fmt: skip
+    found = rows(profile, "function", "line", "subtype", "count", "amount", "leaked", "temporary")
+    assert sorted(found) == [
+        ("leak", 12, "malloc", 3, 36, 36, 0),
+        ("main", 20, "calloc", 1, 5000, 0, 0),
+        ("main", 20, "realloc", 1, 100_000, 0, 0),
+        ("main", 24, "free", 300, 0, 0, 0),
+        ("main", 25, "free", 1, 0, 0, 0),
+        ("push", 7, "malloc", 300, 4800, 0, 0),
+        ("temporary", 14, "free", 50, 0, 0, 0),
+        ("temporary", 14, "malloc", 50, 10_000, 0, 50),
+    ]
+    summed = metrics(profile)
+    assert summed["list:leaked"] == summed["list.c:leak:leaked"] == 36
+    assert summed["list:peak"] == 4800 + 100_000 + 200
+    assert summed["list:allocations"] == 300 + 2 + 50 + 3
+    for constants in profile["resource_type_map"].values():
+        if constants["uid"].get("function") == "push" and "trace" in constants:
+            assert constants["trace"] == [
+                {"function": "push", "source": "list.c", "line": 7},
+                {"function": "main", "source": "list.c", "line": 19},
+            ]
+    assert profile["memory"]["ended"] == "normally"
+    assert profile["memory"]["notes"] == []
+
+
+def test_options_of_the_manual(perun: Callable[..., Any], built: Any) -> None:
+    collect = ("collect", "-c", "./list", "memory")
+    perun(*collect, "--no-func", "push", "--no-func", "temporary")
+    assert {name for (name,) in rows(latest(built), "function")} == {"main", "leak"}
+    perun(*collect, "--no-source", "list.c")
+    assert rows(latest(built), "function") == []
+    perun(*collect, "--all", "--sampling", "0.5")
+    profile = latest(built)
+    traces = [trace for (trace,) in rows(profile, "trace")]
+    assert {trace[0]["function"] for trace in traces} >= {"malloc", "calloc", "realloc", "free"}
+    assert all(trace[0]["source"] == "unreachable" for trace in traces)
+    assert any(trace[-1]["function"] == "_start" for trace in traces)
+    assert profile["collector_info"]["params"]["sampling"] == profile["memory"]["sampling"] == 0.5
+    assert {columns["time"][0] for columns in profile["resources"].values() if "time" in columns} == {0.5}
+    perun(*collect, "--raw")
+    profile = latest(built)
+    (orders,) = (
+        profile["resources"][key]["order"]
+        for key, one in profile["resource_type_map"].items()
+        if one["uid"].get("function") == "push" and "trace" in one
+    )
+    assert len(orders) == 100 and orders == sorted(orders)
+
+
+@pytest.mark.parametrize("unwind", ["tables", "libunwind", "fp", "none"])
+def test_unwinders(perun: Callable[..., Any], built: Any, unwind: str) -> None:
+    outcome = perun("collect", "-c", "./list", "memory", "--unwind", unwind)
+    profile = latest(built)
+    used = profile["memory"]["unwinder"]
+    assert used == unwind or f"call stacks were found by {used}, not by {unwind}" in outcome.out
+    assert profile["memory"]["allocations"] == 155
+    if used in ("tables", "libunwind"):
+        assert ("leak", 36) in rows(profile, "function", "leaked")
+    if used == "none":
+        assert {name for (name,) in rows(profile, "function")} == {"unknown"}
+        assert metrics(profile)["list:leaked"] == 36
+
+
+def test_threads_and_containers(perun: Callable[..., Any], built: Any) -> None:
+    perun("collect", "-c", "./threads", "memory")
+    profile = latest(built)
+    amounts: dict[str, int] = {}
+    for function, subtype, amount in rows(profile, "function", "subtype", "amount"):
+        name = function.partition("(")[0]
+        amounts[f"{name} {subtype}"] = amounts.get(f"{name} {subtype}", 0) + amount
+    assert amounts["worker new"] >= 3 * 100 * (101 + 32)
+    leaked = {name: leaked for name, leaked in rows(profile, "function", "leaked") if leaked}
+    assert leaked == {"main": 8000 + 24}
+
+
+def test_how_the_run_ends_is_told(perun: Callable[..., Any], built: Any) -> None:
+    outcome = perun("collect", "-c", "./list 10 3", "memory", check=False)
+    assert (outcome.code, "exited with status 3" in outcome.err) == (8, True)
+    assert "--ignore-failure" in outcome.err
+    perun("collect", "-c", "./list 10 3", "memory", "-i")
+    assert latest(built)["memory"]["ended"] == "normally"
+    outcome = perun("collect", "-c", "./list 10 kill", "memory")
+    assert "the run ended early: it was killed by SIGKILL" in outcome.out
+    profile = latest(built)
+    assert profile["memory"]["ended"].startswith("early: was killed by SIGKILL")
+    assert ("push", 10, 160) in rows(profile, "function", "count", "amount")
+
+
+def test_children_are_recorded_on_request(perun: Callable[..., Any], built: Any) -> None:
+    built.write({"both.sh": "#!/bin/sh\n./list 10\n./list 20\n"})
+    (built.path / "both.sh").chmod(0o755)
+    perun("collect", "-c", "./both.sh", "memory")
+    assert "push" not in {name for (name,) in rows(latest(built), "function")}
+    perun("collect", "-c", "./both.sh", "memory", "--follow-children")
+    profile = latest(built)
+    assert profile["memory"]["processes"] == 3
+    assert sum(count for name, count in rows(profile, "function", "count") if name == "push") == 30
+
+
+def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environment: dict[str, str]) -> None:
+    outcome = perun("collect", "-c", "./stripped", "memory")
+    assert "stripped: no debug information" in outcome.out and "compile with -g" in outcome.out
+    assert all(name.startswith("stripped+0x") for (name,) in rows(latest(built), "function"))
+    outcome = perun("collect", "-c", "./static", "memory", check=False)
+    assert outcome.code == 8
+    assert "is statically linked" in outcome.err and "link it without -static" in outcome.err
+    only = built.path / "bin"
+    only.mkdir()
+    (only / "git").symlink_to("/usr/bin/git")
+    outcome = perun("collect", "-c", "./list", "memory", env={"PATH": str(only)})
+    assert "neither addr2line nor llvm-symbolizer was found" in outcome.out
+    assert "apt-get install binutils" in outcome.out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_programs_with_other_rights(perun: Callable[..., Any], built: Any) -> None:
+    os.chown(built.path / "list", 65534, 65534)
+    (built.path / "list").chmod(0o4755)
+    outcome = perun("collect", "-c", "./list", "memory", check=False)
+    assert "runs with other rights than yours" in outcome.err
+
+
+def test_the_recorder_was_not_built(
+    perun: Callable[..., Any], built: Any, command: list[str], environment: dict[str, str]
+) -> None:
+    lost = [*command[:-1], command[-1].replace("libperun_memory.so", "nowhere.so")]
+    done = subprocess.run(
+        [*lost, "collect", "-c", "./list", "memory"],
+        cwd=built.path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "the recorder of allocations is missing" in done.stderr and "hint: " in done.stderr
+
+
+def test_views_of_a_collected_profile(perun: Callable[..., Any], built: Any) -> None:
+    perun("collect", "-c", "./list", "memory")
+    shown = perun("show", "0@p", "memory").out
+    for text in (
+        "peak heap    102 kB",
+        "leaked       36 B in 3 blocks",
+        "temporary    50 allocations",
+        "leak  list.c:12",
+    ):
+        assert text in shown
+    for view in ("heapmap", "flamegraph"):
+        page = perun("show", "0@p", view).out.strip()
+        assert "push" in (built.path / page).read_text("utf-8")
+    assert "main;push 1600\n" in perun("show", "0@p", "flamegraph", "--format", "folded").out
+
+
+# -- a history ----------------------------------------------------------------------------------------------
+
+HISTORY = """\
+#include <stdlib.h>
+#include <string.h>
+#define BUFFER 65536
+static char *read_line(int number) {
+    char *line = malloc(80);
+    memset(line, number, 80);
+    return line;
+}
+static long parse(void) {
+    long sum = 0;
+    for (int i = 0; i < 1000; i++) {
+        char *line = read_line(i);
+        sum += line[3];
+        free(line);
+    }
+    return sum;
+}
+static char *make_buffer(void) { return calloc(1, BUFFER); }
+int main(void) {
+    char *buffer = make_buffer();
+    buffer[0] = (char)parse();
+    free(buffer);
+    return 0;
+}
+"""
+
+
+def test_a_history_with_a_leak_and_a_larger_buffer(perun: Callable[..., Any], project: Any) -> None:
+    leaking = HISTORY.replace("        free(line);", "        if (i % 100) free(line);")
+    makefile = "prog: prog.c\n\tcc -g -O1 -fno-inline -o $@ $<\n"
+    project.commit("Start", {"prog.c": HISTORY, "Makefile": makefile, ".gitignore": "prog\n.perun\n"})
+    project.commit("Describe", {"README": "A program.\n"})
+    leak = project.commit("Parse", {"prog.c": leaking})
+    project.commit("Describe more", {"README": "A small program.\n"})
+    larger = project.commit("Buffer", {"prog.c": leaking.replace("65536", "131072")})
+    for key, value in (
+        ("cmds", "[./prog]"),
+        ("collectors", "[{name: memory, params: {}}]"),
+        ("execute.pre_run", "[make]"),
+        ("profiles.register_after_run", "true"),
+    ):
+        perun("config", "set", key, value)
+    perun("run", "--crawl-parents", "matrix", check=False)  # the first versions have no program
+    outcome = perun("check", "--json", "--fail-on", "degradation", "all", check=False)
+    assert outcome.code == 1
+    found = {
+        (pair["minor_version"], change["location"], change["from"], change["to"])
+        for pair in outcome.json["comparisons"]
+        for change in pair["changes"]
+        if change["result"] == "Degradation"
+    }
+    assert found == {
+        (leak, "prog:leaked", "0.0B", "800.0B"),
+        (leak, "prog.c:read_line:leaked", "0.0B", "800.0B"),
+        (leak, "prog.c:read_line:peak", "80.0B", "880.0B"),
+        (larger, "prog.c:make_buffer:18", "65536.0B", "131072.0B"),
+        (larger, "prog.c:make_buffer:allocated", "65536.0B", "131072.0B"),
+        (larger, "prog.c:make_buffer:peak", "65536.0B", "131072.0B"),
+    }
+    shown = perun("check", "all").out
+    assert "Degradation         at prog.c:read_line:leaked" in shown
+
+
+# -- much ---------------------------------------------------------------------------------------------------
+
+
+def many_places(places: int) -> str:
+    """A program that allocates by some thousand call stacks, a number of times that is its argument."""
+    lines = [
+        "#include <stdlib.h>",
+        "#define A __attribute__((noinline))",
+        "static void *slots[100000];",
+        "static unsigned seed = 1;",
+        "static unsigned any(void) { seed = seed * 1664525u + 1013904223u; return seed >> 8; }",
+    ]
+    for one in range(places):
+        lines.append(f"A void *f0_{one}(unsigned n) {{ return malloc({16 + one} + n % 64); }}")
+    for depth in range(1, 4):
+        for one in range(places):
+            first, second = f"f{depth - 1}_{one}(n)", f"f{depth - 1}_{(one * 7 + 3) % places}(n)"
+            lines.append(
+                f"A void *f{depth}_{one}(unsigned n) {{ void *p = n & {1 << depth} ? {first} : {second}; "
+                '__asm__ volatile(""); return p; }'
+            )
+    lines.append("typedef void *(*F)(unsigned);")
+    lines.append(f"static F table[] = {{{','.join(f'f3_{one}' for one in range(places))}}};")
+    lines.append(
+        "int main(int count, char **words) { for (long i = atol(words[count - 1]); i; i--) {"
+        "unsigned slot = any() % 100000; free(slots[slot]);"
+        f"slots[slot] = table[any() % {places}](any()); }} return 0; }}"
+    )
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_ten_million_events_are_a_small_profile(
+    perun: Callable[..., Any], project: Any, command: list[str], environment: dict[str, str]
+) -> None:
+    project.write({"many.c": many_places(400)})
+    subprocess.run(["cc", "-g", "-O1", "-o", "many", "many.c"], cwd=project.path, check=True)
+    pid = os.spawnve(
+        os.P_NOWAIT,
+        command[0],
+        [*command, "collect", "-c", "./many", "-w", "5050000", "memory"],
+        {**environment, "PWD": str(project.path)},
+    )
+    _, status, usage = os.wait4(pid, 0)
+    assert status == 0
+    (path,) = (project.path / ".perun/jobs").glob("*.perf")
+    profile = json.loads(path.read_bytes())
+    assert 9_990_000 < profile["memory"]["events"] < 10_010_000
+    assert path.stat().st_size < 5_000_000
+    assert usage.ru_maxrss < 700_000  # kB; it does not grow with the number of events
+    assert sum(count for (count,) in rows(profile, "count")) == profile["memory"]["events"]
+    assert sum(amount for (amount,) in rows(profile, "amount")) == profile["memory"]["allocated"]
+    assert "allocated " in perun("show", "0@p", "memory").out
+
+
+# -- Python -----------------------------------------------------------------------------------------
+
+
+def test_a_python_program(perun: Callable[..., Any], built: Any) -> None:
+    pytest.importorskip("memray")
+    perun("collect", "-c", f"{sys.executable} prog.py", "memory", "--python", "-s", "0.01")
+    profile = latest(built)
+    assert profile["memory"]["unwinder"] == "python"
+    found = {
+        (function, line): amount
+        for function, line, subtype, amount in rows(profile, "function", "line", "subtype", "amount")
+        if subtype == "object"
+    }
+    assert found["keep", 6] >= 20 * 10_000
+    assert any(name == "main" and line == 10 for name, line in found)  # what json does for it
+    assert metrics(profile)["prog.py:keep:leaked"] >= 20 * 10_000
+    assert not any("python_agent" in json.dumps(one) for one in profile["resource_type_map"].values())
+    assert profile["memory"]["peak"] > 200_000
+    assert profile["memory"]["releases"] > 500
+    outcome = perun(
+        "collect", "-c", f"{sys.executable} prog.py", "-a", "4", "memory", "--python", check=False
+    )
+    assert "exited with status 4" in outcome.err
+
+
+def test_python_scripts_modules_and_code(perun: Callable[..., Any], built: Any) -> None:
+    pytest.importorskip("memray")
+    built.write({"script": f"#!{sys.executable}\nkept = [bytes(5000) for _ in range(9)]\n"})
+    (built.path / "script").chmod(0o755)
+    for command in (
+        "./script",
+        f"{sys.executable} -c 'kept = [bytes(5000) for _ in range(9)]'",
+        f"{sys.executable} -X utf8 -m prog",
+    ):
+        perun("collect", "-c", command, "memory", "--python")
+        assert max(amount for (amount,) in rows(latest(built), "amount")) > 45_000
+
+
+def test_python_is_refused_where_it_cannot_be(perun: Callable[..., Any], built: Any, tmp_path: Path) -> None:
+    outcome = perun("collect", "-c", "./list", "memory", "--python", check=False)
+    assert "'./list' is none" in outcome.err
+    bare = tmp_path / "python3"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    bare.chmod(0o755)
+    outcome = perun("collect", "-c", f"{bare} prog.py", "memory", "--python", check=False)
+    assert f"memray is not there for {bare}" in outcome.err
+    assert "-m pip install memray" in outcome.err

@@ -1,0 +1,153 @@
+"""The recorder under the sanitizers of the compiler, and its compression against zlib."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perun.collect.memory.analysis import Events
+from perun.collect.memory.records import Recording, State
+
+SOURCES = Path(__file__).parents[2] / "src" / "perun" / "collect" / "memory" / "native"
+PROGRAMS = Path(__file__).with_name("programs")
+
+
+def compiled(path: Path, *options: str | Path) -> Path:
+    """A program or library; skips where the compiler lacks what is asked for."""
+    done = subprocess.run(
+        [
+            "cc",
+            "-std=gnu11",
+            "-g",
+            "-O1",
+            "-pthread",
+            "-fno-omit-frame-pointer",
+            "-o",
+            path,
+            *options,
+            "-ldl",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "cannot find" in done.stderr:
+        pytest.skip(f"the compiler has no sanitizer: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The load with all of the recorder but its interposer, under both sanitizers."""
+    sources = [source for source in sorted(SOURCES.glob("*.c")) if source.name != "interpose.c"]
+    return compiled(
+        tmp_path_factory.mktemp("load") / "load",
+        *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", SOURCES),
+        *(PROGRAMS / "load.c", *sources),
+    )
+
+
+@pytest.mark.parametrize("follow", ["0", "1"])
+@pytest.mark.parametrize("unwind", ["tables", "libunwind", "fp", "none"])
+def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, follow: str) -> None:
+    rounds, file = 5000, tmp_path / "recorded"
+    settings = {
+        "PERUN_MEMORY_FILE": str(file),
+        "PERUN_MEMORY_UNWIND": unwind,
+        "PERUN_MEMORY_FOLLOW": follow,
+        "ASAN_OPTIONS": "detect_leaks=0",
+    }
+    done = subprocess.run(
+        [load, str(rounds)],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    recording = Recording(file)
+    events = Events.joined(list(recording.pieces()))
+    assert recording.end.state == State.EXITED
+    allocations, releases = int((~events.releases).sum()), int(events.releases.sum())
+    assert allocations == 5 * rounds + 3000
+    # A thread may wait between a realloc and that it failed for longer than the reader looks back.
+    assert 0 <= releases - allocations < rounds / 100
+    children = [path for path in tmp_path.glob("recorded.*") if path.suffix != ".tail"]
+    assert len(children) == int(follow)
+    for child in children:
+        recording = Recording(child)
+        events = Events.joined(list(recording.pieces()))
+        assert int((~events.releases).sum()) == rounds + 1
+        assert recording.end.state == State.QUICK_EXITED
+
+
+def test_interposer_has_no_undefined_behaviour(record, program: Callable[..., Path], tmp_path: Path) -> None:
+    library = compiled(
+        tmp_path / "recorder.so",
+        *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-fno-builtin", "-fPIC", "-shared"),
+        *("-fvisibility=hidden", *sorted(SOURCES.glob("*.c"))),
+    )
+    for source, arguments in {
+        "sizes.c": ["20000"],
+        "containers.cpp": [],
+        "threads.c": [],
+        "deep.c": ["200"],
+        "processes.c": [],
+    }.items():
+        for unwind in ("tables", "fp"):
+            done = record(program(source), *arguments, library=library, unwind=unwind)
+            assert done.status == 0, (source, unwind)
+            assert done.allocated
+
+
+@pytest.fixture(scope="module")
+def deflate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that compresses its input in pieces of as many bytes as its argument says."""
+    folder = tmp_path_factory.mktemp("deflate")
+    return compiled(
+        folder / "deflate",
+        *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", SOURCES),
+        *(PROGRAMS / "deflate.c", SOURCES / "deflate.c"),
+    )
+
+
+def inputs() -> dict[str, bytes]:
+    source = random.Random(1)
+    fibonacci = [1, 1]
+    while len(fibonacci) < 24:
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    skewed = bytearray(b"".join(bytes([i]) * count for i, count in enumerate(fibonacci)))
+    source.shuffle(skewed)
+    return {
+        "nothing": b"",
+        "one byte": b"x",
+        "one byte often": bytes(100_000),
+        "noise": source.randbytes(70_000),
+        "longest codes": bytes(skewed),
+        "text": b"".join(b"%d bottles hang on the wall, " % (i % 99) for i in range(6000)),
+        "periods": bytes(i % 251 for i in range(40_000)) * 2,
+        "far matches": (noise := source.randbytes(32_768)) + noise + noise[1:],
+    }
+
+
+@pytest.mark.parametrize("piece", [1, 300, 16_384, 1_000_000])
+@pytest.mark.parametrize("name", inputs())
+def test_zlib_reads_what_is_compressed(deflate: Path, name: str, piece: int) -> None:
+    data = inputs()[name][: 3000 if piece == 1 else None]
+    done = subprocess.run([deflate, str(piece)], input=data, capture_output=True, check=True)
+    checksum, packed = int.from_bytes(done.stdout[:4], "little"), done.stdout[4:]
+    reader = zlib.decompressobj(-15)
+    assert reader.decompress(packed) == data
+    assert reader.eof and not reader.unused_data
+    assert checksum == zlib.crc32(data)
+    if piece >= 16_384 and name not in ("noise", "nothing", "one byte"):
+        assert len(packed) < 1.4 * len(zlib.compress(data, 1)) + 50 * (1 + len(data) // piece)

@@ -1,0 +1,168 @@
+"""The replay of allocations against one that goes through them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import perun.collect.memory.analysis as module
+from perun.collect.memory.analysis import Analysis, Events
+from perun.collect.memory.kinds import FIRST_RELEASE, REALLOC_RELEASE
+
+KINDS = (1, 2, 10, 32, REALLOC_RELEASE)
+
+
+class Event(NamedTuple):
+    site: int
+    address: int
+    size: int
+    thread: int
+    pause: int
+
+
+EVENTS = st.lists(
+    st.builds(
+        Event,
+        st.integers(0, 19),
+        st.integers(1, 8).map(lambda place: place * 16),
+        st.integers(0, 100),
+        st.integers(0, 2),
+        st.integers(0, 40),
+    ),
+    min_size=1,
+    max_size=80,
+)
+SITES = [(number // len(KINDS), KINDS[number % len(KINDS)]) for number in range(20)]
+"""Stack and kind of each site."""
+
+
+def events_of(events: list[Event]) -> Events:
+    columns = [np.array(column, np.int64) for column in zip(*events, strict=True)]
+    site, address, size, thread, pause = columns
+    stacks, kinds = (np.array(column, np.int64) for column in zip(*SITES, strict=True))
+    releases = kinds[site] >= FIRST_RELEASE
+    size = np.where(releases, 0, size)
+    return Events(stacks, kinds, site, releases, address, size, thread, np.cumsum(pause))
+
+
+def cut(events: Events, places: list[int]) -> Iterator[Events]:
+    edges = [0, *sorted(min(place, events.total) for place in places), events.total]
+    for begin, end in pairwise(edges):
+        yield Events(*events[:2], *(column[begin:end] for column in events[2:]))  # type: ignore[arg-type]
+
+
+class OneByOne:
+    """What :class:`Analysis` finds out, in the plainest way."""
+
+    def __init__(self, events: Events, interval: int) -> None:
+        self.rows: dict[tuple[int, int, int], dict[str, int]] = {}
+        self.live: dict[int, dict[str, Any]] = {}
+        self.peak = self.peak_event = -1
+        self.unknown = self.temporary = heap = 0
+        newest: dict[int, int] = {}
+        self.ended_by = [-1] * events.total
+        peaked: list[dict[str, Any]] = []
+        columns = zip(*(column.tolist() for column in events[2:]), strict=True)
+        for number, (site, releases, address, size, thread, time) in enumerate(columns):
+            stack, kind = SITES[site]
+            row = self.row(stack, kind, time // interval, address)
+            row["amount"] += size
+            row["events"] += 1
+            block = self.live.pop(address, None)
+            if block:
+                heap -= block["size"]
+                self.ended_by[block["number"]] = number
+            if releases and block:
+                block["row"]["lifetime"] += time - block["time"]
+                if newest[block["thread"]] == block["number"] and kind != REALLOC_RELEASE:
+                    block["row"]["temporary"] += 1
+                    self.temporary += 1
+            elif releases:
+                self.unknown += 1
+            else:
+                self.live[address] = {
+                    "row": row, "size": size, "time": time, "thread": thread, "number": number
+                }  # fmt: skip
+                newest[thread] = number
+                heap += size
+            if heap > max(self.peak, 0):
+                self.peak, self.peak_event, peaked = heap, number, list(self.live.values())
+        for block in peaked:
+            block["row"]["peak"] += block["size"]
+        self.peak = max(self.peak, 0)
+        end = int(events.time.max())
+        for block in self.live.values():
+            block["row"]["leaked"] += block["size"]
+            block["row"]["leaked_blocks"] += 1
+            block["row"]["lifetime"] += end - block["time"]
+
+    def row(self, stack: int, kind: int, snapshot: int, address: int) -> dict[str, int]:
+        names = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
+        return self.rows.setdefault((stack, kind, snapshot), {"address": address, **dict.fromkeys(names, 0)})
+
+
+def rows_of(analysis: Analysis) -> dict[tuple[int, int, int], dict[str, int]]:
+    rows = analysis.rows()
+    keys = zip(rows.stack.tolist(), rows.subtype.tolist(), rows.snapshot.tolist(), strict=True)
+    fields = rows._fields[1:]
+    values = zip(*(getattr(rows, name).tolist() for name in fields), strict=True)
+    return {key: dict(zip(fields, row, strict=True)) for key, row in zip(keys, values, strict=True)}
+
+
+@pytest.fixture(params=[(7, 11), (1 << 18, 1 << 20)], ids=["small pieces", "one piece"])
+def piecewise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_EVENTS_AT_A_TIME", request.param[0])
+    monkeypatch.setattr(module, "_PENDING_ROWS", request.param[1])
+
+
+@pytest.mark.usefixtures("piecewise")
+class TestReplay:
+    # The pieces are the same for every example.
+    from hypothesis import HealthCheck, settings
+
+    quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+    @quick
+    @given(events=EVENTS, places=st.lists(st.integers(0, 80), max_size=4))
+    def test_is_what_one_by_one_would_be(self, events: list[Event], places: list[int]) -> None:
+        every = events_of(events)
+        analysis = Analysis(50, keep=True)
+        for piece in cut(every, places):
+            analysis.add(piece)
+        expected = OneByOne(every, 50)
+        assert rows_of(analysis) == expected.rows
+        totals = analysis.totals()
+        allocated = [event.size for event in events if SITES[event.site][1] < FIRST_RELEASE]
+        assert (totals.events, totals.allocations, totals.allocated) == (
+            len(events), len(allocated), sum(allocated)
+        )  # fmt: skip
+        assert (totals.peak, totals.peak_event) == (expected.peak, expected.peak_event)
+        assert (totals.unknown_releases, totals.temporary) == (expected.unknown, expected.temporary)
+        assert totals.leaked == sum(block["size"] for block in expected.live.values())
+        assert totals.leaked_blocks == len(expected.live)
+        assert analysis.each().ended_by.tolist() == expected.ended_by
+
+    @quick
+    @given(events=EVENTS, most=st.integers(1, 12))
+    def test_snapshots_become_longer(self, events: list[Event], most: int) -> None:
+        every = events_of(events)
+        analysis = Analysis(3, most)
+        for piece in cut(every, [10, 20, 40]):
+            analysis.add(piece)
+        found = rows_of(analysis)
+        assert analysis.interval % 3 == 0
+        assert int(every.time.max()) // analysis.interval < most
+        assert found == OneByOne(every, analysis.interval).rows
+
+
+def test_nothing_at_all() -> None:
+    analysis = Analysis(50, keep=True)
+    assert rows_of(analysis) == {}
+    assert analysis.totals().peak == analysis.totals().events == 0
+    assert analysis.each().events.total == 0

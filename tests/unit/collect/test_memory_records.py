@@ -1,0 +1,550 @@
+"""The reader of recorded allocations: what a writer of the format has written, cut short, and damaged."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.collect.memory.analysis import Analysis, Events
+from perun.collect.memory.records import DamagedRecording, Recording, State
+from perun.errors import ProfileError
+
+HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sBI12x", "=8s12I4Q40x"
+START = 1_000_000
+"""Ticks at the beginning; each is a nanosecond, though the clock shows another time."""
+STACK = [0x401000, 0x402000, 0x7F0000001000]
+
+
+class Event(NamedTuple):
+    kind: int
+    address: int
+    amount: int
+    stack: int
+    thread: int
+    ticks: int
+
+
+def planes(values: Iterable[int], width: int) -> bytes:
+    values = list(values)
+    return b"".join(bytes(value >> 8 * plane & 0xFF for value in values) for plane in range(width))
+
+
+def width_of(values: Iterable[int]) -> int:
+    return -(-max((value.bit_length() for value in values), default=0) // 8)
+
+
+def definition(kind: int, number: int, words: Sequence[int], shared: int = 0, cut: bool = False) -> list[int]:
+    return [number | shared << 32 | cut << 47 | len(words) << 48 | kind << 60, *words]
+
+
+def split(words: Sequence[int]) -> tuple[list[int], list[int]]:
+    """First words of definitions, and what follows them."""
+    first, others, position = [], [], 0
+    while position < len(words):
+        end = position + 1 + (words[position] >> 48 & 0xFFF)
+        first.append(words[position])
+        others += words[position + 1 : end]
+        position = end
+    return first, others
+
+
+def module(start: int, end: int, offset: int, path: str) -> list[int]:
+    data = path.encode()
+    padded = data + bytes(-len(data) % 8)
+    return definition(3, len(data), [start, end, offset, *struct.unpack(f"={len(padded) // 8}Q", padded)])
+
+
+DEFINITIONS = [
+    *module(0x400000, 0x500000, 0, "/bin/program"),
+    *definition(1, 0, STACK),
+    *definition(1, 0, [0x403000], shared=1),
+    *definition(1, 0, [], shared=2, cut=True),
+    *definition(2, 0, [4711]),
+    *definition(2, 1, [4712]),
+]
+
+
+class Writer:
+    """Writes a recording in chunks, as the recorder would, and its tail."""
+
+    def __init__(self, path: Path, shift: int = 0) -> None:
+        self.path = path
+        self.shift = shift
+        self.number = 0
+        path.write_bytes(
+            struct.pack(
+                HEADER, b"PERUNMEM", 0x01020304, 1, 128, 77, 76, 2, 3, shift, START, 5 * START, 0, 8, 4096
+            )
+        )
+
+    def append(self, data: bytes) -> None:
+        with self.path.open("ab") as file:
+            file.write(data)
+
+    def text(self, text: str) -> None:
+        self.append(chunk(2, 0, text.encode()))
+
+    def events(
+        self,
+        events: Sequence[Event],
+        words: Sequence[int] = (),
+        now: int = 0,
+        changes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.append(events_chunk(events, words, self.number, now, self.shift, changes or {}))
+        self.number += 1
+
+    def tail(
+        self,
+        events: Sequence[Event] = (),
+        words: Sequence[int] = (),
+        state: int = 1,
+        number: int | None = None,
+        now: int = 0,
+        error: int = 0,
+        skipped: int = 0,
+        lost: int = 0,
+    ) -> None:
+        number = self.number if number is None else number
+        at = 128 + 8 * len(words)
+        head = (b"PERUNTAI", 0x01020304, 1, 77, state, number, len(words), len(events), 1000, 1000, 128, at)
+        packed = struct.pack(TAIL, *head, error, skipped, lost, START + now, 5 * START + now)
+        packed += struct.pack(f"={len(words)}Q", *words)
+        for event in events:
+            amount = 0 if event.kind >= 32 else event.amount
+            packed += struct.pack(
+                "=QQQIHBB",
+                event.address,
+                amount,
+                START + event.ticks,
+                event.stack,
+                event.thread,
+                event.kind,
+                0,
+            )
+        self.path.with_name(self.path.name + ".tail").write_bytes(packed + bytes(512))
+
+
+def chunk(kind: int, number: int, content: bytes, *fields: Any) -> bytes:
+    deflate = zlib.compressobj(6, zlib.DEFLATED, -15)
+    packed = deflate.compress(content) + deflate.flush()
+    fields = fields or (0, 0, 0, 0, 0, 0, 0, 0, 0, bytes(7), 0, 0)
+    head = struct.pack(CHUNK, b"PMCK", 0, kind, number, len(packed), len(content), *fields)
+    crc = zlib.crc32(head[8:] + packed)
+    return head[:4] + struct.pack("=I", crc) + head[8:] + packed
+
+
+def events_chunk(
+    events: Sequence[Event],
+    words: Sequence[int],
+    number: int,
+    now: int,
+    shift: int,
+    changes: Mapping[str, Any],
+) -> bytes:
+    sites = list(dict.fromkeys((event.kind, event.stack) for event in events))
+    site = [sites.index((event.kind, event.stack)) for event in events]
+    amounts = [
+        event.amount
+        for place in range(len(sites))
+        for event, at in zip(events, site, strict=True)
+        if at == place and event.kind < 32
+    ]
+    last: dict[int, int] = {}
+    ago = []
+    for position, event in enumerate(events):
+        ago.append(position - last[event.address] if event.address in last else 0)
+        last[event.address] = position
+    back, fresh, before = [], [], 0
+    for position in sorted(range(len(events)), key=lambda place: events[place].kind >= 32):
+        back.append(ago[position])
+        if not ago[position]:
+            step = events[position].address - before
+            fresh.append(2 * step if step >= 0 else -2 * step - 1)
+            before = events[position].address
+    thread = min((event.thread for event in events), default=0)
+    ticks = [(START + event.ticks) >> shift for event in events]
+    steps = [after - earlier for earlier, after in zip([*ticks[:1], *ticks], ticks, strict=False)]
+    columns = [
+        [stack for _, stack in sites],
+        site,
+        amounts,
+        back,
+        fresh,
+        [event.thread - thread for event in events],
+        steps,
+    ]
+    width = bytes(map(width_of, columns))
+    heads, others = split(words)
+    content = planes(heads, 8) + struct.pack(f"={len(others)}Q", *others) + bytes(kind for kind, _ in sites)
+    content += b"".join(planes(column, wide) for column, wide in zip(columns, width, strict=True))
+    now = now or max((event.ticks for event in events), default=0)
+    first = START + events[0].ticks if events else 0
+    fields = {
+        "words": len(words), "events": len(events), "sites": len(sites), "amounts": len(amounts),
+        "fresh": len(fresh), "thread": thread, "first": first, "ticks": START + now,
+        "monotonic": 5 * START + now, "width": width, "shift": 0, "definitions": len(heads),
+    } | dict(changes)  # fmt: skip
+    return chunk(1, number, content, *fields.values())
+
+
+def read(path: Path) -> tuple[Recording, list[Event]]:
+    recording = Recording(path)
+    events = Events.joined(list(recording.pieces()))
+    other = packed([STACK[0], 0x403000])
+    ids = {(b"", False): 0, (packed(STACK), False): 1, (other, False): 2, (other, True): 3}
+    stacks = [ids[stack.addresses, stack.cut] for stack in recording.stacks]
+    numbers = [stacks[number] for number in events.stacks.tolist()]
+    rows = zip(
+        events.subtypes[events.site].tolist(),
+        events.address.tolist(),
+        events.size.tolist(),
+        [numbers[site] for site in events.site.tolist()],
+        events.thread.tolist(),
+        events.time.tolist(),
+        strict=True,
+    )
+    return recording, [Event(*row) for row in rows]
+
+
+def packed(addresses: Sequence[int]) -> bytes:
+    return struct.pack(f"={len(addresses)}Q", *addresses)
+
+
+EVENTS = st.lists(
+    st.builds(
+        Event,
+        st.sampled_from([1, 2, 4, 9, 10, 11, 32, 33, 34]),
+        st.one_of(st.integers(1, 6).map(lambda place: place << 4), st.integers(1, 2**47)),
+        st.one_of(st.just(0), st.integers(0, 300), st.integers(0, 2**62)),
+        st.integers(0, 3),
+        st.integers(0, 1),
+        st.integers(0, 10**6),
+    ),
+    min_size=1,
+    max_size=30,
+).map(lambda events: sorted(events, key=lambda event: event.ticks))
+
+
+def plain(events: Sequence[Event]) -> list[Event]:
+    return [event._replace(amount=0) if event.kind >= 32 else event for event in events]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings")
+
+
+@given(chunks=st.lists(EVENTS, max_size=3), rest=st.one_of(st.none(), EVENTS))
+def test_reads_what_was_written(folder: Path, chunks: list[list[Event]], rest: list[Event] | None) -> None:
+    later = 0
+    writer = Writer(folder / "any")
+    writer.text("exe /bin/program\narg ./program\narg -x y\nnote something\n")
+    written: list[Event] = []
+    words: Sequence[int] = DEFINITIONS
+    for events in chunks:
+        moved = [event._replace(ticks=event.ticks + later) for event in events]
+        writer.events(moved, words)
+        written += moved
+        later, words = moved[-1].ticks, ()
+    moved = [event._replace(ticks=event.ticks + later) for event in rest or ()]
+    writer.tail(moved, words, now=moved[-1].ticks if moved else later)
+    recording, found = read(writer.path)
+    assert found == plain(written + moved)
+    assert recording.exe == "/bin/program"
+    assert recording.args == ["./program", "-x y"]
+    assert recording.notes == ["something"]
+    assert (recording.pid, recording.parent, recording.unwinder, recording.wanted) == (
+        77,
+        76,
+        "libunwind",
+        "tables",
+    )
+    assert recording.end.state is State.EXITED
+    assert recording.threads == {0: 4711, 1: 4712}
+    assert [one.path for one in recording.modules] == ["/bin/program"]
+    assert recording.duration == (moved or written or [Event(0, 0, 0, 0, 0, 0)])[-1].ticks
+
+
+def test_stacks_share_frames_and_know_their_modules(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "file")
+    again = [*module(0x400000, 0x410000, 64, "/lib/other.so"), *definition(1, 0, STACK)]
+    event = Event(1, 16, 1, 1, 0, 0)
+    writer.events([event], DEFINITIONS)
+    writer.events([event._replace(stack=4)], again)
+    recording = Recording(writer.path)
+    assert len(list(recording.pieces())) == 2
+    assert [(stack.modules, stack.cut) for stack in recording.stacks[1:]] == [
+        (1, False),
+        (1, False),
+        (1, True),
+        (2, False),
+    ]
+    assert recording.stacks[1].addresses == recording.stacks[4].addresses == packed(STACK)
+    assert recording.stacks[3].addresses == packed([STACK[0], 0x403000])
+
+
+def test_without_low_bits_of_the_ticks(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "file", shift=4)
+    writer.events([Event(1, 16, 1, 0, 0, ticks) for ticks in (0, 160, 3200)], now=4000)
+    assert [event.ticks // 16 for event in read(writer.path)[1]] == [0, 10, 200]
+
+
+def test_what_a_killed_program_leaves(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "file")
+    first, second, third = (
+        [Event(1, address, 8, 0, 0, 10 * number)] for number, address in enumerate((16, 32, 48))
+    )
+    writer.events(first)
+    whole = writer.path.stat().st_size
+    writer.events(second)
+    data = writer.path.read_bytes()
+    writer.tail(third, state=0, now=5)
+    recording, events = read(writer.path)
+    assert events == plain(first + second + third)
+    assert recording.end.state is State.RUNNING
+    for size in range(whole, len(data)):  # killed while it wrote the second chunk
+        writer.path.write_bytes(data[:size])
+        writer.tail(second, state=0, number=1)
+        assert read(writer.path)[1] == plain(first + second)
+    writer.path.write_bytes(data)  # killed before it noted that the chunk is written
+    assert read(writer.path)[1] == plain(first + second)
+    writer.path.with_name("file.tail").unlink()
+    assert read(writer.path)[1] == plain(first + second)
+
+
+def test_what_could_not_be_written_is_told(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "file")
+    writer.events([Event(1, 16, 1, 0, 0, 0)])
+    writer.tail(number=5, error=28, skipped=3, lost=9)
+    recording, events = read(writer.path)
+    assert len(events) == 1
+    assert recording.end[1:] == (28, 3, 9)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_realloc_that_fails_did_not_happen(tmp_path: Path, cut: int) -> None:
+    writer = Writer(tmp_path / "file")
+    events = [
+        Event(1, 16, 100, 0, 0, 0),
+        Event(35, 16, 0, 0, 0, 1),
+        Event(1, 32, 7, 0, 1, 2),  # of another thread, in between
+        Event(36, 16, 0, 0, 0, 3),
+        Event(32, 16, 0, 0, 0, 4),
+    ]
+    writer.events(events[:cut])
+    writer.events(events[cut:])
+    writer.tail(now=4)
+    analysis = Analysis(1000)
+    for piece in Recording(writer.path).pieces():
+        analysis.add(piece)
+    totals = analysis.totals()
+    assert (totals.allocations, totals.releases, totals.unknown_releases, totals.leaked) == (2, 1, 0, 7)
+    assert totals.peak == 107
+
+
+# -- damage ------------------------------------------------------------------------------------------
+
+
+def changed(offset: int, form: str, value: Any) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        size = struct.calcsize(form)
+        return data[:offset] + struct.pack(form, value) + data[offset + size :]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda data: b"", "too short for a header"),
+        (lambda data: data[:100], "too short for a header"),
+        (changed(0, "=8s", b"PERUNMAM"), "does not begin as one"),
+        (changed(8, "=I", 0x04030201), "another byte order"),
+        (changed(12, "=I", 2), "version 2"),
+        (changed(16, "=I", 64), "header makes no sense"),
+        (changed(36, "=I", 64), "header makes no sense"),
+        (changed(128, "=4s", b"PMCX"), "a chunk does not begin as one"),
+        (changed(132, "=I", 1), "checksum of chunk 0"),
+        (changed(144, "=I", 2**31), "larger than any"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum of chunk 0"),
+        (lambda data: data + b"?" * 96, "a chunk does not begin as one"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, change: Callable[[bytes], bytes], reason: str) -> None:
+    writer = Writer(tmp_path / "file")
+    writer.events([Event(1, 16, 1, 1, 0, 0)], DEFINITIONS)
+    writer.path.write_bytes(change(writer.path.read_bytes()))
+    with pytest.raises(DamagedRecording, match=reason) as damage:
+        read(writer.path)
+    assert str(writer.path) in damage.value.message
+    assert damage.value.hint
+    assert isinstance(damage.value, ProfileError)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DamagedRecording, match="No such file"):
+        Recording(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"events": 2}, "shorter than what it has|longer than what it has|at no site|amounts for"),
+        ({"events": 2**31}, "more events than any"),
+        ({"sites": 0}, "at no site|longer"),
+        ({"amounts": 0}, "0 amounts for 1 events"),
+        ({"fresh": 0}, "addresses too many or too few|longer"),
+        ({"words": 1}, "beyond its chunk"),
+        ({"width": bytes([9] * 7)}, "too wide"),
+        ({"width": bytes([8] * 7)}, "shorter than what it has"),
+        ({"shift": 64}, "too wide"),
+    ],
+)
+def test_damage_with_a_right_checksum_is_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    writer = Writer(tmp_path / "file")
+    writer.events([Event(1, 16, 1, 0, 0, 0)], changes=changes)
+    with pytest.raises(DamagedRecording, match=reason):
+        read(writer.path)
+
+
+@pytest.mark.parametrize(
+    ("events", "words", "reason"),
+    [
+        ([Event(1, 16, 1, 5, 0, 0)], (), "call stack 5 is not defined"),
+        ([Event(17, 16, 1, 0, 0, 0)], (), "unknown kind 17"),
+        ([Event(1, 16, 2**63, 0, 0, 0)], (), "beyond all memory"),
+        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1], shared=1), "shares more than there is"),
+        ([Event(1, 16, 1, 0, 0, 0)], definition(9, 1, [1]), "unknown kind 9"),
+        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1, 2])[:-1], "beyond its chunk"),
+    ],
+)
+def test_nonsense_is_named(tmp_path: Path, events: list[Event], words: Sequence[int], reason: str) -> None:
+    for in_tail in (False, True):
+        writer = Writer(tmp_path / f"file{in_tail}")
+        if in_tail:
+            writer.tail(events, words)
+        else:
+            writer.events(events, words)
+        with pytest.raises(DamagedRecording, match=reason):
+            read(writer.path)
+
+
+def test_chunks_in_the_wrong_order(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "file")
+    writer.number = 1
+    writer.events([Event(1, 16, 1, 0, 0, 0)])
+    with pytest.raises(DamagedRecording, match="chunk 1 follows where 0 is due"):
+        read(writer.path)
+    writer = Writer(tmp_path / "other")
+    writer.tail(number=2)
+    with pytest.raises(DamagedRecording, match="chunks 0 to 1 are missing"):
+        read(writer.path)
+
+
+@pytest.fixture(scope="module")
+def intact(folder: Path) -> tuple[bytes, bytes]:
+    """A recording and its tail, with something of everything."""
+    writer = Writer(folder / "intact")
+    writer.text("exe /bin/program\nnote something\n")
+    chooser = random.Random(1)
+    events = [
+        Event(
+            chooser.choice([1, 3, 10, 32, 35]),
+            16 * chooser.randrange(1, 9),
+            50,
+            chooser.randrange(4),
+            0,
+            tick,
+        )
+        for tick in range(60)
+    ]
+    writer.events(events[:40], DEFINITIONS)
+    writer.events(events[40:50])
+    writer.tail(events[50:], now=60)
+    return writer.path.read_bytes(), writer.path.with_name("intact.tail").read_bytes()
+
+
+DAMAGE = st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=4)
+
+
+def damaged(data: bytes, changes: list[tuple[int, int]], size: int) -> bytes:
+    changing = bytearray(data)
+    for place, value in changes:
+        changing[place % len(changing)] = value
+    return bytes(changing[: len(changing) - size])
+
+
+def with_right_checksums(data: bytes) -> bytes:
+    """The damaged data with every chunk's checksum made right, so that what lies behind it is looked at."""
+    position, repaired = 128, bytearray(data)
+    while position + 96 <= len(repaired):
+        (size,) = struct.unpack_from("=I", repaired, position + 16)
+        end = position + 96 + size
+        if end > len(repaired):
+            break
+        struct.pack_into("=I", repaired, position + 4, zlib.crc32(repaired[position + 8 : end]))
+        position = end
+    return bytes(repaired)
+
+
+def read_or_refused(folder: Path, data: bytes, tail: bytes) -> None:
+    path = folder / "damaged"
+    path.write_bytes(data)
+    path.with_name("damaged.tail").write_bytes(tail)
+    try:
+        recording = Recording(path)
+        analysis = Analysis(1000, 10)
+        for events in recording.pieces():
+            analysis.add(events)
+        analysis.rows()
+    except DamagedRecording as refusal:
+        assert refusal.message
+
+
+@given(changes=DAMAGE, size=st.integers(0, 200), right=st.booleans(), in_tail=st.booleans())
+def test_damage_never_does_more_than_an_error(
+    folder: Path,
+    intact: tuple[bytes, bytes],
+    changes: list[tuple[int, int]],
+    size: int,
+    right: bool,
+    in_tail: bool,
+) -> None:
+    data, tail = intact
+    if in_tail:
+        read_or_refused(folder, data, damaged(tail, changes, size))
+    else:
+        broken = damaged(data, changes, size)
+        read_or_refused(folder, with_right_checksums(broken) if right else broken, tail)
+
+
+@given(data=st.data())
+def test_damaged_content_never_does_more_than_an_error(
+    folder: Path, intact: tuple[bytes, bytes], data: st.DataObject
+) -> None:
+    """Not the packed bytes are damaged, which hardly ever unpack, but what they unpack to."""
+    whole = intact[0]
+    position, rebuilt = 128, bytearray(whole[:128])
+    while position + 96 <= len(whole):
+        magic, _, kind, number, size, _, *fields = struct.unpack_from(CHUNK, whole, position)
+        assert magic == b"PMCK"
+        content = bytearray(zlib.decompress(whole[position + 96 : position + 96 + size], -15))
+        for place, value in data.draw(
+            st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=3)
+        ):
+            content[place % len(content)] = value
+        if data.draw(st.booleans()):
+            which = data.draw(st.integers(0, 8))
+            fields[which] = data.draw(st.integers(0, 2**32 - 1 if which < 6 else 2**64 - 1))
+        rebuilt += chunk(kind, number, bytes(content), *fields)
+        position += 96 + size
+    read_or_refused(folder, bytes(rebuilt), intact[1])

@@ -1,0 +1,145 @@
+"""The memory view: what it says of the whole run, and of call stacks."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from perun.errors import ProfileError
+from perun.profile.factory import Profile
+from perun.view.memory import MemoryView, MemoryViewParams
+from perun.view.memory.sites import call_stacks
+
+FILL = [
+    {"function": "fill", "source": "fill.c", "line": 3},
+    {"function": "middle", "source": "unreachable", "line": 0},
+    {"function": "main", "source": "main.c", "line": 9},
+]
+RUN = {
+    "peak": 1500,
+    "peak-time": 0.25,
+    "allocated": 2_400_000,
+    "allocations": 4,
+    "releases": 1,
+    "leaked": 600,
+    "leaked-blocks": 2,
+    "live-at-end": 1600,
+    "temporary": 1,
+    "ended": "normally",
+    "notes": [],
+}
+
+
+def profile(
+    resources: list[dict[str, Any]], run: dict[str, Any] | None = RUN, kind: str = "memory"
+) -> Profile:
+    made = Profile(
+        header={"type": kind, "cmd": "./app", "args": "-v", "workload": "9", "units": {kind: "B"}},
+        collector_info={"name": "memory", "params": {}},
+        postprocessors=[],
+        **({"memory": run} if run else {}),
+    )
+    made.update_resources(resources)
+    return made
+
+
+def resource(trace: list[dict[str, Any]], subtype: str = "malloc", **columns: Any) -> dict[str, Any]:
+    return {"type": "memory", "subtype": subtype, "uid": trace[0], "trace": trace, "address": 16, **columns}
+
+
+def shown(of: Profile, **params: Any) -> list[str]:
+    out = io.StringIO()
+    MemoryView().render(of, MemoryViewParams(**params), out)
+    return out.getvalue().splitlines()
+
+
+RESOURCES = [
+    resource(FILL, amount=1500, count=2, peak=1500, leaked=500, **{"leaked-blocks": 1}),
+    resource(FILL[2:], "calloc", amount=900, count=1, temporary=1, leaked=100, **{"leaked-blocks": 1}),
+    resource(FILL[2:], "free", amount=0, count=1),
+    {"type": "memory", "subtype": "peak", "uid": {"source": "app", "memory": "peak"}, "amount": 1500},
+]
+
+
+def test_the_whole_run_and_its_call_stacks() -> None:
+    assert shown(profile(RESOURCES)) == [
+        "./app -v 9",
+        "peak heap    1.5 kB after 0.25 s",
+        "allocated    2.4 MB in 4 allocations, 1 release",
+        "leaked       600 B in 2 blocks (and 1 kB that libraries of the system keep, or that is left out)",
+        "temporary    1 allocation (25.0 %)",
+        "",
+        "Peak heap: what it was made of",
+        "  100.0 %     1.5 kB  fill  fill.c:3",
+        "                        middle",
+        "                        main  main.c:9",
+        "",
+        "Leaks: allocated and never released",
+        "   83.3 %      500 B            1 x  fill  fill.c:3",
+        "                                       middle",
+        "                                       main  main.c:9",
+        "   16.7 %      100 B            1 x  main  main.c:9",
+        "",
+        "Temporary: released before anything else was allocated",
+        "  100.0 %            1 x  main  main.c:9",
+        "",
+        "Allocated over the whole run",
+        "    0.1 %     1.5 kB            2 x  fill  fill.c:3",
+        "                                       middle",
+        "                                       main  main.c:9",
+        "    0.0 %      900 B            1 x  main  main.c:9",
+    ]
+
+
+def test_less_of_it() -> None:
+    lines = shown(profile(RESOURCES), top=1, depth=1, section=("leaks",))
+    assert lines[6:] == [
+        "Leaks: allocated and never released",
+        "   83.3 %      500 B            1 x  fill  fill.c:3",
+        "                                       and 2 more callers",
+        "   16.7 %  in 1 other call stack",
+    ]
+
+
+def test_single_events_count_once() -> None:
+    raw = [
+        resource(FILL, amount=8, leaked=8, order=1),
+        resource(FILL, amount=4, order=2, leaked=0),
+        resource(FILL, "free", amount=0, order=3),
+    ]
+    (stack,) = call_stacks(profile(raw))
+    assert stack.sums["amount"] == 12
+    assert (stack.sums["count"], stack.sums["leaked"], stack.sums["leaked-blocks"]) == (2, 8, 1)
+
+
+def test_profiles_of_earlier_releases() -> None:
+    lines = shown(profile([resource(FILL, amount=8), resource(FILL, amount=4)], run=None))
+    assert lines == [
+        "./app -v 9",
+        "allocated    12 B",
+        "peak, leaks  not known: the profile is of an earlier release",
+        "",
+        "Allocated over the whole run",
+        "  100.0 %       12 B            2 x  fill  fill.c:3",
+        "                                       middle",
+        "                                       main  main.c:9",
+    ]
+
+
+def test_how_it_ended_and_notes_are_shown_without_orders_to_the_terminal() -> None:
+    run = {**RUN, "ended": "early: was killed by SIGKILL (Killed)", "notes": ["a\x1b[31m note", "x" * 300]}
+    lines = shown(profile(RESOURCES, run))
+    assert lines[5:7] == ["ended        early: was killed by SIGKILL (Killed)", "note         a?[31m note"]
+    assert len(lines[7]) == 120
+
+
+def test_nothing_of_the_kind() -> None:
+    lines = shown(profile([resource(FILL, "free", amount=0, count=1)]))
+    assert lines.count("  none") == 4
+
+
+def test_other_profiles_are_refused() -> None:
+    with pytest.raises(ProfileError, match="type 'time' says nothing of memory"):
+        shown(profile([{"type": "time", "uid": "a", "amount": 1}], kind="time"))
