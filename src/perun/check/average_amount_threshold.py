@@ -82,8 +82,8 @@ class AverageAmountThreshold:
 
         A uid in one of the profiles only is NotInBaseline or NotInTarget. Unknown is one that cannot be
         compared, because amounts are absent or not numbers, or only that of the baseline is zero. A resource
-        of memory with a `count` stands for so many, and its amount is their sum. One with `absent: 0`, as leaked memory
-        has it, counts as 0 in a profile without it, and more than 0 is a degradation then.
+        of memory with a `count` stands for so many, and its amount is their sum. One with `absent: 0`, as
+        leaked memory has it, counts as 0 in a profile without it, and more than 0 is a degradation then.
         """
         old, new = ctx.once(baseline, _groups), ctx.once(target, _groups)
         for uid in sorted(old.keys() | new.keys()):
