@@ -23,7 +23,7 @@ help:  ## Show what can be made
 demo: $(VENV)/.installed  ## Measure the history of a small C++ project and find what made it slow
 	@demo/run.sh $(DEMO)
 
-test: $(VENV)/.installed-test  ## Lint, and run all tests but the slow ones
+test: $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
 	@$(call checks,-m "not slow")
 
 test-all: $(VENV)/.installed-test $(VENV)/.chromium  ## As test, with the slow ones
@@ -53,7 +53,7 @@ lint-imports: $(VENV)/.installed-test
 	@echo "== import-linter"
 	@$(VENV)/bin/lint-imports --no-logo
 
-bench: $(VENV)/.installed-bench build/peer/.made  ## Measure the speed of Perun itself, beside an older release and git
+bench: $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
 
 # The older release is installed beside, to be run and compared with; nothing of it is used.

@@ -25,6 +25,7 @@ import moving_average
 import profiles
 import regression
 import versions
+import views
 from report import Place, Row, table
 
 SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
@@ -34,6 +35,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     moving_average: (moving_average.moving_average,),
     kernel: (kernel.kernel,),
     check: (check.check_all, check.check_memory),
+    views: (views.scatter, views.flamegraph),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,18 +50,17 @@ HOSTILE = (
 """Names that want to be more than text."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A browser takes seconds to start, and has to be installed: `make test-all` does that."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.slow)
-
-
 @pytest.fixture(params=HOSTILE, ids=lambda name: ascii(name[:16]).strip("'\""))
 def hostile(request: pytest.FixtureRequest) -> str:
     """A name that wants to be more than text: markup, quotes, odd characters, 10,000 characters."""
     name: str = request.param
     return name
+
+
+@pytest.fixture
+def hostile_names() -> Sequence[str]:
+    """All names that want to be more than text, for pages that show many."""
+    return HOSTILE
 
 
 @pytest.fixture(scope="session")
@@ -72,64 +71,95 @@ def browser() -> Iterator[Browser]:
         pytest.skip("there is no chromium; as root: apt-get install chromium")
     if importlib.util.find_spec("playwright") is None:
         pytest.skip("playwright is not installed; it is part of the extra 'test'")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
+        try:
+            started = driver.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
+        except Error as problem:  # e.g. of Ubuntu, whose command only names the package to install
+            pytest.skip(f"{path} does not start: {problem.message.splitlines()[0]}")
         yield started
         started.close()
 
 
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open a file: `open_page(path, dark=True, width=1280, height=860)`; at the end it must have been quiet.
+class Window:
+    """The one window that all tests of a process use: to make another takes longer than most tests do."""
 
-    Whatever the page wrote to the console as an error, threw, asked by a dialog or wanted from a network
-    fails the test.
-    """
-    complaints: list[str] = []
-    contexts = []
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._page: Page | None = None
+        self.complaints: list[str] = []
+        """What pages wrote to the console as an error, threw, asked by a dialog or wanted from a network."""
 
-    def watched(page: Page) -> None:
+    def open(self, address: str, *, dark: bool, width: int, height: int) -> Page:
+        """Show a page, in place of the one that was shown."""
+        page = self._page = self._page or self._made()
+        # Elsewhere first: another fragment of the same address would be the same page still.
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        page.goto(address)
+        return page
+
+    def executed(self) -> Any:
+        """What a text of a profile has left behind that was executed, which none should; None where none."""
+        return self._page.evaluate("window.owned") if self._page else None
+
+    def _made(self) -> Page:
+        page = self._browser.new_context(offline=True, locale="en-US").new_page()
+        page.set_default_timeout(10_000)
+
         def hear(message: Any) -> None:
             if message.type == "error":
-                complaints.append(f"console: {message.text}")
+                self.complaints.append(f"console: {message.text}")
 
         def refuse(dialog: Any) -> None:
-            complaints.append(f"dialog: {dialog.message}")
+            self.complaints.append(f"dialog: {dialog.message}")
             dialog.dismiss()
 
         def request(asked: Any) -> None:
-            if not asked.url.startswith(("file:", "data:", "blob:")):
-                complaints.append(f"request: {asked.url}")
+            if not asked.url.startswith(("file:", "data:", "blob:", "about:")):
+                self.complaints.append(f"request: {asked.url}")
+
+        def crashed(_: Any) -> None:
+            self.complaints.append("the page crashed")
+            self._page = None
 
         page.on("console", hear)
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.on("dialog", refuse)
         page.on("request", request)
+        page.on("crash", crashed)
+        return page
+
+
+@pytest.fixture(scope="session")
+def window(browser: Browser) -> Window:
+    """The window of the browser."""
+    return Window(browser)
+
+
+@pytest.fixture
+def open_page(window: Window) -> Iterator[Callable[..., Page]]:
+    """Open a file: `open_page(path, dark=True, width=1280, height=860)`; it must have been quiet.
+
+    The page takes the place of one that was opened before. Complaints of any of them fail the test.
+    """
+    window.complaints.clear()
+    executed: list[Any] = []
 
     def opened(
         path: Path, *, dark: bool = False, width: int = 1280, height: int = 860, fragment: str = ""
     ) -> Page:
-        context = browser.new_context(
-            offline=True,
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            locale="en-US",
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        watched(page)
-        page.goto(path.resolve().as_uri() + fragment)
-        return page
+        executed.append(window.executed())
+        return window.open(path.resolve().as_uri() + fragment, dark=dark, width=width, height=height)
 
     yield opened
-    owned = [page.evaluate("window.owned") for context in contexts for page in context.pages]
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert [one for one in owned if one is not None] == [], "a text of the profile was executed"
+    # What was opened before belongs to another test.
+    executed = [one for one in (*executed[1:], window.executed()) if one is not None]
+    assert window.complaints == []
+    assert executed == [], "a text of the profile was executed"
 
 
 @pytest.fixture

@@ -271,6 +271,7 @@ def test_lines_are_told_apart_where_asked(graph: Callable[..., Page]) -> None:
 def test_the_list_of_heaviest_functions_searches(graph: Callable[..., Page]) -> None:
     page = graph()
     page.locator("#heaviest summary").click()
+    page.wait_for_selector("#heaviest-rows tr")
     rows = page.locator("#heaviest-rows tr").all_inner_texts()
     assert re.sub(r"\s+", " ", rows[0]) == "600 B 60.0 % 600 B 60.0 % malloc"
     page.locator("#heaviest").get_by_role("button", name="malloc").click()
@@ -446,6 +447,7 @@ def large(frames: int) -> Profile:
     return profile_of(stacks)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_frames_open_at_once(
     written: Callable[..., Path], open_page: Callable[..., Page], record_property: Any
 ) -> None:

@@ -245,6 +245,7 @@ def test_one_snapshot_and_odd_addresses(heap: Callable[..., Page]) -> None:
     assert "in 1 chunk" in told(page)
 
 
+@pytest.mark.slow
 def test_many_chunks_open_at_once(written: Callable[..., Path], open_page: Callable[..., Page]) -> None:
     chance = random.Random(5)
     snapshots = [

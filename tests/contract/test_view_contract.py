@@ -12,14 +12,17 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import perun.view
 from perun.errors import PerunError, UsageError
-from perun.plugin.api import View
+from perun.plugin.api import View, ViewContext
 from perun.plugin.params import specs
+from perun.plugin.registry import Registry
+from perun.porcelain.show import show
 from perun.profile.factory import Profile
 from perun.view.raw import RawParams, RawView
 from perun.view.tableof import TableOfView, TableParams
@@ -93,6 +96,39 @@ def profile() -> Profile:
 def test_every_view_is_tried_here() -> None:
     modules = {module.name for module in pkgutil.iter_modules(perun.view.__path__)}
     assert {name for name in modules if not name.startswith("_")} == set(VIEWS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("profile, params, out", "nothing"),
+        ("profile, params, out, ctx", "80"),
+        ("profile, params, out, ctx=None", "80"),
+        ("profile, params, out, *, ctx=None", "nothing"),
+        ("*arguments", "80"),
+    ],
+)
+def test_a_view_may_do_without_a_context(arguments: str, told: str, profile: Profile, tmp_path: Path) -> None:
+    (tmp_path / "view").mkdir()
+    (tmp_path / "view" / "mine.py").write_text(
+        f"""
+from perun.plugin.params import NoParams
+
+class Mine:
+    name, help, Params = "mine", "Tells what it was given.", NoParams
+
+    def render(self, {arguments}):
+        given = dict(locals())
+        values = given.get("arguments") or [given["profile"], given["params"], given["out"], given.get("ctx")]
+        values[2].write(str(values[3].columns if values[3] else "nothing"))
+
+PLUGIN = Mine
+"""
+    )
+    repository: Any = SimpleNamespace(registry=Registry([tmp_path]))
+    out = io.StringIO()
+    show(repository, profile, "mine", None, out, ViewContext(columns=80))
+    assert out.getvalue() == told
 
 
 def test_describes_itself(view: Any) -> None:

@@ -198,7 +198,10 @@ class Postprocessor(Plugin, Protocol[P_contra]):
 
 class View(Plugin, Protocol[P_contra]):
     """Writes an interpretation of a profile to `out`, or to a file that its parameters name; then `out`
-    gets the name of the file."""
+    gets the name of the file.
+
+    A view that needs no context may leave out the last argument of `render`.
+    """
 
     def render(self, profile: Profile, params: P_contra, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the interpretation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from perun.plugin.api import Vcs
 
@@ -28,6 +29,19 @@ def breach(family: str, plugin: object) -> str:
     if not callable(getattr(plugin, METHODS[family], None)):
         return f"{plugin.__name__} has no method {METHODS[family]}"
     return _breach_of_params(plugin)
+
+
+def takes_context(view: Any) -> bool:
+    """Whether the view's `render` takes a context; one that needs none may leave out the argument."""
+    import inspect
+
+    try:
+        inspect.signature(view.render).bind("profile", "params", "out", "ctx")
+    except TypeError:
+        return False
+    except ValueError:  # what is not written in Python need not tell
+        pass
+    return True
 
 
 _SHORT = {

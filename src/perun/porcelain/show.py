@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.contract import takes_context
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 
@@ -21,4 +22,6 @@ def show(
     repo: Repository, profile: Profile, view: str, params: Any, out: TextIO, ctx: ViewContext = ALONE
 ) -> None:
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
-    repo.registry.get("view", view).render(profile, params, out, ctx)
+    plugin = repo.registry.get("view", view)
+    context = (ctx,) if takes_context(plugin) else ()
+    plugin.render(profile, params, out, *context)

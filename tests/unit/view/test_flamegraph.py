@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,9 @@ from perun.view.flamegraph import PLUGIN, FlameParams
 from perun.view.flamegraph.exports import folded, speedscope
 from perun.view.flamegraph.stacks import Frame, stacks_of
 from perun.view.flamegraph.tree import Tree
+
+SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "speedscope.json"
+SPEEDSCOPE = json.loads(SCHEMA.read_text("utf-8"))
 
 
 def record(name: str, line: int = 1, source: str = "a.c") -> dict[str, Any]:
@@ -216,6 +220,22 @@ def test_speedscope() -> None:
             **{"samples": [[0, 1]], "weights": [4]},
         }
     ]
+
+
+@given(
+    st.dictionaries(
+        st.lists(st.builds(Frame, st.text(), st.text(), st.integers(0, 2**31)), min_size=1).map(tuple),
+        st.floats(0, 1e300) | st.integers(0, 2**60),
+    ),
+    st.sampled_from(["B", "us", "KiB", ""]),
+)
+def test_speedscope_has_what_its_schema_asks_for(stacks: dict[tuple[Frame, ...], float], unit: str) -> None:
+    found = speedscope(stacks, name="x", unit=unit, exporter="perun")
+    jsonschema.Draft7Validator(SPEEDSCOPE).validate(json.loads(json.dumps(found)))
+    frames = found["shared"]["frames"]
+    (profile,) = found["profiles"]
+    assert len(profile["samples"]) == len(profile["weights"])
+    assert {number for sample in profile["samples"] for number in sample} == set(range(len(frames)))
 
 
 def test_the_tree_has_callers_before_callees() -> None:

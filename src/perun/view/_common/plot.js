@@ -8,6 +8,8 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let shown = 0;
   let views = null;
+  let drawing = Promise.resolve();
+  let turns = 0;
 
   function look() {
     const style = getComputedStyle(document.documentElement);
@@ -57,16 +59,60 @@
     return made;
   }
 
+  // What is stacked falls down onto what is left where something below it is hidden.
+  function restack(drawn) {
+    const column = (one, name) => one.data_source.get_column(name);
+    const put = ({data_source: source}, columns) => {
+      const kept = [...source.columns()].map(name => [name, source.get_column(name)]);
+      source.data = {...Object.fromEntries(kept), ...columns};
+    };
+    const solid = drawn.filter(one => column(one, "base") && column(one, "value"));
+    const areas = solid.filter(one => one.glyph.type === "VArea");
+    const bars = solid.filter(one => one.glyph.type === "VBar");
+    const finite = value => Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value));
+    const ends = new Map();
+    for (const one of [...areas, ...bars].filter(one => one.visible)) {
+      const at = [...column(one, "x")], values = [...column(one, "value")];
+      // Bars below 0 hang down from there; areas are added up whatever their sign is.
+      const keys = at.map((x, number) => `${x} ${one.glyph.type === "VBar" && values[number] < 0}`);
+      const base = keys.map(key => ends.get(key) ?? 0);
+      const y = base.map((value, number) => finite(value + values[number]));
+      keys.forEach((key, number) => ends.set(key, y[number]));
+      put(one, {base, y});
+    }
+    for (const sum of areas.length ? drawn.filter(one => !column(one, "base")) : [])
+      put(sum, {y: [...column(sum, "x")].map(x => ends.get(`${x} false`) ?? 0)});
+  }
+
+  function keepStacked(figure) {
+    let due = false;
+    const later = () => {
+      if (due) return;
+      due = true;
+      queueMicrotask(() => { due = false; restack(figure.renderers); });
+    };
+    for (const one of figure.renderers) one.properties.visible.change.connect(later);
+  }
+
+  // One drawing after the other; of those that are asked for meanwhile only the last is made.
   async function draw() {
-    const chart = charts[shown];
+    const turn = ++turns;
+    await drawing.catch(() => {});
+    if (turn === turns) await (drawing = drawn(charts[shown]));
+  }
+
+  async function drawn(chart) {
     element("title").textContent = document.title = chart.title;
     element("notes").textContent = chart.notes.map(note => note.replace(/\.$/, "")).join(". ");
     host.setAttribute("aria-label", chart.title);
+    delete document.documentElement.dataset.drawn;
     if (views) views.clear();
     host.replaceChildren();
     const item = dressed(chart.item, look());
     item.doc.version = Bokeh.version;
     views = await Bokeh.embed.embed_item(item, host);
+    keepStacked(Bokeh.documents.at(-1).roots()[0]);
+    document.documentElement.dataset.drawn = String(charts.indexOf(chart));
   }
 
   function choose(number) {
