@@ -21,6 +21,7 @@ from types import ModuleType
 
 import check
 import kernel
+import memory
 import moving_average
 import profiles
 import regression
@@ -34,6 +35,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     moving_average: (moving_average.moving_average,),
     kernel: (kernel.kernel,),
     check: (check.check_all, check.check_memory),
+    memory: (memory.memory,),
 }
 
 
