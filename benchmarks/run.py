@@ -21,6 +21,7 @@ from types import ModuleType
 
 import check
 import kernel
+import memory
 import moving_average
 import profiles
 import regression
@@ -36,6 +37,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     kernel: (kernel.kernel,),
     check: (check.check_all, check.check_memory),
     views: (views.scatter, views.flamegraph),
+    memory: (memory.memory,),
 }
 
 

@@ -14,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect.memory.analysis import Analysis, Events
+from perun.collect.memory.places import Places
+from perun.collect.memory.profile import Process, Shape, resources
 from perun.collect.memory.records import DamagedRecording, Recording, State
+from perun.collect.memory.symbols import Symboliser
 from perun.errors import ProfileError
 
 HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sBI12x", "=8s12I4Q40x"
@@ -407,6 +410,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ({"width": bytes([9] * 7)}, "too wide"),
         ({"width": bytes([8] * 7)}, "shorter than what it has"),
         ({"shift": 64}, "too wide"),
+        ({"first": 2**63}, "clock makes no sense"),
+        ({"monotonic": 2**63}, "clock makes no sense"),
     ],
 )
 def test_damage_with_a_right_checksum_is_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
@@ -505,7 +510,10 @@ def read_or_refused(folder: Path, data: bytes, tail: bytes) -> None:
         analysis = Analysis(1000, 10)
         for events in recording.pieces():
             analysis.add(events)
-        analysis.rows()
+        places = Places(Symboliser(""), Path("/project"))
+        sites = recording.sites(places, whole=True)
+        process = Process("program", analysis.rows(), analysis.totals(), sites, analysis.interval)
+        resources([process], Shape(), "program")
     except DamagedRecording as refusal:
         assert refusal.message
 

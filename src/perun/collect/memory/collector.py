@@ -169,11 +169,12 @@ class _Analyst:
         self._notes: list[str] = []
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
+        from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
         from perun.profile.factory import Profile
 
         processes = [self._process(recording, recordings[0]) for recording in recordings]
-        program = os.path.basename(self._run.command().argv[0])
+        program = readable(os.path.basename(self._run.command().argv[0]))
         made = resources(processes, Shape(self._params.all, not self._params.sampling), program)
         if made.shortened:
             self._notes.append(
@@ -209,6 +210,7 @@ class _Analyst:
 
     def _process(self, recording: Recorded, first: Recorded) -> Process:
         from perun.collect.memory.analysis import Analysis
+        from perun.collect.memory.places import readable
         from perun.collect.memory.profile import Process
 
         sampling = self._params.sampling
@@ -223,7 +225,7 @@ class _Analyst:
             analysis.add(events._replace(time=events.time + shift) if shift else events)
         sites = recording.sites(self._places, whole=self._params.all)
         return Process(
-            os.path.basename(recording.exe) or str(recording.pid),
+            readable(os.path.basename(recording.exe)) or str(recording.pid),
             analysis.rows(),
             analysis.totals(),
             [None if site is None or self._is_excluded(site) else site for site in sites],
@@ -239,10 +241,12 @@ class _Analyst:
         ) or any(name in (function, plain) for name in self._params.no_func)
 
     def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
+        from perun.collect.memory.places import readable
+
         notes = self._notes
         first = recordings[0]
         for recording in recordings:
-            notes += [note for note in recording.notes if note not in notes]
+            notes += [note for note in map(readable, recording.notes) if note not in notes]
             end = recording.end
             if end.error:
                 notes.append(
@@ -259,7 +263,7 @@ class _Analyst:
                 "install one with: apt-get install binutils"
             )
         elif self._places.without_lines and not self._params.all:
-            names = sorted(map(os.path.basename, self._places.without_lines))
+            names = sorted(readable(os.path.basename(path)) for path in self._places.without_lines)
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             notes.append(
                 f"{shown}: no debug information, so sources and lines are not known; compile with -g, "

@@ -107,7 +107,7 @@ class Places:
 
     def _in_module(self, path: str, offsets: dict[int, int]) -> Iterable[tuple[int, tuple[Place, ...]]]:
         elf = self._elf(path)
-        name = os.path.basename(path) or "generated-code"
+        name = readable(os.path.basename(path)) or "generated-code"
         runtime = name.startswith(_RUNTIME)
         addresses = {number: elf.address_of(at) if elf else at for number, at in offsets.items()}
         frames = self._symboliser.frames(path, elf, addresses.values())
@@ -131,6 +131,11 @@ class Places:
         if path not in self._elves:
             self._elves[path] = read_elf(path) if path else None
         return self._elves[path]
+
+
+def readable(name: str) -> str:
+    """The name of a file as text that any encoding can write; what is no UTF-8 becomes U+FFFD."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def site_of(places: Sequence[Place], *, whole: bool) -> Site | None:

@@ -41,6 +41,7 @@ _MOST_EVENTS: Final = 1 << 24
 _MOST_BYTES: Final = 1 << 30
 _WORD: Final = 8
 _HELD_BACK: Final = 1024
+_LARGEST_ERROR: Final = 4095  # of Linux
 _EVENT: Final = np.dtype(
     [
         ("address", "u8"),
@@ -241,6 +242,8 @@ class Recording:
             raise self.damaged(f"chunk {chunk.number} has more events than any")
         if max(chunk.width) > _WORD or chunk.address_shift > 63:
             raise self.damaged(f"chunk {chunk.number} has values that are too wide")
+        if chunk.first_ticks >> 62:
+            raise self.damaged("its clock makes no sense")
         planes = _Planes(chunk, self)
         self._define(self._words(chunk, planes))
         kinds = np.frombuffer(planes.bytes(chunk.sites), np.uint8).astype(np.int64)
@@ -378,6 +381,8 @@ class Recording:
     def _rest(self, fields: Sequence[int], data: bytes, number: int) -> Iterator[Events]:
         _, state, chunk, words, count, _, _, words_at, events_at, error, *more = fields
         skipped, lost, ticks, monotonic = more
+        if error > _LARGEST_ERROR:
+            raise self.damaged(f"its tail names the unknown error {error}")
         if state not in list(State):
             raise self.damaged(f"its tail says that it ended in the unknown way {state}")
         self.end = End(State(state), error, skipped, lost)

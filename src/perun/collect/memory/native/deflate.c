@@ -79,9 +79,9 @@ struct code {
 
 /* Lengths of an optimal prefix code by the two-queue method, then limited to `most` bits. */
 static void code_lengths(const uint32_t *counts, unsigned symbols, unsigned most, uint8_t *lengths) {
-  uint32_t sorted[LITERALS]; /* count << 9 | symbol would overflow: symbols ordered by count */
-  uint32_t weight[2 * LITERALS];
-  uint16_t parent[2 * LITERALS];
+  static uint32_t sorted[LITERALS]; /* count << 9 | symbol would overflow: symbols ordered by count */
+  static uint32_t weight[2 * LITERALS];
+  static uint16_t parent[2 * LITERALS];
   unsigned used = 0;
   memset(lengths, 0, symbols);
   for (unsigned symbol = 0; symbol < symbols; symbol++)
@@ -109,7 +109,7 @@ static void code_lengths(const uint32_t *counts, unsigned symbols, unsigned most
     }
     weight[nodes++] = sum;
   }
-  uint8_t depth[2 * LITERALS];
+  static uint8_t depth[2 * LITERALS];
   unsigned of_length[32] = {0};
   depth[nodes - 1] = 0;
   for (unsigned node = nodes - 1; node-- > 0;) {
@@ -194,7 +194,9 @@ static unsigned match_length(const uint8_t *now, const uint8_t *before, const ui
 
 /* What each byte is expected to cost as it is: by how often it is there, but a bit at least. `to->costs` gets the sums. */
 static void find_costs(struct deflate *to, const uint8_t *data, size_t size) {
-  uint32_t counts[256] = {0}, costs[256], sum = 0;
+  static uint32_t counts[256], costs[256];
+  uint32_t sum = 0;
+  memset(counts, 0, sizeof counts);
   for (size_t i = 0; i < size; i++) counts[data[i]]++;
   for (unsigned byte = 0; byte < 256; byte++) {
     if (!counts[byte]) continue;
@@ -330,7 +332,7 @@ static void make_plan(struct plan *plan, const struct code *literal, const struc
   plan->lengths = LENGTH_CODES;
   while (plan->literals > 257 && !literal->length[plan->literals - 1]) plan->literals--;
   while (plan->distances > 1 && !distance->length[plan->distances - 1]) plan->distances--;
-  uint8_t all[LITERALS + DISTANCES];
+  static uint8_t all[LITERALS + DISTANCES];
   memcpy(all, literal->length, plan->literals);
   memcpy(all + plan->literals, distance->length, plan->distances);
   plan->run_count = run_lengths(all, plan->literals + plan->distances, plan->runs);
@@ -386,7 +388,9 @@ static void write_stored(struct deflate *to, const uint8_t *data, size_t size) {
 
 static void add_block(struct deflate *to, const uint8_t *data, size_t start, size_t end) {
   unsigned tokens = tokens_of(to, data, start, end);
-  uint32_t literals[LITERALS] = {0}, distances[DISTANCES] = {0};
+  static uint32_t literals[LITERALS], distances[DISTANCES];
+  memset(literals, 0, sizeof literals);
+  memset(distances, 0, sizeof distances);
   for (unsigned i = 0; i < tokens; i++) {
     uint32_t token = to->tokens[i];
     if (token & TOKEN_MATCH) {
@@ -397,10 +401,10 @@ static void add_block(struct deflate *to, const uint8_t *data, size_t start, siz
     }
   }
   literals[END_OF_BLOCK] = 1;
-  struct code literal, distance;
+  static struct code literal, distance;
   code_make(&literal, literals, LITERALS, 15);
   code_make(&distance, distances, DISTANCES, 15);
-  struct plan plan;
+  static struct plan plan;
   make_plan(&plan, &literal, &distance);
   plan.size += code_size(&literal, literals, LITERALS) + code_size(&distance, distances, DISTANCES);
   put(to, 0, 1); /* not the last block */
@@ -408,7 +412,7 @@ static void add_block(struct deflate *to, const uint8_t *data, size_t start, siz
     write_stored(to, data + start, end - start);
     return;
   }
-  struct code fixed_literal, fixed_distance;
+  static struct code fixed_literal, fixed_distance;
   bool fixed = false;
   if (tokens < FEW_TOKENS) {
     code_make_fixed(&fixed_literal, &fixed_distance);

@@ -9,7 +9,8 @@
 #define DEFLATE_HASH_BITS 13
 #define DEFLATE_BLOCK 32768 /* most bytes of one block: also the most tokens */
 
-/* State of one stream, and its scratch. Must be zeroed once; may be reused. */
+/* State of one stream, and its scratch. Must be zeroed once; may be reused. There may be one at a time in a process:
+ * stacks of its threads may be small, so that more scratch is static. */
 struct deflate {
   uint8_t *out;
   uint8_t *out_end;

@@ -132,6 +132,23 @@ EXPORT void free(void *memory) {
   next.free(memory);
 }
 
+/* C23; those of the C library would release memory without calling our `free`. */
+EXPORT void free_sized(void *memory, size_t size);
+EXPORT void free_sized(void *memory, size_t size) {
+  (void)size;
+  set_up();
+  releasing(memory, RECORD_FREE, HERE);
+  next.free(memory);
+}
+
+EXPORT void free_aligned_sized(void *memory, size_t alignment, size_t size);
+EXPORT void free_aligned_sized(void *memory, size_t alignment, size_t size) {
+  (void)alignment, (void)size;
+  set_up();
+  releasing(memory, RECORD_FREE, HERE);
+  next.free(memory);
+}
+
 EXPORT void *memalign(size_t alignment, size_t size) {
   set_up();
   return allocated(next.memalign(alignment, size), size, RECORD_MEMALIGN, HERE);

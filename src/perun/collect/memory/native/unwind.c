@@ -70,6 +70,7 @@ static struct stack unwind_frame_pointers(struct place place, uint64_t *frames, 
     if (frames) frames[stack.frames] = address;
     stack.frames++;
     stack.hash = unwind_hash(stack.hash, address);
+    if (!end) break; /* the mappings cannot be read */
     uintptr_t next = *(const uintptr_t *)frame;
     if (next <= frame || next % sizeof next || next > end - 2 * sizeof next) break;
     frame = next;
