@@ -193,6 +193,12 @@ def test_matrix_as_in_the_manual(
         ),
         ("cmds: [./one]\ncollectors: [{name: time}]\nformat: {output_profile_template: '%x%'}\n", 5, "%x%"),
         ("cmds: [./one\n", 5, "{local}"),
+        ("cmds: [./one 'a]\ncollectors: [time]\n", 5, '{local}: the command "./one \'a" cannot be split'),
+        (
+            "cmds: [./one]\nworkloads: ['< a b']\ncollectors: [time]\n",
+            5,
+            "{local}: workload '< a b' must name",
+        ),
     ],
 )
 def test_wrong_matrix_is_found_before_anything_runs(
@@ -209,6 +215,17 @@ def test_wrong_matrix_is_found_before_anything_runs(
     assert outcome.code == code, outcome
     assert message.format(local=project.path / ".perun/local.yml") in outcome.err
     assert outcome.out == ""
+    assert not record.exists()
+
+
+def test_wrong_pre_run_is_found_before_anything_runs(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
+) -> None:
+    configure(f'cmds: [./one]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [./two, "echo \'open"]}}\n')
+    for arguments in (["run", "matrix"], ["run", "job", "-b", "./one", "-c", "time"]):
+        outcome = perun(*arguments, check=False)
+        assert outcome.code == 5
+        assert f'{project.path}/.perun/local.yml: execute.pre_run: "echo \'open" cannot be' in outcome.err
     assert not record.exists()
 
 
@@ -377,7 +394,6 @@ def test_failing_pre_run_skips_that_version_only(
     ("first", "message"),
     [
         ("no-such-program --now", "cannot be started in {here}: No such file or directory"),
-        ("echo 'open", "cannot be split"),
         ("sh -c 'kill -9 $$'", "was ended by signal 9"),
     ],
 )

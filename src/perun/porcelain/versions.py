@@ -70,6 +70,21 @@ def chosen(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> l
     return list(versions.values())
 
 
+def some_of_history(
+    repo: Repository, revisions: Sequence[str], since: str | None, every: int
+) -> list[MinorVersion]:
+    """The versions that `revisions` name (HEAD where there is none) and their ancestors, newest first.
+
+    :param since: without this version and all that it comes from, as `git log since..revision`.
+    :param every: only one of so many, beginning with the newest.
+    """
+    old = set()
+    if since is not None:
+        old = {version.checksum for version in repo.vcs.walk_subjects(repo.version(since))}
+    versions = [one for one in chosen(repo, revisions, True) if one.checksum not in old]
+    return versions[::every]
+
+
 class Checkouts:
     """Puts one version after the other on the disk; use :func:`checkouts`.
 
@@ -107,6 +122,10 @@ class Checkouts:
         """Whether `version` is the current one, but measured without the uncommitted changes to it."""
         placement = self._placement
         return version == self._head and self.dirty and not (placement.force_dirty or placement.in_place)
+
+    def has_changes(self, version: str) -> bool:
+        """Whether `version` is measured with the uncommitted changes to it, if it is measured next."""
+        return self._placement.force_dirty and version == self._head and self._state is None and self.dirty
 
     def put_aside(self) -> bool:
         """After a version was measured in place: keep what that changed in tracked files for the user.
