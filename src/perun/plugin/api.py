@@ -92,10 +92,28 @@ def _split(what: str, text: str) -> list[str]:
 
 
 class Workload(NamedTuple):
-    """One generated input: what is passed to the command, and its size where the generator knows it."""
+    """One generated input: what is passed to the command, and its size where the generator knows it.
+
+    Where the workload is a file that the generator wrote into the folder of its context, `file` is its path;
+    that is passed to the command then, and `value` is only its name.
+    """
 
     value: str
     size: float | None = None
+    file: Path | None = None
+
+
+class GenerateContext(NamedTuple):
+    """What a workload generator may use.
+
+    `folder` is empty and for the files that it writes, which are moved elsewhere afterwards, names and all;
+    `seed` decides whatever is random; a program that it runs is run in `cwd` with the environment `environ`.
+    """
+
+    folder: Path
+    seed: int = 0
+    cwd: Path = Path()
+    environ: Mapping[str, str] = MappingProxyType({})
 
 
 class CollectContext(NamedTuple):
@@ -194,10 +212,16 @@ class Check(Plugin, Protocol[P_contra]):
 
 
 class WorkloadGenerator(Plugin, Protocol[P_contra]):
-    """Yields workloads, the same ones for the same parameters."""
+    """Yields workloads, the same ones for the same parameters and seed, whatever else is generated.
 
-    def generate(self, params: P_contra) -> Iterator[Workload]:
-        """Yield the workloads."""
+    A range that cannot be is refused by `Params`, in `__post_init__` with a :class:`ValueError`.
+    """
+
+    def generate(self, params: P_contra, ctx: GenerateContext) -> Iterator[Workload]:
+        """Yield the workloads, in the order in which they are measured.
+
+        :raises PerunError: where it cannot generate them here.
+        """
         ...
 
 
