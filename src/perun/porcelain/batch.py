@@ -1,4 +1,4 @@
-"""`perun run matrix`: the job matrix on many versions; it can go on after an interruption (manual 3.2.12, 7.3).
+"""`perun run matrix`: the job matrix on many versions, also after an interruption (manual 3.2.12, 7.3).
 
 A batch is planned as a whole before anything runs. What it has done is kept in a journal, so that wherever it
 was ended, `--resume` does what is left: each profile that an undisturbed batch makes is there exactly once.
@@ -156,10 +156,11 @@ def _settle(repo: Repository, planned: Plan, journal: Journal) -> None:
     version_of = {task.number: stop.version for stop in planned.stops for task in stop.tasks}
     pending = repo.store.pending
     for number, sha1, name in journal.unsettled:
-        path = pending.root / name if name else pending.find(sha1, journal.names)
-        if path is None:
+        # Profiles that stay pending may be alike; of those that do not, several may have had the same name.
+        path = pending.find(sha1, () if planned.register else journal.names)
+        if path is None and not name:
             continue  # it was not written
-        if planned.register and path.exists() and number in version_of:
+        if planned.register and path is not None and number in version_of:
             saving.register(repo, path, pending.load(path), version_of[number].checksum)
         journal.done(number)
 
