@@ -151,8 +151,9 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
-        "Generators of workloads; each has an id, a type (integer, string, textfile, singleton) "
-        "and parameters of its type. With profile_for_each_workload each workload has a profile of its own.",
+        "Generators of workloads; each has an id, a type (integer, string, textfile, external, singleton) "
+        "and parameters of its type. With profile_for_each_workload each workload has a profile of its own; "
+        "seed is what its random numbers begin with.",
         fields={
             "id": Kind.TEXT,
             "type": Kind.TEXT,

@@ -41,6 +41,7 @@ class Wanted:
     missing: bool = False
     placement: Placement = IN_A_COPY
     template: str | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Plan:
     placement: Placement
     template: str | None
     register: bool
+    seed: int | None = None
 
     @property
     def total(self) -> int:
@@ -63,11 +65,11 @@ class Plan:
 
 
 def plan(repo: Repository, wanted: Wanted) -> Plan:
-    """Plan a batch; nothing is run or written.
+    """Plan a batch; nothing is run or written, but the workloads that generators make.
 
     :raises PerunError: where anything is wrong: a part of the matrix, a version, the template.
     """
-    jobs = _checked_jobs(repo, wanted.template)
+    jobs = _checked_jobs(repo, wanted.template, wanted.seed)
     if wanted.since is None and wanted.every == 1:
         chosen = versions.chosen(repo, wanted.revisions, wanted.crawl_parents)
     else:
@@ -78,7 +80,7 @@ def plan(repo: Repository, wanted: Wanted) -> Plan:
     if wanted.missing:
         stops = schedule.missing(repo, stops)
     register = saving.registers_after_run(repo)
-    return Plan(tuple(jobs), tuple(stops), wanted.placement, wanted.template, register)
+    return Plan(tuple(jobs), tuple(stops), wanted.placement, wanted.template, register, wanted.seed)
 
 
 def resumable(repo: Repository) -> tuple[Plan, Journal]:
@@ -138,8 +140,8 @@ def run(
         kept.end()
 
 
-def _checked_jobs(repo: Repository, template: str | None) -> list[Job]:
-    jobs = matrix(repo)
+def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> list[Job]:
+    jobs = matrix(repo, seed)
     saving.check_naming(repo, None, template)
     preparations.commands(repo)
     for job in jobs:
@@ -183,12 +185,14 @@ def _written(planned: Plan) -> dict[str, Any]:
         "placement": asdict(planned.placement),
         "template": planned.template,
         "register": planned.register,
+        "seed": planned.seed,
     }
 
 
 def _restored(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
     template = written.get("template")
-    jobs = _checked_jobs(repo, template)
+    seed = written.get("seed")
+    jobs = _checked_jobs(repo, template, seed)
     if written.get("jobs") != [repr(job) for job in jobs]:
         raise ConfigError(
             f"{what} was of another job matrix than {repo.root / PERUN_FOLDER / 'local.yml'} holds now",
@@ -196,9 +200,8 @@ def _restored(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
         )
     try:
         stops = _stops(written, jobs)
-        return Plan(
-            tuple(jobs), tuple(stops), Placement(**written["placement"]), template, bool(written["register"])
-        )
+        placement, register = Placement(**written["placement"]), bool(written["register"])
+        return Plan(tuple(jobs), tuple(stops), placement, template, register, seed)
     except (KeyError, TypeError, ValueError, IndexError):
         raise PerunError(f"{what} cannot be read", "delete it; --missing runs what is missing") from None
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from perun import machine
 from perun.errors import CollectorUnavailable, JobFailed, PerunError
 from perun.plugin.api import CollectContext, MinorVersion, PostprocessContext, Report, Run, silent
 from perun.plugin.params import to_mapping
-from perun.porcelain import postprocessby, saving
+from perun.porcelain import postprocessby, saving, workloads
 from perun.porcelain.jobs import Job
 from perun.porcelain.journal import FORGOTTEN, Notes
 from perun.porcelain.preparations import PreparationFailed, Preparations, commands
@@ -323,16 +323,44 @@ def _environment(repo: Repository) -> dict[str, str]:
 
 
 def _measure(repo: Repository, job: Job, version: MinorVersion, folder: Path, report: Report) -> Profile:
-    collector = repo.registry.get("collect", job.collector.name)
     run = Run(job.cmd, job.args, job.workload, folder, _environment(repo), version.checksum)
+    described = machine.describe()  # before the run: the load it finds, not the one it makes
+    made = job.generated
+    if made is None:
+        profile = _collect(repo, job, run, report)
+    elif made.merged:
+        profile = workloads.merge(_each(repo, job, run, made.inputs, report))
+    else:
+        profile = _collect(repo, job, run._replace(workload=made.inputs[0].text), report)
+    if made is not None:
+        profile["header"] = {**profile["header"], "workload": job.workload}
+        profile["workload_generator"] = made.describe()
+    profile["machine"] = described
+    params = to_mapping(job.collector.params)
+    profile.setdefault("collector_info", {"name": job.collector.name, "params": params})
+    profile.setdefault("postprocessors", [])
+    return profile
+
+
+def _each(
+    repo: Repository, job: Job, run: Run, inputs: Sequence[workloads.Input], report: Report
+) -> Iterator[tuple[workloads.Input, Profile]]:
+    """The profiles of one workload after the other."""
+    for number, one in enumerate(inputs, 1):
+        which = f"workload {number} of {len(inputs)}"
+
+        def told(activity: str, done: int, total: int, which: str = which) -> None:
+            report(f"{which}: {activity}", done, total)
+
+        yield one, _collect(repo, job, run._replace(workload=one.text), told)
+
+
+def _collect(repo: Repository, job: Job, run: Run, report: Report) -> Profile:
+    collector = repo.registry.get("collect", job.collector.name)
     temporary = repo.root / PERUN_FOLDER / "tmp"
     temporary.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"collect-{os.getpid()}-", dir=temporary) as scratch:
-        described = machine.describe()  # before the run: the load it finds, not the one it makes
         profile: Profile = collector.collect(run, job.collector.params, CollectContext(Path(scratch), report))
-    profile["machine"] = described
-    profile.setdefault("collector_info", {"name": collector.name, "params": to_mapping(job.collector.params)})
-    profile.setdefault("postprocessors", [])
     return profile
 
 

@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Final
 
 from perun.errors import JobFailed
@@ -28,8 +27,8 @@ class ExternalParams:
     )
     size: str = param(
         "",
-        help="Regular expression that finds the size in the name of a file, or in a line: its group `size`, or "
-        "the first.",
+        help="Regular expression that finds the size in the name of a file, or in a line: its group `size`, "
+        "or the first.",
     )
     timeout: float = param(0.0, minimum=0, help="Seconds after which it is ended; 0 for never.")
 
@@ -60,7 +59,7 @@ class ExternalGenerator:
     Params: ClassVar[type] = ExternalParams
 
     def generate(self, params: ExternalParams, ctx: GenerateContext) -> Iterator[Workload]:
-        """The files or lines; the size of a file is that in bytes, of a line its number, unless found by `size`.
+        """The files or lines, with the size found by `size`; else it is that in bytes, or the line as number.
 
         :raises JobFailed: where the program cannot be run, fails or writes nothing, or a size is not found.
         """

@@ -13,12 +13,12 @@ from perun.plugin.params import param
 if TYPE_CHECKING:
     from random import Random
 
-_WORDS: Final = (
-    "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et "
-    "dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea "
-    "commodo consequat duis aute irure in reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur "
-    "excepteur sint occaecat cupidatat non proident sunt culpa qui officia deserunt mollit anim id est laborum"
-).split()
+_TEXT: Final = """\
+lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore
+magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea commodo
+consequat duis aute irure in reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur
+excepteur sint occaecat cupidatat non proident sunt culpa qui officia deserunt mollit anim id est laborum
+"""
 _SHUFFLED: Final = 4000
 """Words of the text that lines are cut out of."""
 
@@ -79,7 +79,8 @@ def _write(path: Path, lines: int, params: TextfileParams, seed: int) -> None:
 
 def _words(random: Random, longest: int) -> tuple[str, list[int]]:
     """Random words as one text, and where lines of any length may begin in it."""
-    words = [_WORDS[int(random.random() * len(_WORDS))] for _ in range(_SHUFFLED)]
+    known = _TEXT.split()
+    words = [known[int(random.random() * len(known))] for _ in range(_SHUFFLED)]
     starts = [0]
     for word in words[:-1]:
         starts.append(starts[-1] + len(word) + 1)

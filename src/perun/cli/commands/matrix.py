@@ -32,6 +32,7 @@ def run_matrix(
     missing: bool,
     resume: bool,
     retry_broken: bool,
+    seed: int | None,
     minor: Sequence[str],
     crawl_parents: bool,
     force_dirty: bool,
@@ -40,7 +41,15 @@ def run_matrix(
 ) -> None:
     """Plan the batch, or take up the interrupted one; list it or run it; raise where something failed."""
     wanted = batch.Wanted(
-        tuple(minor), crawl_parents, since, every, rounds, missing, Placement(force_dirty, in_place), template
+        tuple(minor),
+        crawl_parents,
+        since,
+        every,
+        rounds,
+        missing,
+        Placement(force_dirty, in_place),
+        template,
+        seed,
     )
     repo = session.repository
     journal: Journal | None = None

@@ -32,6 +32,14 @@ def _names(family: str) -> Any:
     return complete
 
 
+_seed = click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    help="What the random numbers of workload generators begin with, instead of the seed configured (or 0).",
+)
+
+
 @run.command()
 @click.option(
     "--cmd",
@@ -80,6 +88,7 @@ def _names(family: str) -> Any:
     metavar="NAME PARAMS",
     help="Parameters of a postprocessor: a YAML file, key=value, or YAML.",
 )
+@_seed
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -90,6 +99,7 @@ def job(
     collector_params: tuple[tuple[str, str], ...],
     postprocessor: tuple[str, ...],
     postprocessor_params: tuple[tuple[str, str], ...],
+    seed: int | None,
 ) -> None:
     """Run one batch of jobs: every command with every argument, workload and collector.
 
@@ -107,6 +117,7 @@ def job(
         _units(collector, collector_params, "--collector-params"),
         _units(postprocessor, postprocessor_params, "--postprocessor-params"),
         "the command line",
+        seed,
     )
     measure(session, jobs, **ctx.meta["where"])
 
@@ -145,6 +156,7 @@ def job(
 @click.option(
     "--retry-broken", is_flag=True, help="Also try versions that execute.pre_run is known to fail on."
 )
+@_seed
 @click.pass_context
 def matrix(ctx: click.Context, /, without_vcs_history: bool, **options: Any) -> None:
     """Run the job matrix of the local configuration.

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from perun.collect.time.execution import Execution, Sample, exit_status, outcome
+from perun.collect._common.execution import Execution, Sample, exit_status, outcome
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param
