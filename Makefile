@@ -14,7 +14,7 @@ PIP := $(VENV)/bin/python -m pip install --quiet --quiet --no-input --compile
 SOURCES := meson.build pyproject.toml README.md tools/package_files.py $(shell find src -not -path '*__pycache__*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help demo test test-all lint bench screenshots docs clean
 
 help:  ## Show what can be made
 	@echo "Perun, a performance version system. Targets:"
@@ -26,7 +26,7 @@ demo: $(VENV)/.installed  ## Measure the history of a small C++ project and find
 test: $(VENV)/.installed-test  ## Lint, and run all tests but the slow ones
 	@$(call checks,-m "not slow")
 
-test-all: $(VENV)/.installed-test  ## As test, with the slow ones
+test-all: $(VENV)/.installed-test $(VENV)/.chromium  ## As test, with the slow ones
 	@$(call checks,)
 
 # Every check runs, also where one before it failed; the tests come last, and one failure fails the target.
@@ -63,6 +63,9 @@ build/peer/.made: $(VENV)/.made
 	@build/peer/bin/python -m pip install --quiet --quiet --no-input --compile perun-toolsuite==0.28.3
 	@touch $@
 
+screenshots: $(VENV)/.installed-test $(VENV)/.chromium  ## Take the pictures of the manual, by the tests that open pages
+	@$(VENV)/bin/python -m pytest --quiet tests/browser
+
 docs: $(VENV)/.installed-docs  ## Build the manual into build/docs
 	@$(VENV)/bin/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs
 	@echo "the manual is in build/docs/index.html"
@@ -88,6 +91,11 @@ $(VENV)/.installed-build: $(VENV)/.made pyproject.toml
 $(VENV)/.installed: $(VENV)/.installed-build $(SOURCES)
 	@echo "installing Perun and what it needs into $(VENV)"
 	@$(PIP) --no-build-isolation .
+	@touch $@
+
+# Some tests open pages in a real browser. Where it cannot be installed they are skipped.
+$(VENV)/.chromium: tools/install_chromium.sh | $(VENV)/.made
+	@tools/install_chromium.sh
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/.installed

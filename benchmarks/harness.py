@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,21 +50,24 @@ def once(contestant: Contestant) -> Timing:
     if contestant.prepare:
         contestant.prepare()
     before = os.times()
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        contestant.argv, cwd=contestant.cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout and process.stderr
-    first = process.stdout.read(1)
-    first_output = time.perf_counter() - start
-    while process.stdout.read(1 << 16):
-        pass
-    complaint = process.stderr.read()
-    code = process.wait()
-    wall = time.perf_counter() - start
-    after = os.times()
-    if code:
-        raise SystemExit(f"{' '.join(contestant.argv)} ended with {code}: {complaint.decode()}")
+    # A file takes all that is complained of, however much that is: nobody reads it meanwhile.
+    with tempfile.TemporaryFile() as complaints:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            contestant.argv, cwd=contestant.cwd, stdout=subprocess.PIPE, stderr=complaints
+        )
+        assert process.stdout
+        first = process.stdout.read(1)
+        first_output = time.perf_counter() - start
+        while process.stdout.read(1 << 16):
+            pass
+        code = process.wait()
+        wall = time.perf_counter() - start
+        after = os.times()
+        if code:
+            complaints.seek(0)
+            complaint = complaints.read().decode()
+            raise SystemExit(f"{' '.join(contestant.argv)} ended with {code}: {complaint}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return Timing(wall, cpu, first_output if first else wall)
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+import check
 import kernel
 import moving_average
 import profiles
@@ -32,6 +33,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     regression: (regression.regression,),
     moving_average: (moving_average.moving_average,),
     kernel: (kernel.kernel,),
+    check: (check.check_all, check.check_memory),
 }
 
 

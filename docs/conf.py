@@ -9,6 +9,7 @@ import perun
 
 sys.path.insert(0, str(Path(__file__).parent))
 from reference import write_reference
+from screenshots import collect_screenshots
 
 project = "Perun"
 author = "the authors of Perun"
@@ -28,3 +29,4 @@ html_show_sphinx = False
 
 # What the program knows of itself is not written down a second time.
 write_reference(Path(__file__).parent / "generated")
+collect_screenshots(Path(__file__).parent)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 TEMPORARY_PREFIX = ".tmp-"
 """Start of the name of every file that is not finished; whatever bears it may be removed."""
@@ -16,6 +19,16 @@ def write(path: Path, data: bytes) -> None:
 
     :raises OSError: where that cannot be done, e.g. as the disk is full; `path` is then as it was.
     """
+    with writing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """As :func:`write`, for data that comes piece by piece: what the block writes is the new content.
+
+    Where the block raises, `path` is as it was.
+    """
     try:
         mode = path.stat().st_mode & 0o7777
     except FileNotFoundError:
@@ -27,13 +40,13 @@ def write(path: Path, data: bytes) -> None:
         with open(descriptor, "wb") as file:
             if mode is not None:
                 os.fchmod(descriptor, mode)
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, path)
     except BaseException as problem:
         temporary.unlink(missing_ok=True)
-        if isinstance(problem, OSError):
+        if isinstance(problem, OSError) and str(problem.filename or temporary) == str(temporary):
             problem.filename, problem.filename2 = str(path), None  # of a full disk the system says no more
         raise
     _flush_folder(path.parent)

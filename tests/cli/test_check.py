@@ -122,7 +122,7 @@ def test_the_tree_of_the_manual(perun: Callable[..., Any], history: Any) -> None
     assert (
         outcome.out
         == f"""\
-* {fix}: Fix the degradation of search
+* {fix}: Fix the degradation of search [+1]
 | | * {new}: Implement new version of search
 | > collected by complexity for cmd: '$ mybin'
 | > applying 'average_amount_threshold' method
@@ -131,7 +131,7 @@ def test_the_tree_of_the_manual(perun: Callable[..., Any], history: Any) -> None
 |
 * {merge}: Merge search
 |\\
-| * {new}: Implement new version of search
+| * {new}: Implement new version of search [-1]
 | | | * {root}: Commit 1
 | | > collected by complexity for cmd: '$ mybin'
 | | > applying 'average_amount_threshold' method
@@ -150,7 +150,7 @@ def test_the_tree_of_the_manual(perun: Callable[..., Any], history: Any) -> None
 
 def test_head(perun: Callable[..., Any], history: Any) -> None:
     outcome = perun("check", "head")
-    assert outcome.lines[0] == f"* {history.head[:6]}: Fix the degradation of search"
+    assert outcome.lines[0] == f"* {history.head[:6]}: Fix the degradation of search [+1]"
     assert outcome.lines[4] == f"| - Optimization        at {SEARCH}"
     assert outcome.lines[-1] == "1 pair of profiles compared: 1 optimization(+), 0 degradations(-)"
     assert perun("check", "head", "search").lines[-1] == (
@@ -453,6 +453,9 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "args": "",
         "workload": "",
         "reason": None,
+        "damage": None,
+        "not_applied": [],
+        "ignored": 0,
         "changes": [
             {
                 "method": "average_amount_threshold",
@@ -465,6 +468,8 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
                 "relative_rate": 0.0,
                 "confidence_type": "no",
                 "confidence": 0.0,
+                "interval": None,
+                "p_value": None,
             }
         ],
     }

@@ -213,6 +213,32 @@ def test_colours(perun, terminal, project):
     assert "\x1b" not in perun("-nc", "log", env={"CLICOLOR_FORCE": "1"}).out
 
 
+def test_only_versions_with_changes(perun, project):
+    changes = Store(project.path / ".perun").changes
+    first, second, third = project.git("rev-list", "HEAD").split()
+    for minor, change in ((third, "Degradation"), (second, "NotInTarget"), (first, "MaybeOptimization")):
+        info = DegradationInfo(PerformanceChange[change], "f", "1ms", "2ms")
+        changes.merge(minor, [ChangeRecord(info, third, "time ./app")])
+    for way in ([], ["--dev-mode"]):
+        shown = perun(*way, "log", "--changes-only", "-s").lines
+        assert [line[:6] for line in shown[1:]] == [first[:6], third[:6]]
+        told = perun(*way, "log", "--changes-only", "--json").json["versions"]
+        assert [(one["optimizations"], one["degradations"]) for one in told] == [(1, 0), (0, 1)]
+        assert perun(*way, "log", "--changes-only").out.count("Minor Version") == 2
+    done = perun("log", "--changes-only", "HEAD~1")
+    assert done.out.startswith(f"Minor Version {third}\n")
+    changes.merge(
+        third, [ChangeRecord(DegradationInfo(PerformanceChange.NoChange, "f", "", ""), third, "time ./app")]
+    )
+    done = perun("log", "--changes-only", "HEAD~1")
+    assert (done.out, done.err) == ("", "no version has stored changes; perun check all finds them\n")
+    # Where it cannot be told, the version is shown.
+    changes.path(second).write_text("nonsense")
+    done = perun("log", "--changes-only", "-s", "HEAD~1", check=False)
+    assert (done.code, len(done.lines)) == (6, 2)
+    assert "nonsense" not in done.out and changes.path(second).name in done.err
+
+
 def test_it_is_paged_on_a_terminal(terminal, project, tmp_path):
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\nhead -n 1\n")

@@ -13,6 +13,7 @@ SPELLINGS = [
     ["log"],
     ["log", "-s"],
     ["log", "--json"],
+    ["log", "--changes-only", "--json"],
     ["--no-pager", "-nc", "log", "--short"],
     ["-v", "status"],
 ]
@@ -38,6 +39,7 @@ def test_both_ways_answer_the_same(perun, project, spelling):
         ["log", "-x"],
         ["--metrics", "f", "i", "log"],
         ["add", "--short"],
+        ["status", "--changes-only"],
         ["--no-pager"],
     ],
     ids=" ".join,

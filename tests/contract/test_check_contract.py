@@ -12,14 +12,30 @@ import pytest
 
 import perun.check
 from perun.check.average_amount_threshold import AverageAmountThreshold, ThresholdParams
-from perun.plugin.api import Check, CheckContext
+from perun.errors import ProfileError
+from perun.plugin.api import UNTOLD, Check, CheckContext
+from perun.plugin.contract import short_string
 from perun.plugin.params import specs
+from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 
 _average: Check[ThresholdParams] = AverageAmountThreshold()
 
-CHECKS = ("average_amount_threshold",)
+CHECKS = (
+    "average_amount_threshold",
+    "best_model_order_equality",
+    "exclusive_time_outliers",
+    "fast_check",
+    "integral_comparison",
+    "linear_regression",
+    "local_statistics",
+    "polynomial_regression",
+)
+NEED_MODELS = tuple(
+    name for name in CHECKS if name not in ("average_amount_threshold", "exclusive_time_outliers")
+)
+"""Those that compare nothing but models."""
 
 
 @pytest.fixture(params=CHECKS)
@@ -28,6 +44,7 @@ def check(request: pytest.FixtureRequest) -> Any:
 
 
 def profile(**amounts: float) -> Profile:
+    """One resource of each uid for each of five sizes, growing with it, and the models of them all."""
     made = Profile(
         {
             "header": {"type": "time", "cmd": "./prog", "args": "", "workload": "", "units": {"time": "s"}},
@@ -36,9 +53,20 @@ def profile(**amounts: float) -> Profile:
         }
     )
     made.update_resources(
-        [{"uid": uid, "type": "time", "amount": amount, "order": 1} for uid, amount in amounts.items()]
+        [
+            {
+                "uid": uid,
+                "type": "time",
+                "amount": amount * size,
+                "exclusive": amount * size * 1e9,
+                "structure-unit-size": size,
+                "order": 1,
+            }
+            for uid, amount in amounts.items()
+            for size in range(1, 6)
+        ]
     )
-    return made
+    return RegressionAnalysis().process(made, RegressionParams(method="full"), UNTOLD)
 
 
 def compare(check: Any, baseline: Profile, target: Profile) -> list[DegradationInfo]:
@@ -51,7 +79,7 @@ def test_every_check_is_tried_here() -> None:
 
 def test_describes_itself(check: Any) -> None:
     assert check.name in CHECKS
-    assert check.short == "".join(word[0] for word in check.name.split("_")).upper()
+    assert check.short == short_string(check.name)
     assert check.help
     declared: Any = check.Params
     assert dataclasses.is_dataclass(declared)
@@ -80,10 +108,21 @@ def test_profiles_are_not_changed(check: Any) -> None:
 
 def test_empty_profiles(check: Any) -> None:
     empty = Profile({"header": {"type": "time"}})
+    if check.name in NEED_MODELS:
+        for pair, name in (
+            ((empty, profile(f=1.0)), "the baseline has no models"),
+            ((profile(f=1.0), empty), "the target has no models"),
+            ((empty, empty), "the baseline and the target have no models"),
+        ):
+            with pytest.raises(ProfileError, match=name) as caught:
+                compare(check, *pair)
+            assert "perun postprocessby" in caught.value.hint
+        return
     assert compare(check, empty, empty) == []
     for pair in ((empty, profile(f=1.0)), (profile(f=1.0), empty)):
-        for change in compare(check, *pair):
-            assert change.location == "f"
+        locations = {change.location for change in compare(check, *pair)}
+        # Exclusive times have a total of each binary besides.
+        assert "f" in locations <= ({"f", "prog"} if check.short == "ETO" else {"f"})
 
 
 def test_same_again(check: Any) -> None:

@@ -10,13 +10,14 @@ import os
 import pkgutil
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import perun.view
-from perun.errors import PerunError
+from perun.errors import PerunError, UsageError
 from perun.plugin.api import View
 from perun.plugin.params import specs
 from perun.profile.factory import Profile
@@ -26,7 +27,36 @@ from perun.view.tableof import TableOfView, TableParams
 _raw: View[RawParams] = RawView()
 _table: View[TableParams] = TableOfView()
 
-VIEWS = ("raw", "tableof")
+TEXTS = ("raw", "tableof")
+"""Views that write to standard output."""
+
+PAGES: dict[str, dict[str, Any]] = {
+    "bars": {"of": "amount", "by": "uid"},
+    "flamegraph": {},
+    "heapmap": {},
+    "flow": {"of": "amount", "through": "order", "by": "uid"},
+    "scatter": {"per": "order"},
+}
+"""Views that write a page to a file, and the parameters that they cannot do without."""
+
+VIEWS = (*TEXTS, *PAGES)
+
+
+def params_for(view: Any, folder: Path) -> Any:
+    if view.name in TEXTS:
+        return view.Params()
+    return view.Params(**PAGES[view.name], filename=str(folder / "page.html"))
+
+
+class Links(HTMLParser):
+    """What the elements of a page refer to; what stands in a script is no element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value or "" for name, value in attrs if name in ("src", "href", "action", "data")]
 
 
 @pytest.fixture(params=VIEWS)
@@ -44,12 +74,25 @@ def profile() -> Profile:
         }
     )
     uid = {"source": "a.c", "function": "main"}
-    made.update_resources([{"uid": uid, "type": "time", "amount": value} for value in (1, 2.5)])
+    made.update_resources(
+        [
+            {
+                "uid": uid,
+                "type": "time",
+                "amount": value,
+                "address": 100 * value,
+                "trace": [uid],
+                "order": value,
+            }
+            for value in (1, 2)
+        ]
+    )
     return made
 
 
 def test_every_view_is_tried_here() -> None:
-    assert {module.name for module in pkgutil.iter_modules(perun.view.__path__)} == set(VIEWS)
+    modules = {module.name for module in pkgutil.iter_modules(perun.view.__path__)}
+    assert {name for name in modules if not name.startswith("_")} == set(VIEWS)
 
 
 def test_describes_itself(view: Any) -> None:
@@ -70,26 +113,70 @@ def test_writes_only_where_it_is_told(
     monkeypatch.chdir(tmp_path)
     before = copy.deepcopy(profile.serialize())
     out = io.StringIO()
-    view.render(profile, view.Params(), out)
-    assert "main" in out.getvalue()
+    params = params_for(view, tmp_path)
+    view.render(profile, params, out)
     assert out.getvalue().endswith("\n")
     assert capfd.readouterr() == ("", "")
-    assert os.listdir(tmp_path) == []
+    if view.name in TEXTS:
+        assert "main" in out.getvalue()
+        assert os.listdir(tmp_path) == []
+    else:
+        assert out.getvalue() == f"{params.filename}\n"
+        assert os.listdir(tmp_path) == ["page.html"]
     assert profile.serialize() == before
 
 
-def test_same_again(view: Any, profile: Profile) -> None:
+def test_same_again(view: Any, profile: Profile, tmp_path: Path) -> None:
+    params = params_for(view, tmp_path)
+    made = []
+    for _ in range(2):
+        out = io.StringIO()
+        view.render(profile, params, out)
+        made.append((out.getvalue(), [path.read_bytes() for path in tmp_path.iterdir()]))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_needs_nothing_from_elsewhere(name: str, profile: Profile, tmp_path: Path) -> None:
+    view = importlib.import_module(f"perun.view.{name}").PLUGIN()
+    params = params_for(view, tmp_path)
+    view.render(profile, params, io.StringIO())
+    text = Path(params.filename).read_text("utf-8")
+    assert "Content-Security-Policy" in text
+    assert "default-src &#x27;none&#x27;" in text
+    links = Links()
+    links.feed(text)
+    assert [link for link in links.found if not link.startswith(("data:", "#"))] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_gets_a_name_of_its_own(
+    name: str, profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    view = importlib.import_module(f"perun.view.{name}").PLUGIN()
     outs = [io.StringIO(), io.StringIO()]
     for out in outs:
-        view.render(profile, view.Params(), out)
-    assert outs[0].getvalue() == outs[1].getvalue()
+        view.render(profile, view.Params(**PAGES[name]), out)
+    names = [out.getvalue().rstrip("\n") for out in outs]
+    assert names == [f"{name}-time-prog.html", f"{name}-time-prog(1).html"]
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
 
 
-def test_empty_profile_is_shown_or_refused(view: Any) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_that_cannot_be_written(name: str, profile: Profile, tmp_path: Path) -> None:
+    view = importlib.import_module(f"perun.view.{name}").PLUGIN()
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"cannot write .*page\.html") as caught:
+        view.render(profile, params_for(view, tmp_path / "file"), io.StringIO())
+    assert "--filename" in caught.value.hint
+
+
+def test_empty_profile_is_shown_or_refused(view: Any, tmp_path: Path) -> None:
     empty = Profile({"header": {"type": "time"}, "collector_info": {"name": "time", "params": {}}})
     out = io.StringIO()
     try:
-        view.render(empty, view.Params(), out)
+        view.render(empty, params_for(view, tmp_path), out)
     except PerunError as refusal:
         assert refusal.message
         assert refusal.hint
@@ -98,7 +185,7 @@ def test_empty_profile_is_shown_or_refused(view: Any) -> None:
 
 
 def test_import_is_light(view: Any) -> None:
-    heavy = {"tabulate", "click", "msgspec", "json"}
+    heavy = {"tabulate", "click", "msgspec", "json", "numpy", "bokeh", "webbrowser"}
     code = f"import perun.view.{view.name}, sys; print(sys.modules.keys() & {heavy!r})"
     environ = {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

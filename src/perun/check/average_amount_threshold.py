@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum, isfinite, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.units import readable, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-_SMALLER_TIMES: Final = {"s": "ms", "ms": "us", "us": "ns"}
 _ABSENT: Final = "-"
 
 
@@ -112,17 +112,9 @@ def _classify(
     return PerformanceChange.NoChange, ratio
 
 
-def readable(amount: float, unit: str) -> str:
-    """The amount with two decimals and its unit; a time too small for that is given in a smaller unit."""
-    while 0 < abs(amount) < 0.1 and unit in _SMALLER_TIMES:
-        amount, unit = amount * 1000, _SMALLER_TIMES[unit]
-    text = f"{amount:.3g}" if 0 < abs(amount) < 0.1 else str(round(amount, 2))
-    return text + unit
-
-
 def _groups(profile: Profile) -> dict[str, _Group]:
     """The amounts by uid as text, summed up column by column without making single resources."""
-    unit_of = _units(_mapping(_mapping(profile.get("header")).get("units")))
+    unit_of = units(profile)
     constants = _mapping(profile.get("resource_type_map"))
     groups: dict[str, _Group] = {}
     for key, columns in _mapping(profile.get("resources")).items():
@@ -152,20 +144,6 @@ def _sum(amounts: list[Any]) -> float:
         return fsum(amounts)
     except (TypeError, ValueError, OverflowError):
         return nan
-
-
-def _units(units: Mapping[str, Any]) -> Callable[[object, object], str]:
-    known: dict[tuple[str, str], str] = {}
-
-    def unit_of(kind: object, subtype: object) -> str:
-        pair = str(kind), str(subtype)
-        if pair not in known:
-            # The collectors of older releases wrote the subtype in brackets, with a blank or without.
-            keys = (f"{kind} ({subtype})", f"{kind}({subtype})", *pair)
-            known[pair] = next((units[key] for key in keys if isinstance(units.get(key), str)), "")
-        return known[pair]
-
-    return unit_of
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ _FLAGS = {
     "-v": "verbose",
 }
 _OPTIONS = {"-s": "short", "--short": "short", "--json": "as_json"}
+_OF_VERB = {"status": _OPTIONS, "log": {**_OPTIONS, "--changes-only": "changes_only"}}
 
 
 def recognised(arguments: Sequence[str]) -> tuple[list[str], str, list[str]] | None:
@@ -26,9 +27,10 @@ def recognised(arguments: Sequence[str]) -> tuple[list[str], str, list[str]] | N
         flags.append(_FLAGS[arguments[position]])
         position += 1
     verb, rest = arguments[position : position + 1], arguments[position + 1 :]
-    if verb not in (["status"], ["log"]) or any(word not in _OPTIONS for word in rest):
+    known = _OF_VERB.get(verb[0]) if verb else None
+    if known is None or any(word not in known for word in rest):
         return None
-    return flags, verb[0], [_OPTIONS[word] for word in rest]
+    return flags, verb[0], [known[word] for word in rest]
 
 
 def run(arguments: Sequence[str], flags: Sequence[str], verb: str, options: Sequence[str]) -> int:
@@ -46,7 +48,8 @@ def run(arguments: Sequence[str], flags: Sequence[str], verb: str, options: Sequ
         if verb == "log":
             from perun.cli.answers.log import answer
 
-            return answer(session, short=short, as_json=as_json)
+            changes_only = "changes_only" in options
+            return answer(session, short=short, as_json=as_json, changes_only=changes_only)
         from perun.cli.answers import status
 
         status.answer(session, short=short, as_json=as_json)

@@ -57,6 +57,7 @@ class Session:
         self.dev_mode = False
         self.metrics: Metrics | None = None
         self.profile_loader: Callable[[], Profile] | None = None
+        self.other_profile_loader: Callable[[str], Profile] | None = None
         self.collector_runner: Callable[[str, Any], None] | None = None
         self.postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
 
@@ -177,9 +178,16 @@ class Session:
 
     def render(self, view: str, params: Any) -> None:
         """Interpret the profile of this invocation (`perun show`)."""
+        from perun.plugin.api import ViewContext
         from perun.porcelain.show import show
 
-        show(self.repository, self.profile, view, params, self.out)
+        ctx = ViewContext(
+            note=lambda text: self.note(one_line(text)),
+            load=self.other_profile_loader,
+            columns=self.columns,
+            coloured=self.coloured,
+        )
+        show(self.repository, self.profile, view, params, self.out, ctx)
 
     def run_collector(self, name: str, params: Any) -> None:
         """Collect with the options of the running `perun collect`."""

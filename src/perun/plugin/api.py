@@ -135,6 +135,24 @@ UNTOLD = PostprocessContext()
 """The context of a postprocessor where nobody wants to hear from it."""
 
 
+class ViewContext(NamedTuple):
+    """What a view may use beyond its profile.
+
+    `note` passes on one line that is no part of the answer, e.g. that no browser could be opened;
+    `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
+    terminal that the answer goes to, 0 where it is none; `coloured` tells whether it may have colours.
+    """
+
+    note: Callable[[str], None] = quiet
+    load: Callable[[str], Profile] | None = None
+    columns: int = 0
+    coloured: bool = False
+
+
+ALONE = ViewContext()
+"""The context of a view that nobody looks at, and that has one profile only."""
+
+
 class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
@@ -188,9 +206,10 @@ class Postprocessor(Plugin, Protocol[P_contra]):
 
 
 class View(Plugin, Protocol[P_contra]):
-    """Writes an interpretation of a profile to `out`, or to a file that its parameters name."""
+    """Writes an interpretation of a profile to `out`, or to a file that its parameters name; then `out`
+    gets the name of the file."""
 
-    def render(self, profile: Profile, params: P_contra, out: TextIO) -> None:
+    def render(self, profile: Profile, params: P_contra, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the interpretation."""
         ...
 

@@ -2,110 +2,137 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain
 
 from perun.config.schema import is_true
-from perun.plugin.api import CheckContext, MinorVersion, Report, silent
-from perun.porcelain import jobs, lookup, postprocessby, precollect
+from perun.errors import DamagedStore, PerunError, ProfileError
+from perun.plugin.api import MinorVersion, Report, silent
+from perun.porcelain import lookup, precollect
+from perun.porcelain.comparing import compare
+from perun.porcelain.comparison import (
+    DEFAULTS,
+    Comparison,
+    MethodResult,
+    Options,
+    Verdict,
+    VersionReport,
+    command_of,
+    differing,
+    exit_code,
+    is_degradation,
+    without_ignored,
+)
 from perun.porcelain.history import History
+from perun.porcelain.pairs import Comparer, Outcome, Pair
 from perun.porcelain.repository import Repository
-from perun.porcelain.strategies import Rule, applicable, rules
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
 
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+__all__ = [
+    "Comparison",
+    "MethodResult",
+    "Options",
+    "Verdict",
+    "VersionReport",
+    "check_all",
+    "check_diff",
+    "check_head",
+    "check_profiles",
+    "exit_code",
+    "is_degradation",
+]
 
-LOADED_PROFILES = 32
-"""Profiles kept in memory: in a history each is the target once and the baseline about once."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to check: `force` compares profiles of other configurations too, `compute_missing` runs the matrix
-    where a version lacks profiles, `models_type` is handed to the checks that know it."""
-
-    force: bool = False
-    compute_missing: bool = False
-    models_type: str = ""
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """What one check reported of one pair, No Change included.
-
-    `reason` says what a profile lacks where the check could not be applied; `ignored` counts the changes
-    that the user did not want to hear of.
-    """
-
-    method: str
-    changes: tuple[DegradationInfo, ...] = ()
-    reason: str = ""
-    ignored: int = 0
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A target profile and its baseline; where nothing was compared, `reason` says why."""
-
-    target: ProfileInfo
-    baseline: ProfileInfo | None = None
-    baseline_version: MinorVersion | None = None
-    results: tuple[MethodResult, ...] = ()
-    reason: str = ""
-
-    @property
-    def changes(self) -> list[DegradationInfo]:
-        """All reported changes of the pair, without No Change."""
-        return [
-            change
-            for result in self.results
-            for change in result.changes
-            if change.result is not PerformanceChange.NoChange
-        ]
-
-
-@dataclass(frozen=True)
-class VersionReport:
-    """One version with the comparisons of its profiles; `reason` where it has no profile.
-
-    `failure` says why a profile that should have been collected before the check is missing.
-    """
-
-    version: MinorVersion
-    comparisons: tuple[Comparison, ...] = ()
-    reason: str = ""
-    failure: str = ""
+Candidates = Callable[[], Iterable[MinorVersion]]
+"""The versions that may hold the baseline, the nearest first."""
+NO_PROFILE = "no profile is registered"
+NO_BASELINE = "no ancestor has a profile of the same configuration"
 
 
 def check_head(
-    repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
+    repo: Repository,
+    minor: str | None,
+    options: Options = DEFAULTS,
+    report: Report = silent,
+    baseline: str | None = None,
 ) -> VersionReport:
-    """Compare the profiles of `minor` (HEAD where None) with those of its nearest ancestors that have any."""
+    """Compare the profiles of `minor` (HEAD where None) with those of its nearest ancestors that have any.
+
+    :param baseline: compare with the profiles of this revision instead, or of the nearest of its ancestors
+        that has one of the same configuration; nothing is stored then.
+    """
     head = repo.version(minor)
-    checker = _Checker(repo, History(repo, head), options, report)
-    version = checker.history.get(head)
+    if baseline is not None:
+        return _check_against(repo, head, repo.version(baseline), options, report)
+    checker = _Checker(repo, options, report)
+    history = History(repo, head)
+    version = history.get(head)
     assert version is not None
-    parents = map(checker.history.get, version.parents)
+    parents = map(history.get, version.parents)
     checker.collect_missing([version, *filter(None, parents)])
-    return checker.version(version, *version.parents)
+    plan = checker.plan(version, partial(history.ancestors, head), passed=1, others=version.parents)
+    return next(checker.reports([plan]))
+
+
+def _check_against(
+    repo: Repository, head: str, start: str, options: Options, report: Report
+) -> VersionReport:
+    checker = _Checker(repo, options, report, stores=False)
+    version, first = repo.vcs.get_minor_version_info(head), repo.vcs.get_minor_version_info(start)
+    checker.collect_missing([version, *([first] if start != head else [])])
+    history = History(repo, start)
+
+    def candidates() -> Iterator[MinorVersion]:
+        return (one for one in chain((first,), history.ancestors(start)) if one.checksum != head)
+
+    reason = f"neither {start[:10]} nor an ancestor of it has a profile of the same configuration"
+    plan = checker.plan(version, candidates, others=(start,), without_baseline=reason)
+    return next(checker.reports([plan]))
+
+
+def check_diff(
+    repo: Repository, base: str, target: str, options: Options = DEFAULTS, report: Report = silent
+) -> VersionReport:
+    """Compare the profiles of any two versions, paired by their configurations; nothing is stored.
+
+    Of several profiles of `base` with one configuration the newest is taken.
+    """
+    checker = _Checker(repo, options, report, stores=False)
+    old, new = (repo.vcs.get_minor_version_info(repo.version(one)) for one in (base, target))
+    checker.collect_missing([new, *([old] if old.checksum != new.checksum else [])])
+    reason = f"{old.checksum[:10]} has no profile of the same configuration"
+    plan = checker.plan(new, lambda: (old,), others=(old.checksum,), without_baseline=reason)
+    used = {step.baseline.configuration for step in plan.steps if isinstance(step, Pair)}
+    try:
+        unpaired = [one for one in checker.profiles(old.checksum) if one.configuration not in used]
+    except DamagedStore as problem:
+        unpaired = []
+        plan.errors.append(problem)
+    plan.unpaired = tuple(unpaired)
+    return next(checker.reports([plan]))
 
 
 def check_all(
-    repo: Repository, minor: str | None, options: Options = Options(), report: Report = silent
+    repo: Repository, minor: str | None, options: Options = DEFAULTS, report: Report = silent
 ) -> Iterator[VersionReport]:
     """Every version from `minor` (HEAD where None) down to the root, newest first, as a stream."""
-    checker = _Checker(repo, History(repo, repo.version(minor), ordered=True), options, report)
+    head = repo.version(minor)
+    checker = _Checker(repo, options, report)
     if checker.collects:
-        checker.collect_missing(list(checker.history))
-    for done, version in enumerate(checker.history):
-        report(version.checksum[:10], done, 0)
-        yield checker.version(version)
+        checker.collect_missing(list(History(repo, head, ordered=True)))
+    history = History(repo, head, ordered=True)
+
+    def plans() -> Iterator[_Plan]:
+        passed = 0
+        for version in history:
+            passed += version.checksum in checker.with_profiles
+            yield checker.plan(version, partial(history.ancestors, version.checksum), passed=passed)
+            checker.forget(version.checksum)
+
+    return checker.reports(plans())
 
 
 def check_profiles(
@@ -113,75 +140,54 @@ def check_profiles(
     baseline: str,
     target: str,
     minor: str | None,
-    options: Options = Options(),
+    options: Options = DEFAULTS,
     confirm: lookup.Confirm | None = None,
 ) -> Comparison:
-    """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: no version has them."""
+    """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: no version has them.
+
+    :raises ProfileError: where one of them is damaged.
+    """
     found = [lookup.find(repo, spec, minor, confirm) for spec in (baseline, target)]
-    infos = [one.info for one in found]
-    difference = "" if options.force else differing(*infos)
+    old, new = (one.info for one in found)
+    difference = "" if options.force else differing(old, new)
     if difference:
         reason = f"the configurations differ in {difference}; compare nevertheless with --force"
-        return Comparison(infos[1], infos[0], reason=reason)
+        return Comparison(new, old, reason=reason)
     loaded = [lookup.load(repo, one) for one in found]
-    return _Comparer(repo, options).pair(infos[0], loaded[0], infos[1], loaded[1])
+    outcome = Comparer(repo, options).loaded(new, *loaded)
+    return without_ignored(outcome.of(Pair(new, old)), options.ignore)
 
 
-def differing(baseline: ProfileInfo, target: ProfileInfo) -> str:
-    """The first part of the configurations that differs, with both values; empty where they are the same."""
-    pairs = zip(baseline.configuration, target.configuration, strict=True)
-    for part, (old, new) in zip(baseline.configuration._fields, pairs, strict=True):
-        if old != new:
-            return f"{part} ({_shown(old)} and {_shown(new)})"
-    return ""
+@dataclass
+class _Plan:
+    """A version and the pairs to compare of it, between comparisons that cannot be made."""
 
-
-def _shown(value: object) -> str:
-    text = " ".join(value) if isinstance(value, tuple) else str(value)
-    return repr(text) if text else "none"
-
-
-class _Comparer:
-    """Applies the configured checks to pairs of profiles."""
-
-    def __init__(self, repo: Repository, options: Options) -> None:
-        self.repo = repo
-        self.rules = rules(repo)
-        self._context = CheckContext(
-            repo.config.section("degradation"), options.models_type, self._postprocess
-        )
-
-    def pair(self, baseline: ProfileInfo, base: Profile, target: ProfileInfo, new: Profile) -> Comparison:
-        chosen = applicable(self.repo, self.rules, target)
-        if not chosen:
-            return Comparison(target, baseline, reason="no rule of degradation.strategies applies to it")
-        results = tuple(self._apply(rule, base, new) for rule in chosen)
-        return Comparison(target, baseline, None, results)
-
-    def _apply(self, rule: Rule, base: Profile, new: Profile) -> MethodResult:
-        return MethodResult(rule.check.name, tuple(rule.check.compare(base, new, rule.params, self._context)))
-
-    def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
-        unit = jobs.make_unit(self.repo, "postprocess", name, params, "a check")
-        return postprocessby.process(self.repo, profile, unit.name, unit.params)
+    version: MinorVersion
+    steps: list[Pair | Comparison] = field(default_factory=list)
+    reason: str = ""
+    failure: str = ""
+    errors: list[PerunError] = field(default_factory=list)
+    unpaired: tuple[ProfileInfo, ...] = ()
 
 
 class _Checker:
-    """Checks versions of one history, each pair once, each profile loaded about once."""
+    """Plans which pairs are compared, and keeps what was found of them.
 
-    def __init__(self, repo: Repository, history: History, options: Options, report: Report) -> None:
+    :param stores: whether what is found is kept with the version.
+    """
+
+    def __init__(self, repo: Repository, options: Options, report: Report, *, stores: bool = True) -> None:
         self.repo = repo
-        self.history = history
         self.collects = options.compute_missing or is_true(
             repo.config.get("degradation.collect_before_check")
         )
-        self._force = options.force
+        self.with_profiles = set(repo.store.indexes.minors())
+        self._options = options
         self._report = report
-        self._comparer = _Comparer(repo, options)
-        self._with_profiles = set(repo.store.indexes.minors())
-        self._loaded: OrderedDict[str, Profile] = OrderedDict()
+        self._stores = stores
         self._listed: dict[str, list[ProfileInfo]] = {}
-        self._failures: dict[str, str] = {}
+        self._failures: dict[str, PerunError] = {}
+        self._reported = 0
 
     def collect_missing(self, versions: Sequence[MinorVersion]) -> None:
         """Run the jobs of the matrix that the versions have no profile of, where the user wants that."""
@@ -189,77 +195,131 @@ class _Checker:
             return
         self._failures = precollect.collect_missing(self.repo, versions, self._report)
         self._listed.clear()
-        self._with_profiles = set(self.repo.store.indexes.minors())
+        self.with_profiles = set(self.repo.store.indexes.minors())
 
-    def version(self, version: MinorVersion, *others: str) -> VersionReport:
-        """Compare all profiles of the version, and store what changed.
+    def plan(
+        self,
+        version: MinorVersion,
+        candidates: Candidates,
+        *,
+        passed: int = 0,
+        others: Iterable[str] = (),
+        without_baseline: str = "",
+    ) -> _Plan:
+        """The pairs of all profiles of the version.
 
+        :param passed: how many versions with profiles are known not to be among the candidates.
         :param others: versions whose failures are told too, as their profiles were to be the baselines.
+        :param without_baseline: why there is no pair where no candidate has the configuration.
         """
-        failure = self._failures.get(version.checksum, "")
-        for other in others:
-            if other in self._failures:
-                failure = failure or f"{other[:6]}: {self._failures[other]}"
-        targets = self._profiles(version.checksum)
-        if not targets:
-            return VersionReport(version, reason="no profile is registered", failure=failure)
-        comparisons = tuple(self._compare(version, target) for target in targets)
-        self._store(version, comparisons)
-        return VersionReport(version, comparisons, failure=failure)
+        self._report(version.checksum[:10], self._reported, 0)
+        plan = _Plan(version)
+        self._tell_failures(plan, others)
+        try:
+            targets = self.profiles(version.checksum)
+        except DamagedStore as problem:
+            plan.reason = problem.message
+            if version.checksum not in self._failures:
+                plan.errors.append(problem)
+            return plan
+        plan.reason = "" if targets else NO_PROFILE
+        for target in targets:
+            try:
+                found = self._nearest(target, candidates(), passed)
+            except DamagedStore as problem:
+                # What is beyond may not be the nearest: nothing is better than a wrong answer.
+                plan.steps.append(Comparison(target, reason=problem.message, error=problem))
+                continue
+            if found is None:
+                reason = without_baseline or self._without_baseline
+                plan.steps.append(Comparison(target, reason=reason))
+            else:
+                plan.steps.append(found)
+        return plan
 
-    def _compare(self, version: MinorVersion, target: ProfileInfo) -> Comparison:
-        found = self._baseline(version.checksum, target)
-        if found is None:
-            return Comparison(target, reason=self._without_baseline)
-        baseline_version, baseline = found
-        compared = self._comparer.pair(baseline, self._load(baseline), target, self._load(target))
-        return Comparison(target, baseline, baseline_version, compared.results, compared.reason)
+    def _tell_failures(self, plan: _Plan, others: Iterable[str]) -> None:
+        own = plan.version.checksum
+        for checksum in (own, *others):
+            problem = self._failures.get(checksum)
+            if problem is not None:
+                where = "" if checksum == own else f"{checksum[:6]}: "
+                plan.failure = plan.failure or where + problem.message
+                plan.errors.append(problem)
 
     @cached_property
     def _without_baseline(self) -> str:
         missing = self.repo.vcs.missing_history()
-        reason = "no ancestor has a profile of the same configuration"
-        return f"{reason} ({missing})" if missing else reason
+        return f"{NO_BASELINE} ({missing})" if missing else NO_BASELINE
 
-    def _baseline(self, checksum: str, target: ProfileInfo) -> tuple[MinorVersion, ProfileInfo] | None:
-        for ancestor in self.history.ancestors(checksum):
-            if ancestor.checksum not in self._with_profiles:
+    def _nearest(self, target: ProfileInfo, versions: Iterable[MinorVersion], passed: int) -> Pair | None:
+        """The target with the newest profile of its configuration in the first version that has one."""
+        left = len(self.with_profiles) - passed
+        for version in versions if left else ():
+            if version.checksum not in self.with_profiles:
                 continue
-            profiles = self._profiles(ancestor.checksum)
+            profiles = self.profiles(version.checksum)
             same = [info for info in profiles if info.configuration == target.configuration]
-            if not same and self._force:
+            if not same and self._options.force:
                 same = [info for info in profiles if info.collector == target.collector]
             if same:
-                return ancestor, max(same, key=lambda info: (info.time, info.source))
+                return Pair(target, max(same, key=lambda info: (info.time, info.source)), version)
+            left -= 1
+            if not left:  # of a long history most may have no profile
+                break
         return None
 
-    def _profiles(self, checksum: str) -> list[ProfileInfo]:
-        if checksum not in self._with_profiles:
+    def profiles(self, checksum: str) -> list[ProfileInfo]:
+        """The profiles of the version.
+
+        :raises DamagedStore: where its index cannot be read.
+        """
+        if checksum not in self.with_profiles:
             return []
         if checksum not in self._listed:
             self._listed[checksum] = lookup.registered(self.repo, checksum)
         return self._listed[checksum]
 
-    def _load(self, info: ProfileInfo) -> Profile:
-        profile = self._loaded.pop(info.checksum, None) or self.repo.store.objects.get(info.checksum)
-        self._loaded[info.checksum] = profile
-        if len(self._loaded) > LOADED_PROFILES:
-            self._loaded.popitem(last=False)
-        return profile
+    def forget(self, checksum: str) -> None:
+        """The version was planned and is no ancestor of those that follow."""
+        self._listed.pop(checksum, None)
 
-    def _store(self, version: MinorVersion, comparisons: tuple[Comparison, ...]) -> None:
+    def reports(self, plans: Iterable[_Plan]) -> Iterator[VersionReport]:
+        """Compare what was planned; what was found is stored before it is told."""
+        outcomes: list[Outcome] = []
+        for item in compare(self.repo, self._options, _items(plans)):
+            if isinstance(item, Outcome):
+                outcomes.append(item)
+                continue
+            self._reported += 1
+            yield self._finish(item, iter(outcomes))
+            outcomes = []
+
+    def _finish(self, plan: _Plan, outcomes: Iterator[Outcome]) -> VersionReport:
+        comparisons = [next(outcomes).of(step) if isinstance(step, Pair) else step for step in plan.steps]
+        if self._stores:
+            try:
+                self._store(plan.version, comparisons)
+            except ProfileError as problem:
+                plan.errors.append(problem)
+        shown = tuple(without_ignored(comparison, self._options.ignore) for comparison in comparisons)
+        return VersionReport(
+            plan.version, shown, plan.reason, plan.failure, tuple(plan.errors), plan.unpaired
+        )
+
+    def _store(self, version: MinorVersion, comparisons: Sequence[Comparison]) -> None:
         """Keep what was found; it replaces all that earlier checks found of these configurations."""
         found: dict[tuple[str, str, str], ChangeRecord] = {}
         commands = set()
         for comparison in comparisons:
-            if comparison.baseline_version is not None and comparison.results:
-                command = command_of(comparison.target)
-                commands.add(command)
-                records = (
-                    ChangeRecord(change, comparison.baseline_version.checksum, command)
-                    for change in comparison.changes
-                )
-                found.update((record.key, record) for record in records)
+            if comparison.baseline_version is None or all(one.reason for one in comparison.results):
+                continue
+            command = command_of(comparison.target)
+            commands.add(command)
+            for change in comparison.changes:
+                record = ChangeRecord(change, comparison.baseline_version.checksum, command)
+                found[record.key] = record
+        if not commands:
+            return
         stored = {
             record.key: record
             for record in self.repo.store.changes.read(version.checksum)
@@ -271,22 +331,12 @@ class _Checker:
         self.repo.store.changes.merge(version.checksum, [*gone, *found.values()])
 
 
+def _items(plans: Iterable[_Plan]) -> Iterator[Pair | _Plan]:
+    """The pairs of each plan, then the plan."""
+    for plan in plans:
+        yield from (step for step in plan.steps if isinstance(step, Pair))
+        yield plan
+
+
 def _without_change(info: DegradationInfo) -> DegradationInfo:
     return DegradationInfo(PerformanceChange.NoChange, info.location, "", "", info.type)
-
-
-def command_of(info: ProfileInfo) -> str:
-    """The configuration as changes are stored under: collector, then the command with its arguments."""
-    units = "+".join((info.collector, *info.postprocessors))
-    command = " ".join(part for part in (info.cmd, info.args, info.workload) if part)
-    return f"{units} {command}"
-
-
-def is_degradation(change: PerformanceChange, *, maybe: bool) -> bool:
-    """Whether `--fail-on degradation` (with `maybe`: `--fail-on maybe`) fails on the change."""
-    certain = (
-        PerformanceChange.Degradation,
-        PerformanceChange.SevereDegradation,
-        PerformanceChange.TotalDegradation,
-    )
-    return change in certain or (maybe and change is PerformanceChange.MaybeDegradation)

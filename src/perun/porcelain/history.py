@@ -18,14 +18,17 @@ class History:
     def __init__(self, repo: Repository, head: str, *, ordered: bool = False) -> None:
         self._walk = repo.vcs.walk_subjects(head, ordered=ordered)
         self._known: dict[str, MinorVersion] = {}
-        self._order: list[MinorVersion] = []
+        self._waiting: deque[MinorVersion] = deque()
 
     def __iter__(self) -> Iterator[MinorVersion]:
-        """All of them, children before parents."""
-        position = 0
-        while position < len(self._order) or self._advance():
-            yield self._order[position]
-            position += 1
+        """All of them, children before parents, once.
+
+        A version is forgotten when the next one is asked for: nothing that follows comes from it.
+        """
+        while self._waiting or self._advance():
+            version = self._waiting.popleft()
+            yield version
+            del self._known[version.checksum]
 
     def get(self, checksum: str) -> MinorVersion | None:
         """The version, or None where it is not part of the history (beyond the edge of a shallow clone)."""
@@ -54,5 +57,5 @@ class History:
         if version is None:
             return False
         self._known[version.checksum] = version
-        self._order.append(version)
+        self._waiting.append(version)
         return True

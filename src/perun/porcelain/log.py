@@ -20,12 +20,15 @@ class LogEntry(NamedTuple):
     damage: str = ""
 
 
-def log(repo: Repository, minor: str | None = None, *, subjects_only: bool = False) -> Iterator[LogEntry]:
+def log(
+    repo: Repository, minor: str | None = None, *, subjects_only: bool = False, changes_only: bool = False
+) -> Iterator[LogEntry]:
     """The ancestors of `minor` (HEAD where None), itself first, as a stream. Reads only.
 
     What is damaged in the store is told with its version, so that the others are still shown.
 
     :param subjects_only: `version.desc` may be the first line alone; faster on long histories.
+    :param changes_only: leave out the versions for which no degradation or optimization is stored.
     :raises VersionControlError: at once, where there is no such version.
     """
     head = "HEAD" if minor is None else repo.version(minor)
@@ -41,7 +44,14 @@ def log(repo: Repository, minor: str | None = None, *, subjects_only: bool = Fal
     except StopIteration:
         return iter(())
     summaries = repo.store.summaries.load()
-    return (_entry(version, summaries) for version in itertools.chain((first,), versions))
+    entries = (_entry(version, summaries) for version in itertools.chain((first,), versions))
+    return filter(_tells_change, entries) if changes_only else entries
+
+
+def _tells_change(entry: LogEntry) -> bool:
+    # What is damaged may have been a change.
+    summary = entry.summary
+    return bool(entry.damage or (summary and (summary.degradations or summary.optimizations)))
 
 
 def _entry(version: MinorVersion, summaries: Snapshot) -> LogEntry:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 
 from perun.config.schema import is_true
+from perun.errors import DamagedStore, PerunError
 from perun.plugin.api import MinorVersion, Report
 from perun.porcelain import schedule
 from perun.porcelain.jobs import matrix
@@ -21,24 +22,32 @@ from perun.porcelain.run import (
 )
 
 
-def collect_missing(repo: Repository, versions: Sequence[MinorVersion], report: Report) -> dict[str, str]:
+def collect_missing(
+    repo: Repository, versions: Sequence[MinorVersion], report: Report
+) -> dict[str, PerunError]:
     """Run and register, for each version, the jobs of the matrix that it has no profile of.
 
     What happens goes to `.perun/logs/<version>-precollect.log` where `degradation.log_collect` is true, and
     nowhere else; a job that fails leaves its profile missing.
 
-    :return: by checksum of the version, why the first of its jobs that failed did so.
+    :return: by checksum of the version, what the first of its jobs that failed did so for, or that its index
+        is damaged.
     :raises ConfigError: where the job matrix is empty or wrong.
     """
-    lacking = schedule.missing(repo, schedule.stops(matrix(repo), versions), pending=False)
+    failures: dict[str, PerunError] = {}
+    lacking: list[schedule.Stop] = []
+    for stop in schedule.stops(matrix(repo), versions):
+        try:
+            lacking += schedule.missing(repo, [stop], pending=False)
+        except DamagedStore as problem:
+            failures[stop.version.checksum] = problem
     log = _Log(repo)
-    failures: dict[str, str] = {}
     events = run_jobs(repo, lacking, register=True, report=report)
     with contextlib.closing(events):
         for event in events:
             log.write(event)
             if isinstance(event, (JobBroke, VersionSkipped)):
-                failures.setdefault(event.version.checksum, event.error.message)
+                failures.setdefault(event.version.checksum, event.error)
     return failures
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from perun.plugin.api import ALONE, ViewContext
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 
@@ -16,6 +17,8 @@ def load_profile(repo: Repository, spec: str, minor: str | None, confirm: lookup
     return lookup.load(repo, lookup.find(repo, spec, minor, confirm))
 
 
-def show(repo: Repository, profile: Profile, view: str, params: Any, out: TextIO) -> None:
+def show(
+    repo: Repository, profile: Profile, view: str, params: Any, out: TextIO, ctx: ViewContext = ALONE
+) -> None:
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
-    repo.registry.get("view", view).render(profile, params, out)
+    repo.registry.get("view", view).render(profile, params, out, ctx)

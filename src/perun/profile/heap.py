@@ -63,6 +63,69 @@ def to_heat_map_format(profile: Profile) -> dict[str, Any]:
     }
 
 
+class Lifetimes(NamedTuple):
+    """Which memory was allocated in which snapshots, told once for each chunk of memory.
+
+    :param times: of each snapshot its time, as text.
+    :param sites: where memory was allocated: line, function, source.
+    :param chunks: what is allocated at the end of some snapshot, in the order of allocation.
+    :param allocations: address and amount of all that was ever allocated.
+    """
+
+    times: list[str]
+    sites: list[tuple[Any, ...]]
+    chunks: list[Chunk]
+    allocations: list[tuple[int, int]]
+
+
+class Chunk(NamedTuple):
+    """Memory that is allocated at the end of the snapshots from `first` until before `end`.
+
+    `site` is a position in :attr:`Lifetimes.sites`, snapshots are counted from 0.
+    """
+
+    address: int
+    amount: int
+    site: int
+    subtype: str
+    first: int
+    end: int
+
+
+def lifetimes(profile: Profile) -> Lifetimes:
+    """What :func:`to_heap_map_format` tells of each snapshot, as long as the profile and not its square.
+
+    :raises ProfileError: where no resource has an address and an amount that are whole numbers.
+    """
+    sites: dict[tuple[Any, ...], int] = {}
+    live: dict[int, dict[str, Any]] = {}
+    since: dict[int, int] = {}
+    times: list[str] = []
+    chunks: list[Chunk] = []
+    allocations: list[tuple[int, int]] = []
+
+    def end(chunk: dict[str, Any], now: int) -> None:
+        first = since[chunk["address"]]
+        chunks.append(Chunk(chunk["address"], chunk["amount"], chunk["uid"], chunk["subtype"], first, now))
+
+    for now, (number, time, events) in enumerate(_snapshots(profile)):
+        times.append(time or str(number))
+        allocations += [(event.address, event.amount) for event in events if event.amount]
+        touched = {event.address: live.get(event.address) for event in events}
+        _go_on(live, events, sites)
+        for address, before in touched.items():
+            after = live.get(address)
+            if after is before:
+                continue
+            if before is not None:
+                end(before, now)
+            since[address] = now
+    for chunk in live.values():
+        end(chunk, len(times))
+    chunks.sort(key=lambda chunk: (chunk.first, chunk.address))
+    return Lifetimes(times, list(sites), chunks, allocations)
+
+
 class _Event(NamedTuple):
     """Memory that is allocated, or released where the amount is 0."""
 

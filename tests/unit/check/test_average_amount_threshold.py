@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from perun.check.average_amount_threshold import PLUGIN, ThresholdParams, readable
+from perun.check.average_amount_threshold import PLUGIN, ThresholdParams
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.units import readable
 
 AMOUNTS = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5)
 PROFILES = st.dictionaries(st.sampled_from("abcdef"), AMOUNTS, max_size=6)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perun.errors import ProfileError
 from perun.profile.convert import to_heap_map_format, to_heat_map_format
 from perun.profile.factory import Profile
-from perun.profile.heap import CELLS
+from perun.profile.heap import CELLS, lifetimes
 
 
 def resource(subtype: str, address: int, amount: int, line: int = 1) -> dict[str, Any]:
@@ -117,6 +117,37 @@ def test_a_chunk_that_is_released_is_gone(chunks: list[tuple[int, int]]) -> None
         assert found["snapshots"][1]["map"] == []
 
 
+events = st.tuples(st.sampled_from(["malloc", "calloc", "free"]), st.integers(0, 5), st.integers(0, 9))
+
+
+@given(st.lists(st.lists(events, min_size=1, max_size=8), min_size=1, max_size=6))
+def test_lifetimes_tell_the_same_as_the_heap_map(snapshots: list[list[tuple[str, int, int]]]) -> None:
+    made = profile(
+        *[
+            [
+                resource(subtype, 16 * place, 0 if subtype == "free" else amount, line=place)
+                for subtype, place, amount in one
+            ]
+            for one in snapshots
+        ]
+    )
+    expected = to_heap_map_format(made)
+    found = lifetimes(made)
+    assert found.times == [snapshot["time"] for snapshot in expected["snapshots"]]
+    assert [dict(zip(("line", "function", "source"), site, strict=True)) for site in found.sites] == expected[
+        "info"
+    ]
+    for number, snapshot in enumerate(expected["snapshots"]):
+        live = [chunk for chunk in found.chunks if chunk.first <= number < chunk.end]
+        told = [(chunk.address, chunk.amount, chunk.site, chunk.subtype) for chunk in sorted(live)]
+        assert told == [
+            (chunk["address"], chunk["amount"], chunk["uid"], chunk["subtype"]) for chunk in snapshot["map"]
+        ]
+    assert all(chunk.first < chunk.end <= len(found.times) for chunk in found.chunks)
+    heat = to_heat_map_format(made)
+    assert sum(amount for _, amount in found.allocations) == sum(heat["map"])
+
+
 def test_a_heap_that_is_spread_over_the_whole_address_space() -> None:
     found = to_heat_map_format(profile([resource("malloc", 0x1000, 1), resource("mmap", 2**47, 4096)]))
     assert len(found["map"]) <= CELLS
@@ -140,7 +171,7 @@ def test_uids_that_are_text_and_what_is_no_memory() -> None:
     assert [(one["time"], one["sum_amount"]) for one in found["snapshots"]] == [("0", 2)]
 
 
-@pytest.mark.parametrize("convert", [to_heap_map_format, to_heat_map_format])
+@pytest.mark.parametrize("convert", [to_heap_map_format, to_heat_map_format, lifetimes])
 def test_a_profile_without_memory_is_refused(convert: Any) -> None:
     made = Profile()
     made.update_resources([{"uid": "f", "amount": 1.5}])

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from tabulate import tabulate_formats
 
 from perun.errors import UsageError
 from perun.profile.factory import Profile
@@ -212,9 +213,9 @@ class TestFiltering:
 
 
 class TestFormats:
-    def test_those_of_the_manual(self) -> None:
-        assert len(set(FORMATS)) == 37
-        assert "unsafe-html" in FORMATS
+    def test_those_of_the_manual_and_of_the_library(self) -> None:
+        assert set(tabulate_formats) - set(FORMATS) == set()
+        assert set(FORMATS) - set(tabulate_formats) == {"unsafe-html"}
 
     @pytest.mark.parametrize("kind", ["resources", "models"])
     @pytest.mark.parametrize("name", FORMATS)
@@ -284,9 +285,25 @@ class TestDestination:
         shown = render(functions, output_file="t", to_stdout=True)
         assert shown == (folder / "t").read_text() == render(functions)
 
-    def test_file_that_cannot_be_written(self, functions: Profile) -> None:
-        with pytest.raises(UsageError, match="absent/t: No such file"):
-            render(functions, output_file="absent/t")
+    def test_file_that_cannot_be_written(self, folder: Path, functions: Profile) -> None:
+        Path("taken").touch()
+        with pytest.raises(UsageError, match="cannot write taken/t: ") as caught:
+            render(functions, output_file="taken/t")
+        assert "--output-file" in caught.value.hint
+
+    def test_what_was_there_stays_until_the_new_table_is_whole(
+        self, folder: Path, functions: Profile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (folder / "t").write_text("old")
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(UsageError, match="cannot write t: No space left"):
+            render(functions, output_file="t")
+        assert os.listdir(folder) == ["t"]
+        assert (folder / "t").read_text() == "old"
 
     def test_nothing_is_written_for_a_wrong_key(self, folder: Path, functions: Profile) -> None:
         with pytest.raises(UsageError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, TextIO
 
 from perun.profile.changes import DegradationInfo
@@ -24,17 +25,25 @@ def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
 
 
 def change_data(change: DegradationInfo) -> dict[str, Any]:
-    """A change as JSON data; interval and p_value are null where the check does not know them."""
+    """A change as JSON data; interval and p_value are null where the check does not know them.
+
+    A rate, confidence or bound that is no finite number is null, too.
+    """
     return {
         "result": change.result.name,
         "location": change.location,
         "type": change.type,
         "from": change.from_baseline,
         "to": change.to_target,
-        "rate": change.rate_degradation,
-        "relative_rate": change.rate_degradation_relative,
+        "rate": finite(change.rate_degradation),
+        "relative_rate": finite(change.rate_degradation_relative),
         "confidence_type": change.confidence_type,
-        "confidence": change.confidence_rate,
-        "interval": change.interval,
-        "p_value": change.p_value,
+        "confidence": finite(change.confidence_rate),
+        "interval": None if change.interval is None else [finite(bound) for bound in change.interval],
+        "p_value": finite(change.p_value),
     }
+
+
+def finite(number: float | None) -> float | None:
+    """The number; None where it is infinite or none at all, which JSON has no words for."""
+    return number if number is not None and isfinite(number) else None

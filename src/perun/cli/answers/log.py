@@ -23,14 +23,24 @@ FLUSHED = 500
 """Lines written at once; the first ones go out alone, so that a reader sees them at once."""
 
 
-def answer(session: Session, minor: str | None = None, *, short: bool = False, as_json: bool = False) -> int:
+def answer(
+    session: Session,
+    minor: str | None = None,
+    *,
+    short: bool = False,
+    as_json: bool = False,
+    changes_only: bool = False,
+) -> int:
     """Tell the history down from `minor`, HEAD where None; the exit code, which tells of damage."""
     damages: list[str] = []
-    entries = _noting(damages, run(session.repository, minor, subjects_only=short))
+    entries = run(session.repository, minor, subjects_only=short, changes_only=changes_only)
+    told = _Told(entries, damages)
     if as_json:
-        _json(session, entries)
+        _json(session, told)
     else:
-        _text(session, entries, short)
+        _text(session, told, short)
+    if changes_only and not told.count:
+        session.note("no version has stored changes; perun check all finds them")
     for damage in damages:
         session.warn(damage)
     if not damages:
@@ -39,14 +49,23 @@ def answer(session: Session, minor: str | None = None, *, short: bool = False, a
     return DamagedStore.exit_code
 
 
-def _noting(damages: list[str], entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    for entry in entries:
-        if entry.damage:
-            damages.append(entry.damage)
-        yield entry
+class _Told:
+    """The entries as they are told: how many there were, and what is damaged."""
+
+    def __init__(self, entries: Iterable[LogEntry], damages: list[str]) -> None:
+        self.count = 0
+        self._entries = entries
+        self._damages = damages
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        for entry in self._entries:
+            self.count += 1
+            if entry.damage:
+                self._damages.append(entry.damage)
+            yield entry
 
 
-def _text(session: Session, entries: Iterator[LogEntry], short: bool) -> None:
+def _text(session: Session, entries: Iterable[LogEntry], short: bool) -> None:
     from perun.cli.pager import paged
 
     enabled = session.pager and session.repository.config.get("general.paging") in PAGED
@@ -58,7 +77,7 @@ def _text(session: Session, entries: Iterator[LogEntry], short: bool) -> None:
                 _long(session, entry)
 
 
-def _short(session: Session, entries: Iterator[LogEntry]) -> None:
+def _short(session: Session, entries: Iterable[LogEntry]) -> None:
     line = short_line(session)
     write = session.out.write
     batch: list[str] = []
@@ -179,7 +198,7 @@ def _long(session: Session, entry: LogEntry) -> None:
     session.say()
 
 
-def _json(session: Session, entries: Iterator[LogEntry]) -> None:
+def _json(session: Session, entries: Iterable[LogEntry]) -> None:
     session.out.write('{"schema": "perun.log/1", "versions": [')
     separator = "\n"
     for version, summary, damage in entries:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from perun.cli.commands.completing import complete_any, complete_minor
 from perun.cli.options import PluginGroup
 from perun.cli.session import Session
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
 
 
 def _run(session: Session, name: str, params: Any) -> None:
@@ -43,4 +46,9 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     from perun.porcelain.show import load_profile
 
     session: Session = ctx.obj
-    session.profile_loader = lambda: load_profile(session.repository, profile, minor, session.confirm)
+
+    def load(spec: str) -> Profile:
+        return load_profile(session.repository, spec, minor, session.confirm)
+
+    session.profile_loader = lambda: load(profile)
+    session.other_profile_loader = load

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from perun.errors import PluginError, UsageError
+from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.legacy.calling import run_module, summary
 from perun.plugin.legacy.commands import command_of, guarded
 from perun.plugin.params import FreeParams, nearest
@@ -49,8 +50,10 @@ class LegacyView:
         self.command = command
         self.help = self.help or command.get_short_help_str() or f"The view {name}."
 
-    def render(self, profile: Profile, params: FreeParams, out: TextIO) -> None:
+    def render(self, profile: Profile, params: FreeParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Run the command with `params` as its options and arguments; what it prints goes to `out`.
+
+        It knows of no context.
 
         :raises UsageError: where the command has no such option, or does not take its value.
         :raises PluginError: where the command fails.
@@ -61,9 +64,9 @@ class LegacyView:
                 contextlib.redirect_stdout(out),
                 self.command.make_context(
                     self.name, [], obj=_Shown(profile), default_map=dict(params.values)
-                ) as ctx,
+                ) as context,
             ):
-                self.command.invoke(ctx)
+                self.command.invoke(context)
         except click.ClickException as problem:
             raise UsageError(f"{self.what}: {problem.format_message()}") from problem
         except click.exceptions.Exit as ending:

@@ -65,15 +65,21 @@ def _estimate(
     return np.where(weight > 0, values, 0)
 
 
+def _in_units_of_x(variance: Floats, bandwidth: float) -> Floats:
+    # The square of the bandwidth itself may be beyond all floats.
+    return np.square(bandwidth * np.sqrt(variance))
+
+
 def _largest(variance: Floats, z: Floats, bandwidth: float) -> Floats:
     """The larger eigenvalue of the matrix [[1, m], [m, v + m^2]] of the mean m and the variance v of x."""
-    mean, square = bandwidth * z, bandwidth**2 * (variance + z**2)
+    mean = bandwidth * z
+    square = _in_units_of_x(variance, bandwidth) + mean**2
     return (1 + square + np.hypot(1 - square, 2 * mean)) / 2
 
 
 def _singular(variance: Floats, z: Floats, bandwidth: float) -> NDArray[np.bool_]:
     # The second condition keeps large units of x, in which the first one always holds, from mattering.
-    determinant = bandwidth**2 * variance
+    determinant = _in_units_of_x(variance, bandwidth)
     return (determinant <= _SINGULAR * _largest(variance, z, bandwidth) ** 2) & (
         variance <= _ILL * (variance + z**2)
     )

@@ -1,7 +1,6 @@
 """Which models are made of which points: the five methods of regression analysis (manual 5.1.2).
 
-The best model is the one of the highest R^2. Models that differ by no more than rounding are equally good;
-then the one that comes first in :data:`~perun.profile.models.regression.MODELS` is the best.
+Which model is the best one is said by :mod:`perun.profile.models.best`.
 """
 
 from __future__ import annotations
@@ -11,12 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from perun.profile.models.best import best_of
 from perun.profile.models.regression import FEWEST_POINTS, MODELS, Fit, Floats, Points, points_of
 from perun.profile.models.result import NoModel
-
-_RANK: Final = {model: rank for rank, model in enumerate(MODELS)}
-_ROUNDING: Final = 1e-12
-"""Difference of two R^2 that says nothing."""
 
 
 class Chosen(NamedTuple):
@@ -200,9 +196,9 @@ def _best(models: Iterable[str], points: Points | NoModel) -> Fit | NoModel:
 
 
 def _leader(fits: Iterable[Fit]) -> Fit:
-    ordered = sorted(fits, key=lambda fit: _RANK[fit.model])
-    highest = max(fit.r_square for fit in ordered)
-    return next(fit for fit in ordered if fit.r_square >= highest - _ROUNDING)
+    best = best_of(fits, lambda fit: fit.model, lambda fit: fit.r_square)
+    assert best is not None  # there is at least one
+    return best
 
 
 def _none_of(models: Iterable[str], points: Points | NoModel) -> Chosen:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
+from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class RawView:
     help: ClassVar[str] = "Shows the profile itself, as JSON, CSV or Parquet."
     Params: ClassVar[type] = RawParams
 
-    def render(self, profile: Profile, params: RawParams, out: TextIO) -> None:
+    def render(self, profile: Profile, params: RawParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the profile to `out`, or to the file that `params` name; then `out` gets its name.
 
         :raises UsageError: where Parquet is asked for without a file, or the file cannot be written.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
+from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -16,14 +15,15 @@ if TYPE_CHECKING:
 KINDS: Final = ("resources", "models")
 # fmt: off
 FORMATS: Final = (
-    "asciidoc", "double_grid", "double_outline", "fancy_grid", "fancy_outline", "github", "grid",
+    "asciidoc", "colon_grid", "double_grid", "double_outline", "fancy_grid", "fancy_outline", "github",
+    "grid",
     "heavy_grid", "heavy_outline", "html", "jira", "latex", "latex_booktabs", "latex_longtable",
     "latex_raw", "mediawiki", "mixed_grid", "mixed_outline", "moinmoin", "orgtbl", "outline", "pipe",
     "plain", "presto", "pretty", "psql", "rounded_grid", "rounded_outline", "rst", "simple", "simple_grid",
     "simple_outline", "textile", "tsv", "unsafe-html", "youtrack", "unsafehtml",
 )
 # fmt: on
-"""Formats of the manual; `unsafehtml` is what the library itself calls `unsafe-html`."""
+"""Formats of the manual and of the library, which calls `unsafe-html` `unsafehtml`."""
 
 _EXTENSIONS: Final = {
     "asciidoc": "adoc",
@@ -45,7 +45,7 @@ _NO_ROWS: Final = {
     "resources": "collect a new profile; this one measured nothing",
     "models": "make some with a postprocessor first, e.g. perun postprocessby <profile> regression-analysis",
 }
-_NAME_LIMIT: Final = 100
+_OUTPUT: Final = "--output-file"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class TableOfView:
     Params: ClassVar[type] = TableParams
     command: ClassVar[str] = "perun.view.tableof.command:tableof"
 
-    def render(self, profile: Profile, params: TableParams, out: TextIO) -> None:
+    def render(self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the table to `out`, to a file, or to both; for a file alone `out` gets its name.
 
         :raises UsageError: where a key is in no row, there are no rows to choose from, or the file cannot
@@ -108,40 +108,12 @@ class TableOfView:
         if params.to_stdout or not saved:
             out.write(text)
         if saved:
-            name = _save(text, params, profile)
+            from perun.view._common.files import destination
+            from perun.view._common.page import write_text
+
+            extension = _EXTENSIONS.get(params.format, "txt")
+            stem = f"{self.name}-{params.kind}"
+            path = destination(params.output_file, stem, profile, extension, _OUTPUT)
+            write_text(path, text, _OUTPUT)
             if not params.to_stdout:
-                out.write(name + "\n")
-
-
-def _save(text: str, params: TableParams, profile: Profile) -> str:
-    try:
-        if params.output_file:
-            return _write(params.output_file, text, "w")
-        # The user did not choose this name, so nothing that bears it may be lost.
-        for name in _names(params, profile):
-            try:
-                return _write(name, text, "x")
-            except FileExistsError:
-                continue
-    except OSError as problem:
-        where = problem.filename or params.output_file
-        raise UsageError(
-            f"cannot write the table to {where}: {problem.strerror}", "name another file with --output-file"
-        ) from None
-    raise UsageError("no file name is free for the table", "name one with --output-file")
-
-
-def _write(name: str, text: str, mode: str) -> str:
-    with open(name, mode, encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    return name
-
-
-def _names(params: TableParams, profile: Profile) -> list[str]:
-    what = profile.configuration
-    measured = (what.collector, os.path.basename(what.cmd), os.path.basename(what.workload))
-    parts = (TableOfView.name, params.kind, *measured)
-    cleaned = (re.sub(r"[^\w.+-]+", "_", part).strip("_.") for part in parts)
-    stem = "-".join(part for part in cleaned if part)[:_NAME_LIMIT]
-    extension = _EXTENSIONS.get(params.format, "txt")
-    return [f"{stem}.{extension}", *(f"{stem}({count}).{extension}" for count in range(1, 1000))]
+                out.write(f"{path}\n")

@@ -36,8 +36,11 @@ def noisy(count: int, seed: int = 5) -> tuple[Array, Array]:
 
 
 def best_of(x: Array, y: Array, models: tuple[str, ...] = tuple(MODELS)) -> Fit:
-    fits = METHODS["full"](x, y, Plan(models)).fits
-    return max(fits, key=lambda fit: fit.r_square)
+    fits = {fit.model: fit for fit in METHODS["full"](x, y, Plan(models)).fits}
+    line, curve = (fits[name].r_square if name in fits else 0.0 for name in ("linear", "quadratic"))
+    if 1 - curve > 0.9 * (1 - line):
+        fits.pop("quadratic", None)
+    return max(fits.values(), key=lambda fit: fit.r_square)
 
 
 def test_full_makes_the_models_that_are_asked_for() -> None:

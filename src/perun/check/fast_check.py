@@ -1,0 +1,63 @@
+"""Fast Check: the difference of the best models, and the best model of the difference (manual 8.2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from perun.plugin.api import CheckContext
+from perun.plugin.params import param
+from perun.profile.changes import DegradationInfo
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+@dataclass(frozen=True)
+class DifferenceParams:
+    """What is no change, and what is a certain one; also those of LREG and PREG."""
+
+    unchanged: float = param(
+        5.0,
+        metavar="<percent>",
+        minimum=0,
+        help="Models whose coefficients and values differ by at most this much have not changed.",
+    )
+    changed: float = param(
+        25.0,
+        metavar="<percent>",
+        minimum=0,
+        help="More than this much more, or as much less as undoes it, is certain; less is a maybe.",
+    )
+
+
+class FastCheck:
+    """Reports every uid, also the unchanged ones; rates are in percent of the baseline.
+
+    The type of a change is the best model of a full regression of the difference: `constant`, `linear`,
+    `logarithmic`, `quadratic`, `power` or `exponential`.
+    """
+
+    name: ClassVar[str] = "fast_check"
+    short: ClassVar[str] = "FAST"
+    help: ClassVar[str] = (
+        "Compares the best models of each uid: 25 % more is a degradation, of a type by full regression."
+    )
+    Params: ClassVar[type] = DifferenceParams
+
+    def compare(
+        self, baseline: Profile, target: Profile, params: DifferenceParams, ctx: CheckContext
+    ) -> Iterator[DegradationInfo]:
+        """One change for each uid, in the order of their names, see :mod:`perun.profile.models.difference`.
+
+        :raises ProfileError: where one of the profiles has no models of a regression analysis.
+        """
+        from perun.profile.model_changes import changes
+        from perun.profile.models.difference import Limits
+        from perun.profile.models.shapes import regression
+
+        yield from changes(baseline, target, Limits(params.unchanged, params.changed), regression)
+
+
+PLUGIN = FastCheck

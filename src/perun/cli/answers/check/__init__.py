@@ -1,0 +1,24 @@
+"""The answers of `perun check`: one module for each format, all of them told the same things in turn."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+from perun.cli.answers.check.page import Answer, Page
+
+FORMATS: Final = {
+    "text": "Text",
+    "json": "Json",
+    "markdown": "Markdown",
+    "junit": "JUnit",
+    "sarif": "Sarif",
+}
+"""The class that answers in each format; it stands in the module of that name."""
+
+
+def answer_in(name: str, page: Page) -> Answer:
+    """The answer in one of :data:`FORMATS`, which begins on `page`."""
+    module = import_module(f"perun.cli.answers.check.{name}")
+    answer: Answer = getattr(module, FORMATS[name])(page)
+    return answer

@@ -1,0 +1,58 @@
+"""What an answer of `perun check` is written on, and what every format of it can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TextIO
+
+from perun.porcelain.comparison import Comparison, VersionReport
+
+
+def plain(text: str, style: str) -> str:
+    """The text without a colour."""
+    return text
+
+
+def unknown(method: str) -> str:
+    """No description of the method."""
+    return ""
+
+
+class Page(NamedTuple):
+    """Where an answer is written to, and how.
+
+    :param command: the command behind `perun` that asks again, e.g. `check head`.
+    :param paint: gives a text a colour.
+    :param verbose: whether No Change is told too.
+    :param single: whether only one version, or pair, is told of.
+    :param level: the degradations that are failures, a value of `--fail-on`.
+    :param describe: one line on a method, by its name.
+    """
+
+    out: TextIO
+    command: str = "check"
+    paint: Callable[[str, str], str] = plain
+    verbose: bool = False
+    single: bool = False
+    level: str = "degradation"
+    describe: Callable[[str], str] = unknown
+
+    def say(self, text: str = "") -> None:
+        """One line."""
+        self.out.write(text + "\n")
+
+
+class Answer(Protocol):
+    """Told of versions, or of pairs of profiles that belong to none, as they are checked; then of the end.
+
+    What is told can be forgotten afterwards: the memory that an answer takes does not grow with the history.
+    """
+
+    def version(self, report: VersionReport) -> None:
+        """The next version, newest first."""
+
+    def pair(self, comparison: Comparison) -> None:
+        """Two profiles that belong to no version."""
+
+    def end(self) -> None:
+        """All was told."""

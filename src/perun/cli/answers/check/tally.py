@@ -1,0 +1,121 @@
+"""What was compared and found in all: the last line of a check, and the summary of every format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from perun.cli.answers.check.page import plain
+from perun.cli.answers.check.wording import is_better, is_severe, is_worse, plural
+from perun.cli.table import one_line
+from perun.porcelain.comparison import Comparison, VersionReport
+from perun.profile.changes import PerformanceChange
+
+
+class Counts(NamedTuple):
+    """How many changes there are of which kind; `severe` ones are among the degradations, too."""
+
+    optimizations: int
+    degradations: int
+    severe: int
+    other: int
+
+
+class Tally:
+    """Counts what was compared and found."""
+
+    def __init__(self) -> None:
+        self.compared = 0
+        self.ignored = 0
+        self.unpaired = 0
+        self.changes: Counter[PerformanceChange] = Counter()
+        self.not_applied: dict[str, tuple[int, str]] = {}
+        """Of each method that could not be applied: to how many pairs, and why to the first of them."""
+        self.troubles: Counter[str] = Counter()
+        """What is damaged or could not be measured, by message."""
+        self._reasons: Counter[str] = Counter()
+
+    def add(self, report: VersionReport) -> None:
+        """Count in a version."""
+        if report.reason:
+            self._reasons[report.reason] += 1
+        self.unpaired += len(report.unpaired)
+        self.troubles.update(troubles_of(report))
+        for comparison in report.comparisons:
+            self.add_pair(comparison)
+
+    def add_pair(self, comparison: Comparison) -> None:
+        """Count in a pair of profiles."""
+        for result in comparison.results:
+            self.ignored += result.ignored
+            if result.reason:
+                count, first = self.not_applied.get(result.method, (0, result.reason))
+                self.not_applied[result.method] = count + 1, first
+        if comparison.error is not None:
+            self.troubles[one_line(comparison.error.message)] += 1
+        reason = comparison.reason or _all_refused(comparison)
+        if reason:
+            self._reasons[one_line(reason)] += 1
+        else:
+            self.compared += 1
+            self.changes.update(change.result for change in comparison.changes)
+
+    @property
+    def counts(self) -> Counts:
+        """How many changes of which kind were found."""
+        kinds = list(self.changes.elements())
+        better, worse = sum(map(is_better, kinds)), sum(map(is_worse, kinds))
+        return Counts(better, worse, sum(map(is_severe, kinds)), len(kinds) - better - worse)
+
+    @property
+    def nothing_compared(self) -> str:
+        """That no pair was compared, and why; empty where one was."""
+        if self.compared:
+            return ""
+        reasons = [f"{reason} ({n}x)" if n > 1 else reason for reason, n in self._reasons.items()]
+        return f"nothing compared: {'; '.join(reasons) or 'there is nothing to compare'}"
+
+    def summary(self, paint: Callable[[str, str], str] = plain, *, legend: bool = True) -> str:
+        """One line: how many pairs were compared and what was found, or why nothing could be compared.
+
+        :param legend: with the marks of the summaries of commits, `+`, `-` and `!!`.
+        """
+        if not self.compared:
+            label, colon, reasons = self.nothing_compared.partition(":")
+            return paint(label, "yellow") + colon + reasons
+        return (
+            f"{plural(self.compared, 'pair')} of profiles compared: {', '.join(self._parts(paint, legend))}"
+        )
+
+    def _parts(self, paint: Callable[[str, str], str], legend: bool) -> Iterator[str]:
+        counts = self.counts
+        plus, minus, severe = ("(+)", "(-)", "(!!)") if legend else ("", "", "")
+        if self.changes.total():
+            yield paint(plural(counts.optimizations, "optimization") + plus, "green")
+            yield paint(plural(counts.degradations, "degradation") + minus, "red")
+        else:
+            yield "no change"
+        if counts.severe:
+            yield paint(f"{counts.severe} of them severe{severe}", "bold red")
+        if counts.other:
+            yield f"{counts.other} new, gone or unknown"
+        if self.ignored:
+            yield f"{self.ignored} ignored"
+
+
+def troubles_of(report: VersionReport) -> Iterator[str]:
+    """What is damaged or could not be measured of the version itself."""
+    if report.failure:
+        yield f"not all profiles could be collected: {one_line(report.failure)}"
+    for error in report.errors:
+        if error.message not in report.failure:
+            yield f"damaged: {one_line(error.message)}"
+
+
+def _all_refused(comparison: Comparison) -> str:
+    """Why none of the methods could be applied; empty where one could."""
+    results = comparison.results
+    if not results or not all(result.reason for result in results):
+        return ""
+    return results[0].reason

@@ -1,0 +1,134 @@
+"""How a change of performance is told of, whatever the format: its name, how much, how sure, how bad."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from perun.cli.table import one_line
+from perun.porcelain.comparison import is_degradation
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.helpers import ProfileInfo
+
+NAMES: Final = {
+    change: re.sub("(?<=[a-z])(?=[A-Z])", " ", change.name).replace(" In ", " in ")
+    for change in PerformanceChange
+}
+"""`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
+SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
+_VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)(?: \(.*\))?")
+"""A value, its unit, and what it is a value of: `304.79us (quadratic)`."""
+
+
+def is_worse(change: PerformanceChange) -> bool:
+    """Whether it is a degradation of any kind."""
+    return PerformanceChange.NotInBaseline.value < change.value < 0
+
+
+def is_better(change: PerformanceChange) -> bool:
+    """Whether it is an optimization of any kind."""
+    return 0 < change.value < PerformanceChange.NotInTarget.value
+
+
+def is_severe(change: PerformanceChange) -> bool:
+    """Whether it is a degradation that is certain and large, or one of the program as a whole."""
+    return is_degradation(change, "severe")
+
+
+def style_of(change: PerformanceChange) -> str:
+    """Red for what got worse, green for what got better; what is certain is bold."""
+    if change in (PerformanceChange.Unknown, PerformanceChange.NoChange):
+        return "dim"
+    if change in (PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget):
+        return "cyan"
+    colour = "red" if change.value < 0 else "green"
+    return colour if abs(change.value) == 1 else f"bold {colour}"
+
+
+def importance(change: DegradationInfo) -> tuple[int, int, float]:
+    """A key to sort by: what got worse first, then what got better, then the rest; the severe and the large
+    before the mild and the small."""
+    kind = change.result
+    rank = 0 if is_worse(kind) else 1 if is_better(kind) else 2
+    ratio = ratio_of(change)
+    if ratio is None:
+        return rank, -abs(kind.value), -abs(_number(change.rate_degradation))
+    return rank, -abs(kind.value), -abs(math.log(ratio)) if ratio > 0 else -math.inf
+
+
+def _number(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def ratio_of(change: DegradationInfo) -> float | None:
+    """How many times the baseline the target is: told by the check, or by two values of comparable units."""
+    if change.type == "ratio":
+        rate = change.rate_degradation
+        return rate if rate and math.isfinite(rate) else None
+    before, after = (_VALUE.fullmatch(text.strip()) for text in (change.from_baseline, change.to_target))
+    if before is None or after is None:
+        return None
+    old, new = (float(match[1]) * SECONDS.get(match[2], 1.0) for match in (before, after))
+    comparable = before[2] == after[2] or (before[2] in SECONDS and after[2] in SECONDS)
+    ratio = new / old if comparable and old > 0 and new >= 0 else math.nan
+    return ratio if math.isfinite(ratio) else None
+
+
+def size_of(change: DegradationInfo) -> str:
+    """How large the change is, and of which type: `2.5x` for the type ratio, `2.5x, linear`, else the rate:
+    `order +2`; empty where unknown."""
+    ratio, rate = ratio_of(change), change.rate_degradation
+    kind = "" if change.type in ("", "-", "ratio") else one_line(change.type)
+    if ratio is not None:
+        return f"{ratio:.3g}x, {kind}" if kind else f"{ratio:.3g}x"
+    if change.type == "ratio" or not rate or not math.isfinite(rate):
+        return ""
+    return f"{kind} {rate:+.3g}".strip()
+
+
+def confidence_of(change: DegradationInfo) -> str:
+    """How sure the check is, e.g. `r_square = 0.99, rate between 1.8 and 3.2, p = 0.004`; may be empty."""
+    parts = []
+    if change.confidence_type not in ("", "no"):
+        parts.append(f"{one_line(change.confidence_type)} = {change.confidence_rate:.4g}")
+    if change.interval is not None:
+        low, high = change.interval
+        parts.append(f"rate between {low:.3g} and {high:.3g}")
+    if change.p_value is not None:
+        parts.append(f"p = {change.p_value:.2g}" if change.p_value >= 0.0001 else "p < 0.0001")
+    return ", ".join(parts)
+
+
+def values_of(change: DegradationInfo) -> str:
+    """`from 1.5s to 3.1s (2.07x), r_square = 0.98`."""
+    size, confidence = size_of(change), confidence_of(change)
+    text = f"from {one_line(change.from_baseline)} to {one_line(change.to_target)}"
+    return text + (f" ({size})" if size else "") + (f", {confidence}" if confidence else "")
+
+
+def units_of(target: ProfileInfo) -> str:
+    """The collector and the postprocessors: `complexity+regression_analysis`."""
+    return one_line("+".join((target.collector, *target.postprocessors)))
+
+
+def command_of(target: ProfileInfo) -> str:
+    """The measured command with its arguments and workload."""
+    return one_line(" ".join(part for part in (target.cmd, target.args, target.workload) if part))
+
+
+def marks(kinds: Iterable[PerformanceChange]) -> list[tuple[str, str]]:
+    """The summary of a commit with the style of each part: `+1`, `-2`, and `!!1` for the severe ones."""
+    all_kinds = list(kinds)
+    counts = (
+        ("+", sum(map(is_better, all_kinds)), "green"),
+        ("-", sum(map(is_worse, all_kinds)), "red"),
+        ("!!", sum(map(is_severe, all_kinds)), "bold red"),
+    )
+    return [(f"{mark}{count}", style) for mark, count, style in counts if count]
+
+
+def plural(count: int, word: str) -> str:
+    """`1 pair`, `2 pairs`."""
+    return f"{count} {word}{'s' * (count != 1)}"

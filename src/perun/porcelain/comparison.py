@@ -1,0 +1,181 @@
+"""What `perun check` answers with: versions, pairs of profiles, and what each method found of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from perun.errors import PerunError
+from perun.plugin.api import MinorVersion
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.helpers import ProfileInfo
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to check: `force` compares profiles of other configurations too, `compute_missing` runs the matrix
+    where a version lacks profiles, `models_type` is handed to the checks that know it. A change is left out
+    where one of the patterns of `ignore` is found in its location."""
+
+    force: bool = False
+    compute_missing: bool = False
+    models_type: str = ""
+    ignore: tuple[re.Pattern[str], ...] = ()
+
+
+DEFAULTS: Final = Options()
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """What one check reported of one pair, No Change included.
+
+    `reason` says what a profile lacks where the check could not be applied; `ignored` counts the changes
+    that the user did not want to hear of.
+    """
+
+    method: str
+    changes: tuple[DegradationInfo, ...] = ()
+    reason: str = ""
+    ignored: int = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A target profile and its baseline; where nothing was compared, `reason` says why.
+
+    `error` is there where one of the two profiles, or the index that would list it, is damaged or missing;
+    `reason` tells its message then, which names the object.
+    """
+
+    target: ProfileInfo
+    baseline: ProfileInfo | None = None
+    baseline_version: MinorVersion | None = None
+    results: tuple[MethodResult, ...] = ()
+    reason: str = ""
+    error: PerunError | None = None
+
+    @property
+    def changes(self) -> list[DegradationInfo]:
+        """All reported changes of the pair, without No Change."""
+        return [
+            change
+            for result in self.results
+            for change in result.changes
+            if change.result is not PerformanceChange.NoChange
+        ]
+
+
+@dataclass(frozen=True)
+class VersionReport:
+    """One version with the comparisons of its profiles; `reason` where it has none to compare.
+
+    `failure` says why a profile that should have been collected before the check is missing. `errors` are
+    all troubles of the version itself: what `failure` tells, a damaged index (told in `reason`, too), or a
+    damaged file of changes, in which what was found could not be stored. `unpaired` are profiles of the
+    baseline of :func:`~perun.porcelain.check.check_diff` whose configuration the target does not have.
+    """
+
+    version: MinorVersion
+    comparisons: tuple[Comparison, ...] = ()
+    reason: str = ""
+    failure: str = ""
+    errors: tuple[PerunError, ...] = ()
+    unpaired: tuple[ProfileInfo, ...] = ()
+
+
+class Verdict:
+    """The exit code of a check, gathered report by report, none of which is kept.
+
+    :param fail_on: a level of :func:`is_degradation`; None where no change is a failure.
+    """
+
+    def __init__(self, fail_on: str | None = None) -> None:
+        self._fail_on = fail_on
+        self._failed = False
+        self._trouble = 0
+
+    def add(self, report: VersionReport | Comparison) -> None:
+        """Count in a version, or a pair of profiles."""
+        if isinstance(report, Comparison):
+            self._add_pair(report)
+            return
+        for error in report.errors:
+            self._trouble = self._trouble or error.exit_code
+        for comparison in report.comparisons:
+            self._add_pair(comparison)
+
+    def _add_pair(self, comparison: Comparison) -> None:
+        if comparison.error is not None:
+            self._trouble = self._trouble or comparison.error.exit_code
+        level = self._fail_on
+        if level is not None and not self._failed:
+            self._failed = any(is_degradation(change.result, level) for change in comparison.changes)
+
+    @property
+    def code(self) -> int:
+        """1 where a change is a failure; else the code of the first trouble (see `perun.errors`); else 0."""
+        return 1 if self._failed else self._trouble
+
+
+def exit_code(reports: Iterable[VersionReport | Comparison], fail_on: str | None = None) -> int:
+    """The exit code that tells of all the reports; see :class:`Verdict`."""
+    verdict = Verdict(fail_on)
+    for report in reports:
+        verdict.add(report)
+    return verdict.code
+
+
+_SEVERE: Final = (PerformanceChange.SevereDegradation, PerformanceChange.TotalDegradation)
+_CERTAIN: Final = (*_SEVERE, PerformanceChange.Degradation)
+LEVELS: Final = {
+    "degradation": _CERTAIN,
+    "maybe": (*_CERTAIN, PerformanceChange.MaybeDegradation),
+    "severe": _SEVERE,
+}
+"""The changes that `check --fail-on` fails on, by its value."""
+
+
+def is_degradation(change: PerformanceChange, level: str = "degradation") -> bool:
+    """Whether `--fail-on level` fails on the change; `level` is a key of :data:`LEVELS`."""
+    return change in LEVELS[level]
+
+
+def without_ignored(comparison: Comparison, ignore: tuple[re.Pattern[str], ...]) -> Comparison:
+    """The comparison without the changes whose location one of the patterns is found in."""
+    if not ignore:
+        return comparison
+    return replace(comparison, results=tuple(_without(result, ignore) for result in comparison.results))
+
+
+def _without(result: MethodResult, ignore: tuple[re.Pattern[str], ...]) -> MethodResult:
+    kept, ignored = [], 0
+    for change in result.changes:
+        if not any(pattern.search(change.location) for pattern in ignore):
+            kept.append(change)
+        elif change.result is not PerformanceChange.NoChange:
+            ignored += 1
+    return replace(result, changes=tuple(kept), ignored=ignored)
+
+
+def differing(baseline: ProfileInfo, target: ProfileInfo) -> str:
+    """The first part of the configurations that differs, with both values; empty where they are the same."""
+    pairs = zip(baseline.configuration, target.configuration, strict=True)
+    for part, (old, new) in zip(baseline.configuration._fields, pairs, strict=True):
+        if old != new:
+            return f"{part} ({_shown(old)} and {_shown(new)})"
+    return ""
+
+
+def _shown(value: object) -> str:
+    text = " ".join(value) if isinstance(value, tuple) else str(value)
+    return repr(text) if text else "none"
+
+
+def command_of(info: ProfileInfo) -> str:
+    """The configuration as changes are stored under: collector, then the command with its arguments."""
+    units = "+".join((info.collector, *info.postprocessors))
+    command = " ".join(part for part in (info.cmd, info.args, info.workload) if part)
+    return f"{units} {command}"

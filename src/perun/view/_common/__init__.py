@@ -1,0 +1,1 @@
+"""What several views share: their look, their pages, readable numbers, and the user's browser."""

@@ -1,0 +1,220 @@
+"""Points and lines as text: dots of Braille patterns, or signs that tell series apart without colours."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from perun.view._common.chart import Axis, Chart, Series, short_names
+from perun.view._common.numbers import is_size, readable
+from perun.view._common.screen import Screen, legend, padded, width_of
+
+if TYPE_CHECKING:
+    from perun.view._common.chart import Density, Floats
+
+_DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_BRAILLE: Final = 0x2800
+_SIGNS: Final = "●▲■◆○△□◇abcdefghijklm"
+_ASCII_SIGNS: Final = "ox+*#@%=abcdefghijklm"
+_SIGN_OF_SUM: Final = "-"
+_SHADES: Final = " ░▒▓█"
+_ASCII_SHADES: Final = " .:*#"
+_ROWS: Final = 20
+_TICKS: Final = 7
+_NAME_OF_TICK: Final = 14
+_LARGEST: Final = sys.float_info.max
+_ROOM: Final = 0.03
+_TOO_FAR: Final = 10_000
+"""Dots beyond the canvas that a line is followed at most."""
+Ends = tuple[float, float]
+
+
+def plotted(chart: Chart, screen: Screen) -> list[str]:
+    """The lines of text that show the chart, axes and legend included."""
+    x_ends, y_ends = _ends(chart)
+    y_ticks = list(_ticks(y_ends, chart.y))
+    labels = [screen.plain(label) for _, label in y_ticks]
+    margin = max(map(width_of, labels), default=0) + 1
+    canvas = _Canvas(max(20, screen.columns - margin - 2), _ROWS, x_ends, y_ends, screen)
+    alone = len(chart.series) == 1 and not chart.density
+    if chart.density:
+        canvas.shade(chart.density)
+    # Lines over points, and of lines those of the first series over the others.
+    points = [series for series in chart.series if series.kind == "points"]
+    lined = [series for series in chart.series if series.kind != "points"]
+    for series in (*points, *reversed(lined)):
+        canvas.draw(series, dots=alone or screen.coloured)
+    edge, corner, across = ("┤", "└", "─") if screen.unicode else ("|", "+", "-")
+    at = {canvas.row(value): label for (value, _), label in zip(y_ticks, labels, strict=True)}
+    side = "│" if screen.unicode else "|"
+    lines = [
+        padded(at.get(row, ""), margin) + (edge if row in at else side) + text
+        for row, text in enumerate(canvas.lines())
+    ]
+    ticks, names = canvas.below(_ticks(x_ends, chart.x))
+    rule = "".join("┬" if column in ticks and screen.unicode else across for column in range(canvas.columns))
+    lines += [" " * margin + corner + rule, " " * (margin + 1) + names]
+    lines.append(" " * (margin + 1) + screen.plain(chart.x.label))
+    short = short_names([series.name for series in chart.series], screen.columns - 4)
+    signs = (
+        (canvas.sign(one, alone or screen.coloured), one.colour, name)
+        for one, name in zip(chart.series, short, strict=True)
+    )
+    return [screen.plain(chart.y.label), *lines, *legend(signs, chart.legend, screen)]
+
+
+class _Canvas:
+    """A field of characters, each of which is made of dots, or is a sign."""
+
+    def __init__(self, columns: int, rows: int, x: Ends, y: Ends, screen: Screen) -> None:
+        self.columns = columns
+        self._rows = rows
+        self._x, self._y = x, y
+        self._screen = screen
+        self._dots = [[0] * columns for _ in range(rows)]
+        self._signs = [[""] * columns for _ in range(rows)]
+        self._colours = [[-1] * columns for _ in range(rows)]
+
+    def row(self, value: float) -> int:
+        """The row of a value on the y axis."""
+        return min(self._rows - 1, max(0, self._rows - 1 - int(_share(value, self._y) * self._rows)))
+
+    def sign(self, series: Series, dots: bool) -> str:
+        """What the legend shows of the series."""
+        if dots:
+            return "⣿" if self._screen.unicode else "*"
+        if series.colour < 0:
+            return _SIGN_OF_SUM
+        signs = _SIGNS if self._screen.unicode else _ASCII_SIGNS
+        return signs[series.colour % len(signs)]
+
+    def draw(self, series: Series, *, dots: bool) -> None:
+        """Put a series on the canvas, over what is there."""
+        fine = dots and self._screen.unicode
+        width, height = (self.columns * 2, self._rows * 4) if fine else (self.columns, self._rows)
+        across = _places(series.x, self._x, width)
+        up = _places(series.y, self._y, height)
+        if series.kind == "step":
+            across, up = np.repeat(across, 2)[1:], np.repeat(up, 2)[:-1]
+        places = zip(across.tolist(), up.tolist(), strict=True)
+        sign = self.sign(series, dots)
+        for x, y in places if series.kind == "points" else _joined(list(places)):
+            if not (0 <= x < width and 0 <= y < height):
+                continue
+            row, column = (height - 1 - y) // (4 if fine else 1), x // (2 if fine else 1)
+            if fine:
+                self._dots[row][column] |= _DOTS[(height - 1 - y) % 4][x % 2]
+            else:
+                self._signs[row][column] = sign
+            self._colours[row][column] = series.colour
+
+    def shade(self, density: Density) -> None:
+        """Put the density of points on the canvas; twice as many points are as far as the next shade."""
+        shades = _SHADES if self._screen.unicode else _ASCII_SHADES
+        rows, columns = density.counts.shape
+        middles = [np.linspace(*ends, number * 2 + 1)[1::2] for ends, number in
+                   ((density.x, columns), (density.y, rows))]  # fmt: skip
+        across = np.clip(_places(middles[0], self._x, self.columns), 0, self.columns - 1)
+        up = np.clip(_places(middles[1], self._y, self._rows), 0, self._rows - 1)
+        sums = np.zeros((self._rows, self.columns))
+        np.add.at(sums, (up[:, None], across[None, :]), density.counts)
+        level = np.log1p(sums) / max(math.log1p(float(sums.max())), 1e-9) * (len(shades) - 1)
+        for row, column in zip(*np.nonzero(sums), strict=True):
+            sign = shades[max(1, round(float(level[row, column])))]
+            self._signs[self._rows - 1 - row][column] = sign
+
+    def lines(self) -> Iterator[str]:
+        """The rows, from the top."""
+        for dots, signs, colours in zip(self._dots, self._signs, self._colours, strict=True):
+            cells = [
+                chr(_BRAILLE + dot) if dot else sign or " " for dot, sign in zip(dots, signs, strict=True)
+            ]
+            runs = groupby(zip(cells, colours, strict=True), key=itemgetter(1))
+            yield "".join(
+                self._screen.paint("".join(cell for cell, _ in run), colour) for colour, run in runs
+            )
+
+    def below(self, ticks: Iterable[tuple[float, str]]) -> tuple[set[int], str]:
+        """The columns that have a tick, and the line with what stands at them; none overlaps another."""
+        columns, text = set(), ""
+        for value, label in ticks:
+            column = min(self.columns - 1, max(0, int(_share(value, self._x) * self.columns)))
+            label = self._screen.plain(label)
+            start = max(0, min(column - width_of(label) // 2, self.columns - width_of(label)))
+            if text and start <= width_of(text):
+                continue
+            columns.add(column)
+            text += " " * (start - width_of(text)) + label
+        return columns, text
+
+
+def _ends(chart: Chart) -> tuple[Ends, Ends]:
+    """The same part of the plane that a page shows first."""
+    if chart.density:
+        return chart.density.x, chart.density.y
+    some = [series for series in chart.series if series.x.size]
+    points = [series for series in some if series.kind == "points"] or some
+    x = _wide([float(end) for series in some for end in (series.x.min(), series.x.max())])
+    y = [float(end) for series in points for end in (series.y.min(), series.y.max())]
+    return x, _wide([0.0, *y] if any(series.base is not None for series in some) else y)
+
+
+def _wide(values: Sequence[float]) -> Ends:
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    if not high / 2 > low / 2:  # equal, or too near 0 to be told apart
+        room = abs(low) * _ROOM or 0.5
+        return max(low - room, -_LARGEST), min(high + room, _LARGEST)
+    return low, high
+
+
+def _share(value: float, ends: Ends) -> float:
+    # The halves keep the difference of very large numbers finite.
+    return (value / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)
+
+
+def _places(values: Floats, ends: Ends, number: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    with np.errstate(all="ignore"):
+        share = (values / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2) * number
+    places = np.floor(np.clip(share, -_TOO_FAR, number + _TOO_FAR)).astype(np.int64)
+    # What is at the very end belongs to the last place.
+    return np.where((places == number) & (values <= ends[1]), number - 1, places)
+
+
+def _joined(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """All places on the way from each one to the next."""
+    yield from places[:1]
+    for (x, y), (to_x, to_y) in pairwise(places):
+        steps = max(abs(to_x - x), abs(to_y - y), 1)
+        for step in range(1, steps + 1):
+            yield x + round((to_x - x) * step / steps), y + round((to_y - y) * step / steps)
+
+
+def _ticks(ends: Ends, axis: Axis) -> Iterator[tuple[float, str]]:
+    """Round numbers between the ends and what they are called."""
+    low, high = ends
+    if axis.names:
+        names = short_names(axis.names, _NAME_OF_TICK)
+        every = max(1, math.ceil(len(names) / _TICKS))
+        yield from ((float(place), names[place]) for place in range(0, len(names), every))
+        return
+    step = _round_step(high / _TICKS - low / _TICKS, 1024 if is_size(axis.unit) else 10)
+    first = math.ceil(low / step)
+    for number in range(_TICKS * 3):
+        value = (first + number) * step
+        if value > high * (1 + 1e-12) + step * 1e-9:
+            break
+        yield value, readable(value, axis.unit, 4)
+
+
+def _round_step(least: float, base: int) -> float:
+    if not least > 0:
+        return 1.0
+    power = float(base) ** math.floor(math.log(least, base))
+    steps = (1, 2, 5, 10) if base == 10 else [2**one for one in range(11)]
+    return next((step * power for step in steps if step * power >= least * (1 - 1e-9)), least)

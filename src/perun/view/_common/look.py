@@ -1,0 +1,112 @@
+"""The one look of all pages: colours, fonts and the style sheet that every page starts with.
+
+The colours of series are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which people with
+any kind of colour vision tell apart; their black is a grey here, for it would be lost on a dark page. The
+ramp from little to much is cividis (J. Nuñez, C. Anderton, R. Renslow, PLoS ONE 13(7), 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+PALETTE: Final = (
+    "#0072b2",  # blue
+    "#d55e00",  # vermilion
+    "#009e73",  # bluish green
+    "#cc79a7",  # reddish purple
+    "#56b4e9",  # sky blue
+    "#e69f00",  # orange
+    "#8a8a8a",  # grey
+    "#f0e442",  # yellow, which is weak on white
+)
+"""Colours for up to eight series, those first that are strong on a light and on a dark page."""
+
+RAMP: Final = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369",
+               "#e1cc55", "#fee838")  # fmt: skip
+"""From little to much, evenly spaced; readable without colour vision and in greys."""
+
+LIGHT: Final[Mapping[str, str]] = MappingProxyType({
+    "background": "#ffffff",
+    "surface": "#f6f7f9",
+    "text": "#1b1f24",
+    "muted": "#57606a",
+    "line": "#d0d7de",
+    "accent": "#0072b2",
+    "mark": "#d55e00",
+})  # fmt: skip
+DARK: Final[Mapping[str, str]] = MappingProxyType({
+    "background": "#14171c",
+    "surface": "#1e232a",
+    "text": "#e6e9ee",
+    "muted": "#9aa4b0",
+    "line": "#39414b",
+    "accent": "#56b4e9",
+    "mark": "#e69f00",
+})  # fmt: skip
+"""Colours of the page by role; in the style sheet they are the variables `--background`, `--text` ..."""
+
+FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
+MONO: Final = 'ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace'
+
+
+def colour(number: int) -> str:
+    """The colour of series `number`, counted from 0; beyond the palette it is darkened, then lightened."""
+    turn, place = divmod(number, len(PALETTE))
+    return mixed(PALETTE[place], ("#000000", "#ffffff")[turn % 2 == 0], min(turn, 4) * 0.18)
+
+
+def ramp(share: float) -> str:
+    """The colour of `share` between 0 (little) and 1 (much)."""
+    place = min(max(share, 0.0), 1.0) * (len(RAMP) - 1)
+    lower = min(int(place), len(RAMP) - 2)
+    return mixed(RAMP[lower], RAMP[lower + 1], place - lower)
+
+
+def mixed(one: str, other: str, share: float) -> str:
+    """Colour `one` with a `share` between 0 and 1 of `other`, both as `#rrggbb`."""
+    pairs = zip(_channels(one), _channels(other), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+def text_on(background: str) -> str:
+    """Black or white, whichever is read better on `background` (contrast as WCAG 2 defines it)."""
+    linear = [_linear(channel / 255) for channel in _channels(background)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if luminance > 0.179 else "#ffffff"
+
+
+def _channels(colour: str) -> list[int]:
+    return [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)
+
+
+def _variables(theme: Mapping[str, str]) -> str:
+    return " ".join(f"--{role}: {value};" for role, value in theme.items())
+
+
+CSS: Final = f"""\
+:root {{ color-scheme: light dark; {_variables(LIGHT)} --font: {FONT}; --mono: {MONO}; }}
+@media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
+* {{ box-sizing: border-box; }}
+html {{ font: 15px/1.45 var(--font); background: var(--background); color: var(--text); }}
+body {{ margin: 0 auto; padding: 1.2rem 1.6rem; max-width: 110rem; }}
+h1 {{ font-size: 1.35rem; font-weight: 650; margin: 0 0 .15rem; overflow-wrap: anywhere; max-height: 4.4em;
+  overflow: auto; }}
+.subtitle, .note, footer {{ color: var(--muted); font-size: .9rem; overflow-wrap: anywhere; }}
+.subtitle {{ margin: 0 0 .9rem; max-height: 4.4em; overflow: auto; }}
+.controls {{ display: flex; flex-wrap: wrap; gap: .5rem .9rem; align-items: center; margin: 0 0 .7rem; }}
+button, select, input {{ font: inherit; color: inherit; background: var(--surface);
+  border: 1px solid var(--line); border-radius: .4rem; padding: .25rem .6rem; max-width: 100%; }}
+button {{ cursor: pointer; }}
+button:hover, select:hover, input:hover {{ border-color: var(--accent); }}
+:focus-visible {{ outline: 2px solid var(--accent); outline-offset: 1px; }}
+code, kbd, pre {{ font-family: var(--mono); font-size: .92em; }}
+a {{ color: var(--accent); }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
+"""
+"""The start of every page's style: roles as variables, dark where the browser prefers it."""

@@ -1,0 +1,95 @@
+"""Numbers as people read them: 1 M rather than 1e+06, 2.5 ms, 1 GiB.
+
+What is done here for titles and the terminal, `numbers.js` does in a page: `perunNumber(value, unit, digits)`
+as :func:`readable`, and `perunTick(tick, ticks, unit)` for the ticks of an axis, all in the same unit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+_TIMES: Final = {
+    **{"h": 3600.0, "min": 60.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0},
+    **{"ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9},
+}
+_SIZES: Final = {
+    **{"B": 1.0, "b": 1.0, "byte": 1.0, "bytes": 1.0, "kB": 1024.0, "KB": 1024.0, "KiB": 1024.0},
+    **{"MB": 2.0**20, "MiB": 2.0**20, "GB": 2.0**30, "GiB": 2.0**30},
+}
+_SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES: Final = ((2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (1024.0, "KiB"),
+                 (1.0, "B"))  # fmt: skip
+_PLAIN: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LARGEST: Final = 1e3
+_SMALLEST: Final = 1e-3
+"""How far beyond its first and its last step a number is told in it."""
+_LONGEST: Final = 1e6
+"""The same for times, as there is no step beyond the second."""
+
+
+def readable(value: float, unit: str = "", digits: int = 3) -> str:
+    """A number with its unit, e.g. `2.5 ms` for 2500 `us`, `1.5 MiB`, `12.3 k`, `-1.5 k`.
+
+    Times are told in the unit nearest to them, sizes in powers of 1024; other units follow the number.
+
+    :param unit: the unit of `value`, e.g. `us`, `B`; :param digits: significant digits that are kept.
+    """
+    if math.isnan(value):
+        return "no number"
+    factor, steps, rest = _family(unit)
+    value *= factor  # which may be beyond all floats
+    largest = steps[0][0] * (_LONGEST if steps is _SECONDS else _LARGEST)
+    if math.isinf(value) or (value and not (steps[-1][0] * _SMALLEST <= abs(value) < largest)):
+        return _joined(_scientific(value, digits), _base(steps), rest)
+    if not value:
+        return _joined("0", _base(steps), rest)
+    scale, prefix = next(
+        # 999.9 k is 1 M.
+        (step for step in steps if float(f"{abs(value) / step[0]:.{digits}g}") >= 1),
+        steps[-1],
+    )
+    return _joined(_short(value / scale, digits), prefix, rest)
+
+
+def unit_label(unit: str) -> str:
+    """The unit as an axis has it whose numbers bring their own prefixes: `s`, `B`, `ops`."""
+    _, steps, rest = _family(unit)
+    return rest if steps is _PLAIN else _base(steps)
+
+
+def is_size(unit: str) -> bool:
+    """Whether numbers of this unit are sizes of memory, which are read in powers of 1024."""
+    return unit in _SIZES
+
+
+def _family(unit: str) -> tuple[float, tuple[tuple[float, str], ...], str]:
+    """Factor to the base unit, the steps that numbers are told in, and what follows them."""
+    if unit in _TIMES:
+        return _TIMES[unit], _SECONDS, ""
+    if unit in _SIZES:
+        return _SIZES[unit], _BYTES, ""
+    return 1.0, _PLAIN, unit
+
+
+def _base(steps: tuple[tuple[float, str], ...]) -> str:
+    return next(name for scale, name in steps if scale == 1.0)
+
+
+def _joined(number: str, *names: str) -> str:
+    return " ".join(part for part in (number, *names) if part)
+
+
+def _short(value: float, digits: int) -> str:
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{min(places, 12)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scientific(value: float, digits: int) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}\u00d710{str(int(exponent)).translate(_SUPERSCRIPTS)}"

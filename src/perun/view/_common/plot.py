@@ -1,0 +1,428 @@
+"""Charts as a page: each as the JSON of a Bokeh document, which the page's script draws with BokehJS.
+
+The documents are written down here, without Bokeh's own models in Python: to import these takes longer than
+all the rest. That they are valid is what the tests ask those models. Bokeh is found by its files.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from perun.errors import PluginError
+from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
+from perun.view._common.look import colour, ramp
+from perun.view._common.numbers import is_size
+
+if TYPE_CHECKING:
+    from perun.view._common.chart import Floats
+
+Json = dict[str, Any]
+_HEIGHT: Final = 560
+_NAME_IN_LEGEND: Final = 44
+_NAME_ON_AXIS: Final = 26
+_NAME_IN_HOVER: Final = 200
+_MANY: Final = 500
+_FEW: Final = 60
+"""Points of a line up to which each is marked."""
+_MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
+_SHADES: Final = 48
+_DIGITS: Final = 7
+_SUM: Final = "#8a8a8a"
+
+
+def write_plots(path: Path, charts: Sequence[Chart]) -> None:
+    """Write a page with the charts, the first of them shown, the others to be chosen.
+
+    :raises UsageError: where the file cannot be written.
+    :raises PluginError: where Bokeh is not installed.
+    """
+    from perun.view._common.look import CSS
+    from perun.view._common.page import beside, data_block, escape, write_page
+
+    data = [
+        {
+            "name": shortened(chart.name, _NAME_IN_HOVER),
+            "title": chart.title,
+            "notes": [*chart.notes],
+            "item": document(chart),
+        }
+        for chart in charts
+    ]
+    first = charts[0]
+    body = _BODY.format(
+        title=escape(first.title),
+        notes=escape(". ".join(note.rstrip(".") for note in first.notes)),
+        chooser=_CHOOSER if len(charts) > 1 else "",
+        data=data_block("charts", data),
+    )
+    scripts = (bokeh_script(), beside(__file__, "numbers.js"), beside(__file__, "plot.js"))
+    write_page(
+        path,
+        title=shortened(first.title, _NAME_IN_HOVER),
+        body=body,
+        style=CSS + beside(__file__, "plot.css"),
+        scripts=scripts,
+        evaluates=True,  # BokehJS makes functions of the code of its formatters
+    )
+
+
+def bokeh_script() -> str:
+    """BokehJS, from the files of the installed package.
+
+    :raises PluginError: where it is not installed.
+    """
+    from importlib.util import find_spec
+
+    found = find_spec("bokeh")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        script = Path(folder, "server", "static", "js", "bokeh.min.js")
+        if script.is_file():
+            return script.read_text("utf-8")
+    raise PluginError("Bokeh is not installed, which this page needs", "pip install bokeh")
+
+
+_CHOOSER: Final = """\
+<div class="controls">
+<label for="chooser">Show</label> <select id="chooser"></select>
+<input id="find" type="search" placeholder="find" aria-label="find among the choices">
+<button id="before" type="button" title="the one before">&#9664;</button>
+<button id="behind" type="button" title="the next one">&#9654;</button>
+</div>"""
+
+_BODY: Final = """\
+<main>
+<h1 id="title">{title}</h1>
+<p class="subtitle" id="notes">{notes}</p>
+{chooser}
+<div id="plot" role="img"></div>
+<p class="note">Click a name beside the chart to hide it or to show it again; drag to move, choose the
+magnifier to zoom into a box, point at something to read its values.</p>
+</main>
+<noscript>This page draws its chart with a script, which the browser does not run.</noscript>
+{data}"""
+
+
+def document(chart: Chart) -> Json:
+    """The chart as an item that `Bokeh.embed.embed_item` takes."""
+    return _Document(chart).item()
+
+
+class _Document:
+    """Makes the models of one document; each is written out where it first occurs, and referred to later."""
+
+    def __init__(self, chart: Chart) -> None:
+        self._chart = chart
+        self._numbers = itertools.count(1)
+
+    def item(self) -> Json:
+        figure = self._figure()
+        return {
+            "target_id": None,
+            "root_id": figure["id"],
+            "doc": {"version": "", "title": "", "roots": [figure]},
+        }
+
+    def _figure(self) -> Json:
+        chart = self._chart
+        drawn = [self._drawn(series) for series in chart.series]
+        density = [self._image(chart.density)] if chart.density else []
+        renderers = [*density, *(one for group in drawn for one in group)]
+        x_axis = self._axis(chart.x, x=True)
+        y_axis = self._axis(chart.y, x=False)
+        return self._model(
+            "Figure",
+            height=_HEIGHT,
+            sizing_mode="stretch_width",
+            x_range=self._x_range(),
+            y_range=self._y_range(),
+            x_scale=self._model("LinearScale"),
+            y_scale=self._model("LinearScale"),
+            title=None,
+            renderers=renderers,
+            toolbar=self._toolbar(drawn, density),
+            toolbar_location="above",
+            left=[y_axis],
+            below=[x_axis],
+            right=self._beside(drawn, density),
+            center=[
+                self._model("Grid", axis=_ref(y_axis), dimension=1),
+                *([] if chart.x.names else [self._model("Grid", axis=_ref(x_axis))]),
+            ],
+        )
+
+    def _model(self, kind: str, /, **attributes: Any) -> Json:
+        made: Json = {"type": "object", "name": kind, "id": f"p{next(self._numbers)}"}
+        if attributes:
+            made["attributes"] = attributes
+        return made
+
+    def _axis(self, axis: Axis, *, x: bool) -> Json:
+        code, args = "return perunTick(tick, ticks, unit)", {"unit": axis.unit}
+        names = short_names(axis.names, _NAME_ON_AXIS)
+        settings: Json = {"mantissas": [1, 2, 5]}
+        if names:
+            code, args = "return names[tick] ?? ''", {"names": names}  # type: ignore[dict-item]
+            settings |= {"min_interval": 1, "desired_num_ticks": min(len(names), 40), "num_minor_ticks": 0}
+        elif is_size(axis.unit):
+            settings = {"base": 1024, "mantissas": [2**power for power in range(10)], "num_minor_ticks": 4}
+        slanted = sum(map(len, names)) > 60 or max(map(len, names), default=0) > 14
+        return self._model(
+            "LinearAxis",
+            axis_label=shortened(axis.label, _NAME_IN_HOVER),
+            ticker=self._model("AdaptiveTicker", **settings),
+            formatter=self._model("CustomJSTickFormatter", args=_map(args), code=code),
+            **(
+                {"major_label_orientation": 0.7}
+                if x and slanted
+                else {"major_label_policy": self._model("NoOverlap", min_distance=6)}
+            ),
+        )
+
+    def _x_range(self) -> Json:
+        chart = self._chart
+        if chart.x.names:
+            return self._model("Range1d", start=-0.7, end=len(chart.x.names) - 0.3)
+        ends = [chart.density.x] if chart.density else [_span(one.x) for one in chart.series if one.x.size]
+        return self._range(ends)
+
+    def _y_range(self) -> Json:
+        chart = self._chart
+        if chart.density:
+            return self._range([chart.density.y])
+        # A model may go far beyond the points that it was made of.
+        points = [_span(one.y) for one in chart.series if one.kind == "points" and one.y.size]
+        if points:
+            return self._range(points)
+        solid = [one for one in chart.series if one.base is not None]
+        floor = {"start": 0} if solid and all((one.y >= 0).all() for one in solid) else {}
+        return self._model("DataRange1d", only_visible=True, range_padding=0.05, **floor)
+
+    def _range(self, ends: Sequence[tuple[float, float]]) -> Json:
+        low = min((end[0] for end in ends), default=0.0)
+        high = max((end[1] for end in ends), default=1.0)
+        room = (high / 20 - low / 20) or abs(low) / 20 or 0.5
+        return self._model("Range1d", start=_finite(low - room), end=_finite(high + room))
+
+    def _source(self, columns: Mapping[str, Any]) -> Json:
+        return self._model("ColumnDataSource", data=_map(columns))
+
+    def _drawn(self, series: Series) -> list[Json]:
+        """What draws one series; what people point at comes last."""
+        shade = _SUM if series.colour < 0 else colour(series.colour)
+        columns: Json = {"x": _plain(series.x), "y": _plain(series.y)}
+        if series.base is not None:
+            columns["base"] = _plain(series.base)
+        if series.value is not None:
+            columns["value"] = _plain(series.value)
+        if series.kind == "bars":
+            names = self._chart.x.names
+            columns["at"] = [shortened(names[round(at)], _NAME_IN_HOVER) for at in series.x.tolist()]
+        source = self._source(columns)
+        glyphs = self._glyphs(series, shade)
+        name = shortened(_hover_name(series), _NAME_IN_HOVER)
+        drawn = []
+        for number, glyph in enumerate(glyphs):
+            settings = {"data_source": source if not number else _ref(source), "glyph": glyph}
+            drawn.append(self._model("GlyphRenderer", name=name, **settings))
+        return drawn
+
+    def _glyphs(self, series: Series, shade: str) -> list[Json]:
+        x, y = _field("x"), _field("y")
+        if series.kind == "bars":
+            look = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
+            thin = _value(0.5)
+            base, width = _field("base"), _value(series.width)
+            return [self._model("VBar", x=x, width=width, top=y, bottom=base, line_width=thin, **look)]
+        if series.kind == "points":
+            return [self._points(series, shade, 5 if len(series.x) > _MANY else 7, 0.55)]
+        line: Json = {"line_color": shade, "line_width": 2.5}
+        if series.dashed:
+            line["line_dash"] = "dashed"
+        if series.kind == "step":
+            return [self._model("Step", x=x, y=y, mode="after", **line)]
+        drawn = self._model("Line", x=x, y=y, **line)
+        if series.kind == "area":
+            area = self._model("VArea", x=x, y1=_field("base"), y2=y, fill_color=shade, fill_alpha=0.7)
+            return [area, drawn]
+        few = series.marked and len(series.x) <= _FEW
+        return [drawn, self._points(series, shade, 6, 1.0)] if few else [drawn]
+
+    def _points(self, series: Series, shade: str, size: int, alpha: float) -> Json:
+        return self._model(
+            "Scatter",
+            x=_field("x"),
+            y=_field("y"),
+            size=_value(size),
+            marker=_value(_MARKERS[series.colour % len(_MARKERS)]),
+            fill_color=_value(shade),
+            fill_alpha=_value(alpha),
+            line_color=_value(shade),
+            line_alpha=_value(min(1.0, alpha + 0.2)),
+        )
+
+    def _image(self, density: Density) -> Json:
+        counts = density.counts
+        most = float(counts.max())
+        mapper = self._model(
+            "LogColorMapper" if most > 10 else "LinearColorMapper",
+            palette=[ramp(0.08 + 0.92 * step / (_SHADES - 1)) for step in range(_SHADES)],
+            low=1,
+            high=max(most, 2),
+            low_color="rgba(0, 0, 0, 0)",
+        )
+        picture = {
+            "type": "ndarray",
+            "array": [int(count) for count in counts.ravel().tolist()],
+            "shape": list(counts.shape),
+            "dtype": "float32",
+            "order": "little",
+        }
+        (left, right), (lower, upper) = density.x, density.y
+        place = {"x": [left], "y": [lower], "dw": [right - left], "dh": [upper - lower]}
+        glyph = {name: _field(name) for name in ("image", *place)}
+        return self._model(
+            "GlyphRenderer",
+            name="density",
+            data_source=self._source({"image": [picture], **place}),
+            glyph=self._model("Image", **glyph, color_mapper=mapper),
+        )
+
+    def _beside(self, drawn: Sequence[Sequence[Json]], density: Sequence[Json]) -> list[Json]:
+        """The legend, which hides and shows, and the scale of a density."""
+        made = []
+        series = self._chart.series
+        names = short_names([one.name for one in series], _NAME_IN_LEGEND)
+        items = [
+            self._model(
+                "LegendItem",
+                label=_value(_legend_name(name, one)),
+                renderers=[_ref(renderer) for renderer in group],
+            )
+            for name, one, group in zip(names, series, drawn, strict=True)
+            if one.name
+        ]
+        if len(items) > 1 or (items and density) or any(one.kind == "points" for one in series):
+            shown = items[::-1] if any(one.kind == "area" for one in series) else items
+            title = {"title": shortened(self._chart.legend, _NAME_IN_LEGEND)} if self._chart.legend else {}
+            made.append(self._model("Legend", items=shown, click_policy="hide", **title))
+        for image in density:
+            mapper = image["attributes"]["glyph"]["attributes"]["color_mapper"]
+            formatter = self._model("CustomJSTickFormatter", code="return perunNumber(tick)")
+            made.append(
+                self._model(
+                    "ColorBar",
+                    color_mapper=_ref(mapper),
+                    formatter=formatter,
+                    title="points",
+                    width=14,
+                    padding=6,
+                )
+            )
+        return made
+
+    def _toolbar(self, drawn: Sequence[Sequence[Json]], density: Sequence[Json]) -> Json:
+        tools = [
+            self._model("PanTool"),
+            self._model("BoxZoomTool"),
+            self._model("WheelZoomTool"),
+            self._model("ZoomInTool"),
+            self._model("ZoomOutTool"),
+            self._model("ResetTool"),
+            self._model("SaveTool"),
+        ]
+        hovers: dict[tuple[str, bool, bool], list[Json]] = {}
+        for series, group in zip(self._chart.series, drawn, strict=True):
+            value = "@y" if series.value is None else "@value"
+            key = (value, series.kind == "bars", series.kind == "line" and not series.marked)
+            hovers.setdefault(key, []).append(_ref(group[-1]))
+        tools += [self._hover(*key, renderers) for key, renderers in hovers.items()]
+        tools += [self._hover_over(image) for image in density]
+        return self._model("Toolbar", tools=tools, logo=None, autohide=False)
+
+    def _hover_over(self, image: Json) -> Json:
+        return self._model(
+            "HoverTool",
+            renderers=[_ref(image)],
+            tooltips=[("points here", "@image{custom}")],
+            formatters=_map({"@image": self._formatter("")}),
+            visible=False,
+        )
+
+    def _hover(self, value: str, bars: bool, between: bool, renderers: Sequence[Json]) -> Json:
+        """What pointing at the renderers tells; `between` the points of a line, too."""
+        chart = self._chart
+        formatters = {value: self._formatter(chart.y.unit)}
+        if not bars:
+            formatters["@x"] = self._formatter(chart.x.unit, chart.x.names)
+        rows = [
+            *(
+                [(shortened(chart.legend, _NAME_IN_LEGEND), "$name")]
+                if any(one.name for one in chart.series)
+                else []
+            ),
+            (shortened(chart.x.label, _NAME_IN_LEGEND), "@at" if bars else "@x{custom}"),
+            (shortened(chart.y.label, _NAME_IN_LEGEND), f"{value}{{custom}}"),
+        ]
+        return self._model(
+            "HoverTool",
+            renderers=list(renderers),
+            tooltips=rows,
+            formatters=_map(formatters),
+            visible=False,  # people need no button for it
+            **({"line_policy": "interp"} if between else {}),
+        )
+
+    def _formatter(self, unit: str, names: Sequence[str] = ()) -> Json:
+        if names:
+            args: Json = {"names": [shortened(name, _NAME_IN_HOVER) for name in names]}
+            return self._model("CustomJSHover", args=_map(args), code="return names[value] ?? ''")
+        code = "return perunNumber(Number(value), unit, 4)"
+        return self._model("CustomJSHover", args=_map({"unit": unit}), code=code)
+
+
+def _legend_name(name: str, series: Series) -> str:
+    return f"{name} ({series.note})" if series.kind == "points" and series.note else name
+
+
+def _hover_name(series: Series) -> str:
+    return f"{series.name}: {series.note}" if series.kind == "line" and series.note else series.name
+
+
+def _ref(model: Json) -> Json:
+    return {"id": model["id"]}
+
+
+def _map(entries: Mapping[str, Any]) -> Json:
+    return {"type": "map", "entries": [[key, value] for key, value in entries.items()]}
+
+
+def _field(name: str) -> Json:
+    return {"type": "field", "field": name}
+
+
+def _value(value: Any) -> Json:
+    return {"type": "value", "value": value}
+
+
+def _plain(values: Floats) -> list[float]:
+    """Numbers as JSON has them, with as many digits as tell apart what a picture of all of them can."""
+    if not values.size:
+        return []
+    low, high = _span(values)
+    # Far from 0 and near each other, as times since 1970 are, they need more.
+    share = max(abs(low) / 2, abs(high) / 2) / ((high / 2 - low / 2) or 1.0)
+    digits = min(17, _DIGITS + max(0, math.ceil(math.log10(share or 1.0))))
+    rounded = (float(f"{value:.{digits}g}") for value in values.tolist())
+    return [int(value) if value.is_integer() and abs(value) < 1e15 else value for value in rounded]
+
+
+def _span(values: Floats) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
+
+
+def _finite(value: float) -> float:
+    return max(-1.7e308, min(1.7e308, value))

@@ -1,0 +1,188 @@
+// The tree behind the flame graph: typed arrays in the order of a walk, callers before callees.
+"use strict";
+
+// Frames that are shown as one: functions, or calls of a function from one line.
+function perunGroups(data, byLine) {
+  const known = new Map();
+  const groups = [];
+  const groupOf = new Int32Array(data.names.length);
+  for (let frame = 0; frame < data.names.length; frame++) {
+    const line = data.lines[frame];
+    const key = data.places[frame] + "\0" + (byLine ? line : "") + "\0" + data.names[frame];
+    let group = known.get(key);
+    if (group === undefined) {
+      group = groups.length;
+      known.set(key, group);
+      groups.push({name: data.names[frame], place: data.places[frame], source: data.sources[data.places[frame]],
+                   lines: []});
+    }
+    if (line && groups[group].lines.length < 20) groups[group].lines.push(line);
+    groupOf[frame] = group;
+  }
+  return {groups, groupOf};
+}
+
+// Nodes with the same frames above them become one; node 0 is the root, with no frame.
+function perunMerged(data, {groups, groupOf}, reversed) {
+  const count = data.frames.length;
+  const sides = data.amounts.length;
+  const parents = [-1], group = [-1], own = data.amounts.map(() => [0]);
+  const known = new Map();
+  const child = (parent, which) => {
+    const key = parent * groups.length + which;
+    let node = known.get(key);
+    if (node === undefined) {
+      node = parents.length;
+      known.set(key, node);
+      parents.push(parent);
+      group.push(which);
+      for (const amounts of own) amounts.push(0);
+    }
+    return node;
+  };
+  const madeOf = new Int32Array(count);
+  for (let i = 0; i < count; i++) {
+    let node;
+    if (!reversed) {
+      const distance = data.parents[i];
+      node = madeOf[i] = child(distance ? madeOf[i - distance] : 0, groupOf[data.frames[i]]);
+    } else {
+      if (!data.amounts.some(amounts => amounts[i])) continue;
+      node = 0;
+      for (let j = i; ; j -= data.parents[j]) {
+        node = child(node, groupOf[data.frames[j]]);
+        if (!data.parents[j]) break;
+      }
+    }
+    for (let side = 0; side < sides; side++) own[side][node] += data.amounts[side][i];
+  }
+  return {parents, group, own};
+}
+
+// The laid out tree. Options: byLine, reversed, widths ("this", "baseline", "larger"), shares.
+function perunTree(data, options) {
+  const grouping = perunGroups(data, options.byLine);
+  const merged = perunMerged(data, grouping, options.reversed);
+  const size = merged.parents.length;
+  const sides = merged.own.length;
+  const own = merged.own.map(amounts => Float64Array.from(amounts));
+  if (sides > 1 && options.shares) {
+    const sums = own.map(amounts => amounts.reduce((sum, one) => sum + one, 0));
+    if (sums[1]) own[1].forEach((amount, node) => { own[1][node] = amount * sums[0] / sums[1]; });
+  }
+  const total = own.map(amounts => amounts.slice());
+  const parents = merged.parents;
+  // Children come after their parents, so that going back adds up whole subtrees.
+  for (const amounts of total)
+    for (let node = size - 1; node > 0; node--) amounts[parents[node]] += amounts[node];
+  let width = total[sides > 1 && options.widths === "baseline" ? 1 : 0];
+  if (sides > 1 && options.widths === "larger") {
+    width = new Float64Array(size);
+    for (let node = size - 1; node >= 0; node--) {
+      width[node] = Math.max(width[node], total[0][node], total[1][node]);
+      if (node) width[parents[node]] += width[node];
+    }
+  }
+  return perunWalk(grouping.groups, merged, own, total, width);
+}
+
+function perunWalk(groups, merged, own, total, width) {
+  const size = merged.parents.length;
+  const first = new Int32Array(size).fill(-1), next = new Int32Array(size).fill(-1);
+  for (let node = size - 1; node > 0; node--) {
+    next[node] = first[merged.parents[node]];
+    first[merged.parents[node]] = node;
+  }
+  const tree = {
+    size, groups,
+    group: new Int32Array(size), parent: new Int32Array(size), depth: new Int32Array(size),
+    end: new Int32Array(size), x: new Float64Array(size), width: new Float64Array(size),
+    own: own.map(() => new Float64Array(size)), total: own.map(() => new Float64Array(size)),
+    levels: 0,
+  };
+  const names = groups.map(group => group.name);
+  const order = (a, b) => width[b] - width[a] || (names[merged.group[a]] < names[merged.group[b]] ? -1 : 1);
+  // The nodes that wait for their turn, and where their callers stand.
+  const waiting = new Int32Array(size), callers = new Int32Array(size);
+  callers[0] = -1;
+  let left = 1, place = 0;
+  const offset = new Float64Array(size);  // where the next callee of a node starts
+  while (left) {
+    const node = waiting[--left], parent = callers[left];
+    const here = place++;
+    const depth = parent < 0 ? 0 : tree.depth[parent] + 1;
+    tree.group[here] = merged.group[node];
+    tree.parent[here] = parent;
+    tree.depth[here] = depth;
+    tree.width[here] = width[node];
+    tree.x[here] = parent < 0 ? 0 : offset[parent];
+    if (parent >= 0) offset[parent] += width[node];
+    offset[here] = tree.x[here];
+    for (let side = 0; side < own.length; side++) {
+      tree.own[side][here] = own[side][node];
+      tree.total[side][here] = total[side][node];
+    }
+    if (depth >= tree.levels) tree.levels = depth + 1;
+    const lowest = left;
+    for (let child = first[node]; child >= 0; child = next[child]) {
+      waiting[left] = child;
+      callers[left++] = here;
+    }
+    if (left - lowest > 1) {  // the widest is taken first, which is the last
+      const sorted = Array.from(waiting.subarray(lowest, left)).sort(order);
+      for (let i = 0; i < sorted.length; i++) waiting[left - 1 - i] = sorted[i];
+    }
+  }
+  for (let node = size - 1; node >= 0; node--) {
+    if (tree.end[node] <= node) tree.end[node] = node + 1;
+    const parent = tree.parent[node];
+    if (parent >= 0 && tree.end[parent] < tree.end[node]) tree.end[parent] = tree.end[node];
+  }
+  return tree;
+}
+
+// For each group what it consumed in all, of nested calls only the outermost one, and itself.
+function perunSums(tree) {
+  const size = tree.groups.length;
+  const sums = {calls: new Int32Array(size), total: tree.total.map(() => new Float64Array(size)),
+                own: tree.own.map(() => new Float64Array(size))};
+  const until = new Int32Array(size);
+  for (let node = 1; node < tree.size; node++) sums.calls[tree.group[node]]++;
+  for (let side = 0; side < tree.total.length; side++) {
+    until.fill(0);
+    for (let node = 1; node < tree.size; node++) {
+      const group = tree.group[node];
+      sums.own[side][group] += tree.own[side][node];
+      if (node < until[group]) continue;
+      until[group] = tree.end[node];
+      sums.total[side][group] += tree.total[side][node];
+    }
+  }
+  return sums;
+}
+
+// The width of all nodes whose group is marked, those within others of them not counted twice.
+function perunMatched(tree, marked, from = 0) {
+  let width = 0, nodes = 0;
+  let until = 0;
+  for (let node = Math.max(from, 1); node < tree.end[from]; node++) {
+    if (!marked[tree.group[node]]) continue;
+    nodes++;
+    if (node < until) continue;
+    width += tree.width[node];
+    until = tree.end[node];
+  }
+  return {width, nodes};
+}
+
+// The node at a depth over a place of the axis, or -1.
+function perunAt(tree, depth, place) {
+  let node = 0;
+  while (tree.depth[node] < depth) {
+    let child = node + 1;
+    while (child < tree.end[node] && place >= tree.x[child] + tree.width[child]) child = tree.end[child];
+    if (child >= tree.end[node] || place < tree.x[child]) return -1;
+    node = child;
+  }
+  return node;
+}

@@ -1,0 +1,103 @@
+"""Addresses as places on a page: rows of equal length, without the vast unused parts of an address space."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple
+
+ROWS: Final = 48
+"""About how many rows there are where the heap is in one piece."""
+CELLS: Final = 256
+"""Most cells of a row in which allocations are counted."""
+
+_REGIONS: Final = 40
+_SMALLEST_ROW: Final = 64
+_SMALLEST_GAP: Final = 1 << 16
+
+
+class Region(NamedTuple):
+    """A part of the address space: its first row in the address space, that on the page, and their number."""
+
+    start: int
+    row: int
+    rows: int
+
+
+class Layout(NamedTuple):
+    """Where addresses lie on the page.
+
+    :param row_size: addresses in a row, a power of two; each row starts at a multiple of it.
+    :param regions: the parts of the address space, one below the other.
+    """
+
+    row_size: int
+    regions: list[Region]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all regions."""
+        return sum(region.rows for region in self.regions)
+
+    def places(self, addresses: Iterable[int]) -> list[int]:
+        """Of each address the place on the page: its row times the size of a row, and the place in the row.
+
+        The addresses must be among those that the layout was made of.
+        """
+        starts = [region.start for region in self.regions]
+        shifts = [(region.row - region.start) * self.row_size for region in self.regions]
+        return [address + shifts[bisect_right(starts, address // self.row_size) - 1] for address in addresses]
+
+
+def layout_of(spans: Sequence[tuple[int, int]]) -> Layout:
+    """The layout for memory at `spans`, each an address and an amount above 0; there must be some."""
+    pieces = _pieces(spans)
+    extent = sum(last - first + 1 for first, last in pieces)
+    row_size = max(_SMALLEST_ROW, 1 << (-(-extent // ROWS) - 1).bit_length())
+    rows: list[tuple[int, int]] = []
+    for first, last in pieces:
+        start, end = first // row_size, last // row_size
+        if rows and start <= rows[-1][1] + 1:
+            rows[-1] = rows[-1][0], end
+        else:
+            rows.append((start, end))
+    regions: list[Region] = []
+    row = 0
+    for start, end in rows:
+        regions.append(Region(start, row, end - start + 1))
+        row += end - start + 1
+    return Layout(row_size, regions)
+
+
+def counts_of(spans: Sequence[tuple[int, int]], layout: Layout) -> tuple[int, list[int]]:
+    """How often each cell of the page was allocated: the size of a cell, and the counts row by row."""
+    cell = max(1, layout.row_size // CELLS)
+    steps = [0] * (layout.rows * (layout.row_size // cell) + 1)
+    places = layout.places(address for address, _ in spans)
+    for place, (_, amount) in zip(places, spans, strict=True):
+        steps[place // cell] += 1
+        steps[(place + amount - 1) // cell + 1] -= 1
+    return cell, list(accumulate(steps))[:-1]
+
+
+def _pieces(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First and last addresses of the parts between which nothing was ever allocated for long."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted((address, address + amount - 1) for address, amount in spans):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(joined[-1][1], last)
+        else:
+            joined.append((first, last))
+    gaps = sorted((after[0] - before[1] - 1 for before, after in pairwise(joined)), reverse=True)
+    # Holes in a heap are worth seeing, what lies between a heap and a mapped file is not.
+    least = max(_SMALLEST_GAP, sum(last - first + 1 for first, last in joined) // 4)
+    if len(gaps) >= _REGIONS:
+        least = max(least, gaps[_REGIONS - 1])
+    pieces: list[tuple[int, int]] = []
+    for first, last in joined:
+        if pieces and first - pieces[-1][1] - 1 <= least:
+            pieces[-1] = pieces[-1][0], last
+        else:
+            pieces.append((first, last))
+    return pieces

@@ -1,0 +1,202 @@
+"""The charts of the scatter view: one of all uids, and one of each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from perun.errors import UsageError
+from perun.plugin.params import nearest
+from perun.profile.strategies import ModelRecord
+from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, facts
+from perun.view._common.values import Resources
+from perun.view.scatter.curves import curves
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+    from perun.view._common.chart import Floats
+    from perun.view.scatter.params import ScatterParams
+
+MOST_POINTS: Final = 10_000
+"""More points of a chart than that are shown as their density."""
+MOST_POINTS_OF_PAGE: Final = 300_000
+MOST_COLOURS: Final = 8
+MOST_CHARTS: Final = 1000
+_CELLS: Final = (120, 200)
+"""Rows and columns of a density."""
+_LARGEST: Final = sys.float_info.max
+_ROOM: Final = 0.05
+_MOST_PROBLEMS: Final = 3
+
+
+class _Points(NamedTuple):
+    """The points of one uid, and its models as lines."""
+
+    uid: str
+    x: Floats
+    y: Floats
+    models: list[Series]
+    problems: list[str]
+
+
+def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
+    """All uids in one chart where there are several, then each by itself, in the order of the profile.
+
+    For what is raised see :meth:`perun.view.scatter.ScatterView.render`.
+    """
+    resources = Resources(profile)
+    x = resources.numbers(params.per, "--per")
+    y = resources.numbers(params.of, "--of")
+    if not (~np.isnan(x) & ~np.isnan(y)).any():
+        raise UsageError(
+            f"no resource has a number both in {params.of!r} and in {params.per!r}", "name other keys"
+        )
+    left_out: list[str] = []
+    models = _models(profile, params, left_out)
+    found = _by_uid(resources, x, y, models, params.uid)
+    left_out += [problem for one in found for problem in one.problems][:_MOST_PROBLEMS]
+    made = _Maker(profile, resources, params, tuple(left_out))
+    if len(found) == 1:
+        return (made.of_one(found[0], 1),)
+    shown = sorted(found, key=lambda one: -len(one.x))[:MOST_CHARTS]
+    chosen = [one for one in found if any(one is other for other in shown)]
+    return (made.of_all(found, len(chosen)), *(made.of_one(one, len(chosen)) for one in chosen))
+
+
+def _models(profile: Profile, params: ScatterParams, left_out: list[str]) -> Mapping[str, list[ModelRecord]]:
+    """The models of the two keys, by uid."""
+    models: dict[str, list[ModelRecord]] = {}
+    others = 0
+    for _, model in profile.all_models():
+        record = ModelRecord.of(model)
+        of = str(model.get("of_key") or params.of)
+        if of != params.of or (record.per_key or params.per) != params.per:
+            others += 1
+            continue
+        models.setdefault(record.uid, []).append(record)
+    if others:
+        left_out.append(f"Not drawn: {others:,} models of other keys.")
+    return models
+
+
+def _by_uid(
+    resources: Resources,
+    x: Floats,
+    y: Floats,
+    models: Mapping[str, Sequence[ModelRecord]],
+    wanted: Sequence[str],
+) -> list[_Points]:
+    if resources.has("uid"):
+        categories = resources.categories("uid", "--uid")
+        codes, names = categories.codes, categories.names
+    else:
+        codes, names = np.zeros(resources.size, np.intp), [""]
+    for uid in wanted:
+        if uid not in names:
+            hint = (
+                nearest(uid, names) if len(names) <= 1000 else "see `perun show <profile> tableof resources`"
+            )
+            raise UsageError(f"--uid: no resource has the uid {uid!r}", hint)
+    good = ~np.isnan(x) & ~np.isnan(y)
+    order = np.argsort(codes, kind="stable")
+    order = order[good[order]]
+    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    found = []
+    for number, name in enumerate(names):
+        if wanted and name not in wanted:
+            continue
+        own = order[bounds[number] : bounds[number + 1]]
+        if own.size:
+            lines, problems = curves(models.get(name, ()), x[own])
+            found.append(_Points(name, x[own], y[own], lines, problems))
+    if not found:
+        raise UsageError("no resource of these uids has a number in both keys", "name others with --uid")
+    return found
+
+
+class _Maker:
+    """Makes the charts of one profile."""
+
+    def __init__(
+        self, profile: Profile, resources: Resources, params: ScatterParams, left_out: tuple[str, ...]
+    ) -> None:
+        of, per = resources.unit(params.of), resources.unit(params.per)
+        self._x = Axis(params.x_axis_label or axis_label(params.per, per), per)
+        self._y = Axis(params.y_axis_label or axis_label(params.of, of), of)
+        self._title = params.graph_title or f"Plot of {params.of!r} per {params.per!r}"
+        self._own_title = bool(params.graph_title)
+        self._notes = (facts(profile, resources.size), *left_out)
+
+    def of_one(self, points: _Points, charts: int) -> Chart:
+        """The points of one uid, and all of its models."""
+        title = self._title if self._own_title or not points.uid else f"{self._title}; uid: {points.uid}"
+        if len(points.x) > _most_points(charts):
+            return self._dense(title, points.x, points.y, points.models, points.uid)
+        series = Series("measured", "points", points.x, points.y, note=_count(len(points.x)))
+        return Chart(
+            title, self._notes, self._x, self._y, (series, *points.models), name=points.uid or "(no uid)"
+        )
+
+    def of_all(self, found: Sequence[_Points], charts: int) -> Chart:
+        """The points of all uids, those of the larger ones in their own colour with their best model."""
+        title = self._title if self._own_title else f"{self._title}; {len(found):,} uids"
+        name = f"all {len(found):,} uids"
+        if sum(len(one.x) for one in found) > MOST_POINTS:
+            x = np.concatenate([one.x for one in found])
+            y = np.concatenate([one.y for one in found])
+            return self._dense(title, x, y, [], name)
+        largest = sorted(found, key=lambda one: -len(one.x))
+        own = largest if len(found) <= MOST_COLOURS else largest[: MOST_COLOURS - 1]
+        series = []
+        for number, one in enumerate(own):
+            series.append(Series(one.uid, "points", one.x, one.y, number, note=_count(len(one.x))))
+            if one.models:
+                line = one.models[0]
+                series.append(line._replace(name=f"{one.uid}: {line.name}", colour=number, dashed=False))
+        rest = largest[len(own) :]
+        if rest:
+            x, y = (np.concatenate([one[axis] for one in rest]) for axis in (1, 2))
+            count = _count(len(x))
+            series.append(Series(f"({len(rest):,} others)", "points", x, y, MOST_COLOURS - 1, note=count))
+        return Chart(title, self._notes, self._x, self._y, tuple(series), legend="uid", name=name)
+
+    def _dense(self, title: str, x: Floats, y: Floats, models: Sequence[Series], name: str) -> Chart:
+        notes = (*self._notes, f"{_count(len(x))} are shown as their density: how many are in each cell.")
+        heading = f"{title} (density of {_count(len(x))})"
+        return Chart(heading, notes, self._x, self._y, tuple(models), _density(x, y), name)
+
+
+def _most_points(charts: int) -> int:
+    return max(200, min(MOST_POINTS, MOST_POINTS_OF_PAGE // charts))
+
+
+def _count(points: int) -> str:
+    return "1 point" if points == 1 else f"{points:,} points"
+
+
+def _density(x: Floats, y: Floats) -> Density:
+    rows, columns = _CELLS
+    x_ends, y_ends = _ends(x), _ends(y)
+    across, up = _cell(x, x_ends, columns), _cell(y, y_ends, rows)
+    counts = np.bincount(up * columns + across, minlength=rows * columns)
+    return Density(counts.reshape(rows, columns).astype(np.float32), x_ends, y_ends)
+
+
+def _cell(
+    values: Floats, ends: tuple[float, float], number: int
+) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    # The halves keep the difference of very large numbers finite.
+    share = (values / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)
+    cells: np.ndarray[tuple[int], np.dtype[np.intp]] = (share * number).astype(np.intp)
+    return np.clip(cells, 0, number - 1)
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    if not high / 2 > low / 2:  # equal, or too near 0 to be told apart
+        room = abs(low) * _ROOM or 0.5
+        return max(low - room, -_LARGEST), min(high + room, _LARGEST)
+    return low, high

@@ -1,0 +1,580 @@
+"""The formats of `perun check`, told of versions and changes that are made up, also of hostile ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+from markdown_it import MarkdownIt
+
+from perun.cli.answers.check import FORMATS, answer_in
+from perun.cli.answers.check.markdown import LIMIT, Markdown, code, plain_text
+from perun.cli.answers.check.page import Page
+from perun.cli.answers.check.wording import (
+    confidence_of,
+    importance,
+    marks,
+    ratio_of,
+    size_of,
+    values_of,
+)
+from perun.errors import DamagedStore, JobFailed
+from perun.plugin.api import MinorVersion
+from perun.porcelain.comparison import Comparison, MethodResult, VersionReport
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.helpers import ProfileInfo
+
+ROOT = Path(__file__).parents[3]
+SARIF = json.loads((ROOT / "tests/data/schemas/sarif-2.1.0.json").read_text("utf-8"))
+JUNIT = etree.XMLSchema(etree.parse(ROOT / "tests/data/schemas/junit-10.xsd"))
+OWN = json.loads((ROOT / "docs/schemas/perun.check-1.schema.json").read_text("utf-8"))
+NASTY = [
+    "a|b",
+    "\\|",
+    "``x``",
+    "`",
+    "</code><script>alert(1)</script>",
+    "<![CDATA[ ]]>",
+    "&amp; &#124; \"'",
+    "\x00\x01\x1b[31m\x7f\x9b",
+    "line\nbreak\r\n\ttab",
+    "@somebody fixes #123",
+    "![x](http://example.org/a.png) [l](javascript:alert(1)) *b* _i_ ~~s~~",
+    "\u202egnp.exe\u2028\ufffe\uffff",
+    b"caf\xe9".decode("utf-8", "surrogateescape"),
+    "\ud800",
+    "日本語 👩\u200d💻",
+    " ",
+    "",
+    "x" * 5000,
+]
+Kind = PerformanceChange
+
+
+def strict(schema: Any) -> Any:
+    """The schema, in which an object has no other keys than those that are named."""
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: strict(value) for key, value in schema.items()}
+    return {**made, "additionalProperties": False} if "properties" in made and "type" in made else made
+
+
+def profile(name: str = "p.perf", cmd: str = "./app", **rest: Any) -> ProfileInfo:
+    values = {
+        "source": name, "realpath": f"/{name}", "type": "time", "cmd": cmd, "args": "-n 1", "workload": "",
+        "collector": "time", "postprocessors": (), "time": 1, "checksum": "c" * 40, "is_registered": True,
+    }  # fmt: skip
+    return ProfileInfo(**{**values, **rest})
+
+
+def version(number: int = 1, subject: str = "Do it", parents: Sequence[str] = ()) -> MinorVersion:
+    return MinorVersion(
+        "2024-05-01 10:00:00", "Ada", "ada@example.org", f"{number:040x}", subject, tuple(parents)
+    )
+
+
+def change(kind: PerformanceChange, where: str = "f", **more: Any) -> DegradationInfo:
+    values = {"fb": "1.5s", "tt": "3.0s", "t": "ratio", "rd": 2.0, **more}
+    return DegradationInfo(kind, where, **values)
+
+
+def report(*changes: DegradationInfo, number: int = 1, **rest: Any) -> VersionReport:
+    pair = Comparison(
+        profile(), profile("old.perf"), version(number + 1, "Before"), (MethodResult("aat", changes),)
+    )
+    return VersionReport(version(number), (pair,), **rest)
+
+
+EVERYTHING = VersionReport(
+    version(),
+    (
+        Comparison(
+            profile(),
+            profile("old.perf"),
+            version(2, "Before"),
+            (
+                MethodResult("average_amount_threshold", tuple(change(kind, kind.name) for kind in Kind)),
+                MethodResult("fast_check", reason="p.perf has no models"),
+                MethodResult(
+                    "integral_comparison",
+                    (
+                        change(
+                            Kind.SevereDegradation,
+                            "g",
+                            t="linear",
+                            rd=inf,
+                            ct="r_square",
+                            cr=nan,
+                            interval=(0.5, inf),
+                            p_value=1e-9,
+                        ),
+                    ),
+                    ignored=2,
+                ),
+            ),
+        ),
+        Comparison(profile("first.perf", cmd="/usr/bin/other tool"), reason="no ancestor has a profile"),
+        Comparison(
+            profile("bad.perf"),
+            profile("old.perf"),
+            reason="ab/cdef is damaged",
+            error=DamagedStore("ab/cdef is damaged", "perun fsck"),
+        ),
+    ),
+    failure="./app exited with status 3",
+    errors=(JobFailed("./app exited with status 3"), DamagedStore("the index is damaged")),
+    unpaired=(profile("lonely.perf", cmd="./gone"),),
+)
+EMPTY = VersionReport(version(), reason="no profile is registered")
+
+
+def answer(name: str, *told: VersionReport | Comparison, **settings: Any) -> str:
+    out = io.StringIO()
+    made = answer_in(name, Page(out, "check all", **settings))
+    for one in told:
+        if isinstance(one, VersionReport):
+            made.version(one)
+        else:
+            made.pair(one)
+    made.end()
+    return out.getvalue()
+
+
+def validate(name: str, text: str) -> Any:
+    """The parsed answer, which is valid."""
+    if name == "junit":
+        root = etree.fromstring(text.encode())
+        JUNIT.assertValid(root)
+        return root
+    data = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    if name == "sarif":
+        jsonschema.Draft4Validator(SARIF).validate(data)
+    else:
+        jsonschema.Draft202012Validator(strict(OWN)).validate(data)
+    return data
+
+
+def hostile(text: str) -> VersionReport:
+    info = profile(
+        text, cmd=text, args=text, workload=text, collector=text or "time", postprocessors=(text or "none",)
+    )
+    found = (
+        change(Kind.Degradation, text, fb=text, tt=text, t=text, ct=text),
+        change(Kind.SevereDegradation, text, fb=text, tt=text),
+    )
+    results = (MethodResult("aat", found), MethodResult("fast", reason=text or "none"))
+    return VersionReport(
+        version(subject=text),
+        (
+            Comparison(info, info, version(2, text), results),
+            Comparison(info, reason=text or "none", error=DamagedStore(text)),
+        ),
+        failure=text,
+        errors=(JobFailed(text),),
+        unpaired=(info,),
+    )
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("name", ["json", "junit", "sarif"])
+def test_everything_is_valid(name: str, verbose: bool) -> None:
+    for told in ([], [EMPTY], [EVERYTHING], [EVERYTHING, EMPTY, report()], [*EVERYTHING.comparisons]):
+        validate(name, answer(name, *told, verbose=verbose))
+
+
+@pytest.mark.parametrize("name", ["json", "junit", "sarif"])
+@pytest.mark.parametrize("text", NASTY)
+def test_hostile_text_is_valid(name: str, text: str) -> None:
+    told = hostile(text)
+    validate(name, answer(name, told, *told.comparisons, verbose=True))
+
+
+@pytest.mark.parametrize("name", ["junit", "sarif"])
+@given(text=st.text(max_size=30))
+@settings(max_examples=30)
+def test_any_text_is_valid(name: str, text: str) -> None:
+    validate(name, answer(name, hostile(text)))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("text", NASTY)
+def test_no_control_character_comes_through(name: str, text: str) -> None:
+    shown = answer(name, hostile(text))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029]", shown)
+
+
+def test_junit() -> None:
+    root = validate("junit", answer("junit", EVERYTHING))
+    suites = {suite.get("name"): suite for suite in root}
+    assert list(suites) == [
+        "comparison 0000000000",
+        "average_amount_threshold 0000000000",
+        "fast_check 0000000000",
+        "integral_comparison 0000000000",
+    ]
+    suite = suites["average_amount_threshold 0000000000"]
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "12", "failures": "3", "errors": "0", "skipped": "1"
+    }  # fmt: skip
+    outcome = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
+    failing = [where for where, tags in outcome.items() if tags == ["failure"]]
+    assert failing == ["TotalDegradation", "SevereDegradation", "Degradation"]
+    assert outcome["Unknown"] == ["skipped"]
+    assert outcome["NoChange"] == []
+    assert outcome["MaybeDegradation"] == outcome["Optimization"] == ["system-out"]
+    failure = suite.find(".//failure")
+    assert failure.get("message") == "Total Degradation: from 1.5s to 3.0s (2x)"
+    assert failure.get("type") == "TotalDegradation"
+    properties = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert properties == {"minor_version": f"{1:040x}", "subject": "Do it", "baseline": f"{2:040x}"}
+    pairing = suites["comparison 0000000000"]
+    assert [(case[0].tag, case[0].get("message")) for case in pairing.iter("testcase")] == [
+        ("error", "not all profiles could be collected: ./app exited with status 3"),
+        ("error", "damaged: the index is damaged"),
+        ("skipped", "the target has no profile of it"),
+        ("skipped", "no ancestor has a profile"),
+        ("error", "ab/cdef is damaged"),
+    ]
+    assert suites["fast_check 0000000000"].find(".//skipped").get("message") == "p.perf has no models"
+
+
+@pytest.mark.parametrize(("level", "failures"), [("severe", 2), ("degradation", 3), ("maybe", 4)])
+def test_junit_fails_where_the_gate_does(level: str, failures: int) -> None:
+    root = validate("junit", answer("junit", report(*map(change, Kind)), level=level))
+    assert len(root.findall(".//failure")) == failures
+
+
+def test_sarif() -> None:
+    described = {"average_amount_threshold": "Compares averages."}
+    text = answer("sarif", EVERYTHING, describe=lambda method: described.get(method, ""))
+    (run,) = validate("sarif", text)["runs"]
+    found = {
+        result["locations"][0]["logicalLocations"][0]["name"]: result
+        for result in run["results"]
+        if result["ruleId"] == "average_amount_threshold"
+    }
+    assert {where: result["level"] for where, result in found.items()} == {
+        "TotalDegradation": "error",
+        "SevereDegradation": "error",
+        "Degradation": "warning",
+        "MaybeDegradation": "note",
+    }
+    assert {result["kind"] for result in found.values()} == {"fail"}
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["average_amount_threshold", "fast_check", "integral_comparison"]
+    assert rules[0]["shortDescription"]["text"] == "Compares averages."
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+    assert found["Degradation"]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "app"}
+    assert found["Degradation"]["message"]["text"] == (
+        "Degradation at Degradation: from 1.5s to 3.0s (2x) "
+        "(./app -n 1, collected by time; 0000000000 against 0000000000)"
+    )
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    told = [(one["level"], one["message"]["text"]) for one in invocation["toolExecutionNotifications"]]
+    assert ("error", "ab/cdef is damaged") in told
+    assert ("warning", "fast_check could not be applied: p.perf has no models") in told
+    everything = validate("sarif", answer("sarif", EVERYTHING, verbose=True))["runs"][0]["results"]
+    kinds = {one["properties"]["location"]: (one["kind"], one["level"]) for one in everything}
+    assert kinds["NoChange"] == ("pass", "none")
+    assert kinds["Unknown"] == ("open", "none")
+    assert kinds["Optimization"] == kinds["NotInTarget"] == ("informational", "none")
+
+
+def test_fingerprints_are_stable() -> None:
+    def prints(*told: VersionReport) -> list[tuple[str, str]]:
+        results = validate("sarif", answer("sarif", *told))["runs"][0]["results"]
+        return [
+            (one["fingerprints"]["perunChange/v1"], one["partialFingerprints"]["primaryLocationLineHash"])
+            for one in results
+        ]
+
+    both = report(change(Kind.Degradation), change(Kind.SevereDegradation), change(Kind.Degradation, "g"))
+    first = prints(both)
+    assert first == prints(both)
+    assert len({one for one, _ in first}) == len({one for _, one in first}) == 3
+    # In another version it is another change, at the same place; a worse one is the same alarm.
+    (other,) = prints(report(change(Kind.SevereDegradation), number=5))
+    assert other[0] != prints(report(change(Kind.SevereDegradation)))[0][0]
+    assert other[1] == prints(report(change(Kind.Degradation)))[0][1]
+
+
+def test_json() -> None:
+    data = validate("json", answer("json", EVERYTHING))
+    assert data["summary"] == {
+        "compared": 1, "optimizations": 4, "degradations": 5, "severe": 3, "other": 3, "ignored": 2
+    }  # fmt: skip
+    assert data["nothing_compared"] is None
+    assert [one["cmd"] for one in data["unpaired"]] == ["./gone"]
+    assert [one["message"] for one in data["troubles"]] == [
+        "not all profiles could be collected: ./app exited with status 3",
+        "damaged: the index is damaged",
+    ]
+    pair, first, bad = data["comparisons"]
+    assert (pair["ignored"], first["reason"], bad["damage"]) == (
+        2, "no ancestor has a profile", "ab/cdef is damaged"
+    )  # fmt: skip
+    assert pair["not_applied"] == [{"method": "fast_check", "reason": "p.perf has no models"}]
+    last = pair["changes"][-1]
+    assert (last["rate"], last["confidence"], last["interval"]) == (None, None, [0.5, None])
+    assert "NoChange" not in {one["result"] for one in pair["changes"]}
+    verbose = validate("json", answer("json", EVERYTHING, verbose=True))
+    assert "NoChange" in {one["result"] for one in verbose["comparisons"][0]["changes"]}
+    assert validate("json", answer("json", EMPTY))["nothing_compared"].endswith("no profile is registered")
+
+
+@pytest.mark.parametrize("name", ["text", "json"])
+def test_versions_appear_as_they_are_checked(name: str) -> None:
+    out = io.StringIO()
+    made = answer_in(name, Page(out))
+    made.version(report(change(Kind.Degradation, "first")))
+    assert "first" in out.getvalue()
+    assert "second" not in out.getvalue()
+    made.version(report(change(Kind.Degradation, "second"), number=2))
+    assert "second" in out.getvalue()
+
+
+def test_text() -> None:
+    assert (
+        answer("text", EVERYTHING, single=True)
+        == """\
+* 000000: Do it [+4 -5 !!3]
+  > not all profiles could be collected: ./app exited with status 3
+  > damaged: the index is damaged
+  | * 000000: Before
+  > collected by time for cmd: '$ ./app -n 1'
+  > applying 'average_amount_threshold' method
+  - Total Degradation   at TotalDegradation
+    from: 1.5s -> to: 3.0s (2x)
+  - Severe Degradation  at SevereDegradation
+    from: 1.5s -> to: 3.0s (2x)
+  - Degradation         at Degradation
+    from: 1.5s -> to: 3.0s (2x)
+  - Maybe Degradation   at MaybeDegradation
+    from: 1.5s -> to: 3.0s (2x)
+  - Total Optimization  at TotalOptimization
+    from: 1.5s -> to: 3.0s (2x)
+  - Severe Optimization at SevereOptimization
+    from: 1.5s -> to: 3.0s (2x)
+  - Optimization        at Optimization
+    from: 1.5s -> to: 3.0s (2x)
+  - Maybe Optimization  at MaybeOptimization
+    from: 1.5s -> to: 3.0s (2x)
+  - Unknown             at Unknown
+    from: 1.5s -> to: 3.0s (2x)
+  - Not in Baseline     at NotInBaseline
+    from: 1.5s -> to: 3.0s (2x)
+  - Not in Target       at NotInTarget
+    from: 1.5s -> to: 3.0s (2x)
+  > 'fast_check' method not applied: p.perf has no models
+  > applying 'integral_comparison' method (2 ignored)
+  - Severe Degradation  at g
+    from: 1.5s -> to: 3.0s (2x, linear) (with confidence r_square = nan, rate between 0.5 and inf, p < 0.0001)
+
+  > collected by time for cmd: '$ /usr/bin/other tool -n 1'
+  > not compared: no ancestor has a profile
+  > collected by time for cmd: '$ ./app -n 1'
+  > damaged: ab/cdef is damaged
+  > collected by time for cmd: '$ ./gone -n 1'
+  > not compared: the target has no profile of it
+1 pair of profiles compared: 4 optimizations(+), 5 degradations(-), 3 of them severe(!!), \
+3 new, gone or unknown, 2 ignored
+"""
+    )
+
+
+def test_text_of_a_history_counts_methods_that_were_not_applied() -> None:
+    lacking = Comparison(
+        profile(),
+        profile(),
+        version(9),
+        (MethodResult("aat", (change(Kind.NoChange),)), MethodResult("fast", reason="p.perf has no models")),
+    )
+    reports = [VersionReport(version(n, parents=[f"{n - 1:040x}"]), (lacking,)) for n in (3, 2)]
+    assert answer("text", *reports).splitlines()[-2:] == [
+        "2 pairs of profiles compared: no change",
+        "'fast' not applied to 2 pairs, first: p.perf has no models",
+    ]
+
+
+def test_nothing_compared_where_every_method_refuses() -> None:
+    refused = Comparison(
+        profile(), profile(), version(9), (MethodResult("fast", reason="p.perf has no models"),)
+    )
+    told = VersionReport(version(), (refused,))
+    assert answer("text", told, single=True).splitlines()[-1] == "nothing compared: p.perf has no models"
+    assert validate("json", answer("json", told))["summary"]["compared"] == 0
+    assert answer("markdown", told).startswith("## Performance: nothing compared\n")
+
+
+def cells(text: str) -> list[list[list[Any]]]:
+    """The tokens of each cell of each row of all tables, as a reader of Markdown sees them."""
+    rows: list[list[list[Any]]] = []
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type == "inline" and rows and token.level == 4:
+            rows[-1].append(token.children or [])
+    return rows
+
+
+def test_markdown() -> None:
+    shown = answer("markdown", EVERYTHING)
+    lines = shown.splitlines()
+    assert lines[0] == "## Performance: 5 degradations (3 severe), 4 optimizations"
+    assert "### `0000000000` `Do it`" in lines
+    assert "`time` of `./app -n 1` against `0000000000` `Before`" in lines
+    table = [line for line in lines if line.startswith("| ") and "`" in line]
+    assert table[0] == (
+        "| **Total Degradation** :rotating_light: | `TotalDegradation` | `1.5s` | `3.0s` | 2x |  "
+        "| `average_amount_threshold` |"
+    )
+    assert [line.split("|")[2].strip() for line in table] == [
+        "`TotalDegradation`", "`SevereDegradation`", "`g`", "`Degradation`", "`MaybeDegradation`",
+        "`TotalOptimization`", "`SevereOptimization`", "`Optimization`", "`MaybeOptimization`",
+        "`Unknown`", "`NotInBaseline`", "`NotInTarget`",
+    ]  # fmt: skip
+    assert "- `ab/cdef is damaged`" in lines
+    assert "- `fast_check (1 pair): p.perf has no models`" in lines
+    assert "NoChange" not in shown
+    assert "NoChange" in answer("markdown", EVERYTHING, verbose=True)
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_markdown_obeys_nothing(text: str) -> None:
+    check_obeys_nothing(text)
+
+
+@given(st.text("|\\`<>&*_[]()!#@~: ab\n", max_size=20))
+def test_markdown_obeys_no_text(text: str) -> None:
+    check_obeys_nothing(text)
+
+
+def check_obeys_nothing(text: str) -> None:
+    shown = answer("markdown", hostile(text))
+    for row in cells(shown):
+        assert len(row) == 7
+    known = {"text", "code_inline", "strong_open", "strong_close", "softbreak"}
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(shown):
+        assert token.type not in ("html_block", "fence", "code_block", "blockquote_open", "hr")
+        for child in token.children or []:
+            if child.type == "html_inline":
+                assert child.content in ("<code>", "</code>")
+            else:
+                assert child.type in known, child
+
+
+@pytest.mark.parametrize(
+    "text", ["SLList_search(SLList*, int)", "std::map<int, a>", "a|b", "`a\\|b`", "x  y"]
+)
+def test_code_shows_the_text_itself(text: str) -> None:
+    markdown = MarkdownIt("commonmark").enable("table")
+    tokens = markdown.parse(f"| a |\n| - |\n| {code(text)} |\n")
+    inline = [token for token in tokens if token.type == "inline"][-1]
+    assert "".join(child.content for child in inline.children or [] if child.type != "html_inline") == text
+
+
+def test_plain_text_keeps_words() -> None:
+    assert plain_text("3 pairs (2.5x), +1") == "3 pairs (2.5x), +1"
+    assert plain_text("r_square <b>") == "r&#95;square &#60;b&#62;"
+
+
+@pytest.mark.parametrize("text", ["f", "`" * 400, "日" * 500])
+def test_markdown_is_cut(text: str) -> None:
+    """The least severe are left out, wherever they are, and what is left says so."""
+    out = io.StringIO()
+    made = Markdown(Page(out, "check all"))
+    for number in range(60):
+        found = [change(Kind.MaybeDegradation, f"{text}{n}") for n in range(100)]
+        made.version(report(*found, change(Kind.SevereDegradation, f"worst {number}"), number=number))
+    made.end()
+    shown = out.getvalue()
+    assert len(shown) < LIMIT
+    assert shown.count("**Severe Degradation**") == 60
+    left = 6060 - sum("Degradation**" in line for line in shown.splitlines())
+    assert shown.endswith(
+        f"**{left} more changes** did not fit here, the least severe ones: "
+        "`perun check all` shows all of them.\n"
+    )
+    assert made._kept < 5000
+
+
+def test_everything_fits_into_a_comment() -> None:
+    """Also where all that is told beside the tables is long."""
+    long = "`" * 1000
+    reports = []
+    for number in range(200):
+        lacking = tuple(MethodResult(f"m{n}", reason=f"{long}{n}") for n in range(10))
+        pair = Comparison(
+            profile(),
+            profile(),
+            version(2),
+            (*lacking, MethodResult("aat", (change(Kind.Degradation, long),))),
+        )
+        reports.append(
+            VersionReport(
+                version(number, long), (pair,), failure=f"{number}{long}", errors=(JobFailed(long),)
+            )
+        )
+    shown = answer("markdown", *reports)
+    assert len(shown) < LIMIT
+    assert "more change" in shown
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rest", "size"),
+    [
+        ("1.5s", "3.0s", {"t": "ratio", "rd": 2.0}, "2x"),
+        ("500ms", "2s", {"t": "mean", "rd": 0}, "4x, mean"),
+        ("2 MiB", "1 MiB", {"t": "-", "rd": -0.5}, "0.5x"),
+        ("1e3", "2e3", {"t": "-", "rd": 1}, "2x"),
+        ("304.79us (quadratic)", "39.7963ms (power)", {"t": "linear", "rd": 9740}, "131x, linear"),
+        ("1B", "2s", {"t": "mean", "rd": 1}, "mean +1"),
+        ("0s", "2s", {"t": "mean", "rd": 0}, ""),
+        ("-1s", "2s", {"t": "-", "rd": 3}, "+3"),
+        ("linear", "power", {"t": "order", "rd": 3}, "order +3"),
+        ("-", "2s", {"t": "ratio", "rd": 0}, ""),
+        ("a", "b", {"t": "ratio", "rd": inf}, ""),
+        ("a", "b", {"t": "x", "rd": nan}, ""),
+    ],
+)  # fmt: skip
+def test_size(before: str, after: str, rest: dict[str, Any], size: str) -> None:
+    assert size_of(change(Kind.Degradation, fb=before, tt=after, **rest)) == size
+
+
+def test_confidence() -> None:
+    sure = change(Kind.Degradation, ct="r_square", cr=0.98, interval=(1.8, 2.25), p_value=0.00312)
+    assert confidence_of(sure) == "r_square = 0.98, rate between 1.8 and 2.25, p = 0.0031"
+    assert confidence_of(change(Kind.Degradation)) == ""
+    assert values_of(sure) == (
+        "from 1.5s to 3.0s (2x), r_square = 0.98, rate between 1.8 and 2.25, p = 0.0031"
+    )
+
+
+def test_importance() -> None:
+    mild, large = change(Kind.Degradation, rd=2.0), change(Kind.Degradation, rd=90.0)
+    better, best = change(Kind.Optimization, rd=0.5), change(Kind.Optimization, rd=0.01)
+    odd = change(Kind.Degradation, t="x", fb="a", tt="b", rd=nan)
+    severe = change(Kind.SevereDegradation, rd=2.0)
+    assert sorted([better, odd, mild, best, large, severe], key=importance) == [
+        severe, large, mild, odd, best, better
+    ]  # fmt: skip
+    assert ratio_of(odd) is None
+
+
+def test_marks() -> None:
+    assert marks([]) == marks([Kind.NoChange, Kind.Unknown, Kind.NotInTarget, Kind.NotInBaseline]) == []
+    assert [mark for mark, _ in marks(Kind)] == ["+4", "-4", "!!2"]

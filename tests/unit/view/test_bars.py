@@ -1,0 +1,147 @@
+"""What bars show, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from perun.errors import UsageError
+from perun.view._common.chart import Chart, Series
+from perun.view.bars import BarsParams
+from perun.view.bars.view import MOST_BARS, MOST_GROUPS, chart
+
+ROWS: list[dict[str, Any]] = [
+    {"uid": "f", "subtype": "a", "amount": 1, "structure-unit-size": 1},
+    {"uid": "f", "subtype": "a", "amount": 2, "structure-unit-size": 2},
+    {"uid": "f", "subtype": "b", "amount": 3, "structure-unit-size": 2},
+    {"uid": "f", "subtype": "b", "amount": 10, "structure-unit-size": 4},
+    {"uid": "g", "subtype": "a", "amount": 5, "structure-unit-size": 2},
+    {"uid": "g", "subtype": "b", "amount": 6, "structure-unit-size": 3},
+]
+
+
+@pytest.fixture
+def shown(profile_of: Any) -> Any:
+    def make(rows: list[dict[str, Any]] = ROWS, **options: Any) -> Chart:
+        return chart(profile_of(rows), BarsParams(**{"of": "amount", **options}))
+
+    return make
+
+
+def heights(series: Series, found: Chart) -> dict[str, float]:
+    assert series.value is not None
+    return {
+        found.x.names[round(x)]: value
+        for x, value in zip(series.x.tolist(), series.value.tolist(), strict=True)
+    }
+
+
+def test_without_another_key_there_is_one_bar_for_each_value(shown: Any) -> None:
+    found = shown(per="structure-unit-size")
+    (series,) = found.series
+    assert heights(series, found) == {"1": 1, "2": 10, "3": 6, "4": 10}
+    assert series.name == ""
+    assert found.title == "Sum of 'amount' per 'structure-unit-size'"
+    assert found.notes == ("mixed profile of ./app -v in.txt by the collector trace; 6 resources",)
+    assert (found.x.label, found.y.label, found.y.unit) == ("structure-unit-size", "sum of amount [s]", "us")
+
+
+def test_snapshots_are_the_default(shown: Any) -> None:
+    found = shown()
+    assert heights(found.series[0], found) == {"0": 27}
+    assert found.title == "Sum of 'amount' per 'snapshots'"
+
+
+def test_stacked(shown: Any) -> None:
+    found = shown(per="structure-unit-size", by="uid", stacked=True)
+    f, g = found.series
+    assert (f.name, g.name, found.legend) == ("f", "g", "uid")
+    assert heights(f, found) == {"1": 1, "2": 5, "4": 10}
+    assert heights(g, found) == {"2": 5, "3": 6}
+    assert f.base is not None and f.base.tolist() == [0, 0, 0]
+    assert g.base is not None and g.base.tolist() == [5, 0]
+    assert g.y.tolist() == [10, 6]
+    assert found.title.endswith(", stacked by 'uid'")
+    assert shown(per="structure-unit-size", by="uid").title == found.title  # what 'by' alone means
+
+
+def test_grouped(shown: Any) -> None:
+    found = shown(per="structure-unit-size", by="uid", grouped=True)
+    f, g = found.series
+    assert heights(f, found) == {"1": 1, "2": 5, "4": 10}
+    assert f.y.tolist() == [1, 5, 10]
+    assert [x for x in (*f.x, *g.x) if not float(x).is_integer()] == pytest.approx([0.79, 1.21])
+    assert found.title.endswith(", grouped by 'uid'")
+
+
+def test_negative_values_are_stacked_below(shown: Any) -> None:
+    found = shown(
+        [{"uid": uid, "amount": amount} for uid, amount in (("a", 5), ("b", -2), ("c", -3))], by="uid"
+    )
+    assert [(one.name, one.y.tolist()) for one in found.series] == [("a", [5]), ("b", [-2]), ("c", [-5])]
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "label", "unit"),
+    [
+        ("count", 6, "count of uid", ""),
+        ("nunique", 2, "number of different values of uid", ""),
+    ],
+)
+def test_what_is_no_number_is_counted(shown: Any, function: str, value: float, label: str, unit: str) -> None:
+    found = shown(function=function, of="uid")
+    assert heights(found.series[0], found) == {"0": value}
+    assert (found.y.label, found.y.unit) == (label, unit)
+
+
+def test_own_words(shown: Any) -> None:
+    found = shown(graph_title="T", x_axis_label="X", y_axis_label="Y")
+    assert (found.title, found.x.label, found.y.label) == ("T", "X", "Y")
+
+
+def test_texts_are_the_largest_first(shown: Any) -> None:
+    assert shown(per="uid").x.names == ("f", "g")
+    assert shown(per="uid", function="mean").x.names == ("g", "f")
+
+
+def test_too_many_are_put_together_and_that_is_told(shown: Any) -> None:
+    rows = [{"uid": f"f{n % 40}", "amount": 1, "structure-unit-size": n} for n in range(5000)]
+    found = shown(rows, per="structure-unit-size", by="uid")
+    assert len(found.x.names) <= MOST_BARS
+    assert len(found.series) == MOST_GROUPS
+    assert found.notes[1:] == (
+        "5,000 values of 'structure-unit-size' in intervals of 25",
+        "the 15 largest of 40 values of 'uid' by themselves",
+    )
+    assert sum(series.value.sum() for series in found.series) == 5000
+
+
+def test_what_is_no_finite_number_is_left_out(shown: Any) -> None:
+    rows = [{"uid": "f", "amount": value} for value in (1, float("nan"), float("inf"), None, "x", 2)]
+    found = shown(rows)
+    assert heights(found.series[0], found) == {"0": 3}
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [
+        ({"of": ""}, "bars of what is not said", "--of"),
+        ({"stacked": True}, "--stacked needs to know by which key", "add --by"),
+        ({"grouped": True}, "--grouped needs to know by which key", "add --by"),
+        ({"by": "uid", "stacked": True, "grouped": True}, "do not go together", "leave out"),
+        ({"of": "amonut"}, "--of: no resource has a key 'amonut'", "'amount'.*known are: amount, snapshots"),
+        ({"per": "size"}, "--per: no resource has a key 'size'", "structure-unit-size, subtype, type, uid"),
+        ({"by": "q"}, "--by: no resource has a key 'q'", "known are: amount, snapshots"),
+        (
+            {"of": "uid"},
+            "no resource has a number in 'uid'",
+            "keys with numbers: amount, structure-unit-size",
+        ),
+    ],
+)
+def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        shown(**options)
+    assert re.search(hint, caught.value.hint)

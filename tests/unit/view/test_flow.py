@@ -1,0 +1,100 @@
+"""What flow shows, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perun.errors import UsageError
+from perun.view._common.chart import Chart
+from perun.view.flow import FlowParams
+from perun.view.flow.view import MOST_LINES, MOST_PLACES, chart
+
+ROWS: list[dict[str, Any]] = [
+    {"uid": uid, "amount": amount, "structure-unit-size": size}
+    for uid, amount, size in (("f", 1, 1), ("f", 2, 2), ("f", 3, 2), ("f", 10, 4), ("g", 5, 2), ("g", 6, 3))
+]
+
+
+@pytest.fixture
+def shown(profile_of: Any) -> Any:
+    def make(rows: list[dict[str, Any]] = ROWS, **options: Any) -> Chart:
+        given = {"of": "amount", "by": "uid", "through": "structure-unit-size", **options}
+        return chart(profile_of(rows), FlowParams(**given))
+
+    return make
+
+
+def lines(found: Chart) -> dict[str, dict[float, float]]:
+    return {one.name: dict(zip(one.x.tolist(), one.y.tolist(), strict=True)) for one in found.series}
+
+
+def test_accumulated_is_the_default(shown: Any) -> None:
+    found = shown()
+    assert lines(found) == {"f": {1: 1, 2: 6, 3: 6, 4: 16}, "g": {1: 0, 2: 5, 3: 11, 4: 11}}
+    assert found.title == "Sum of 'amount' through 'structure-unit-size' for each 'uid', accumulated"
+    assert (found.y.label, found.y.unit) == ("accumulated sum of amount [s]", "us")
+    assert found.legend == "uid"
+
+
+def test_not_accumulated(shown: Any) -> None:
+    found = shown(accumulate=False)
+    assert lines(found) == {"f": {1: 1, 2: 5, 3: 0, 4: 10}, "g": {1: 0, 2: 5, 3: 6, 4: 0}}
+    assert found.title == "Sum of 'amount' through 'structure-unit-size' for each 'uid'"
+
+
+def test_a_mean_of_nothing_is_nothing(shown: Any) -> None:
+    found = lines(shown(function="mean", accumulate=False))
+    assert found == {"g": {2: 5, 3: 6}, "f": {1: 1, 2: 2.5, 4: 10}}
+
+
+def test_stacked_with_the_sum(shown: Any) -> None:
+    found = shown(stacked=True, accumulate=False)
+    assert lines(found) == {
+        "f": {1: 1, 2: 5, 3: 0, 4: 10},
+        "g": {1: 1, 2: 10, 3: 6, 4: 10},
+        "sum": {1: 1, 2: 10, 3: 6, 4: 10},
+    }
+    assert [one.kind for one in found.series] == ["area", "area", "line"]
+    assert found.series[1].value is not None
+    assert found.series[1].value.tolist() == [0, 5, 6, 0]
+
+
+def test_through_texts(shown: Any) -> None:
+    found = shown(through="uid", by="type")
+    assert found.x.names == ("f", "g")
+    assert lines(found) == {"mixed": {0: 16, 1: 27}}
+
+
+def test_a_single_value(shown: Any) -> None:
+    assert lines(shown(ROWS[:1])) == {"f": {1: 1}}
+
+
+def test_very_many_are_put_together_and_that_is_told(shown: Any) -> None:
+    rows = [{"uid": f"f{n % 50}", "amount": 1, "structure-unit-size": n} for n in range(20_000)]
+    found = shown(rows)
+    assert len(found.series) == MOST_LINES
+    assert all(len(one.x) <= MOST_PLACES for one in found.series)
+    assert found.notes[1:] == (
+        "20,000 values of 'structure-unit-size' in intervals of 20",
+        "the 15 largest of 50 values of 'uid' by themselves",
+    )
+    assert sum(one.y[-1] for one in found.series) == 20_000
+    assert all((np.diff(one.x) > 0).all() for one in found.series)
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [
+        ({"of": ""}, "flow of what is not said", "--of"),
+        ({"by": ""}, "which resources make a line is not said", "--by"),
+        ({"through": "size"}, "--through: no resource has a key 'size'", "known are: amount"),
+        ({"of": "uid"}, "no resource has a number in 'uid'", "keys with numbers"),
+    ],
+)
+def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        shown(**options)
+    assert hint in caught.value.hint

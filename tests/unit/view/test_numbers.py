@@ -1,0 +1,78 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.view._common.look import PALETTE, RAMP, colour, mixed, ramp, text_on
+from perun.view._common.numbers import is_size, readable, unit_label
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1e6, "", "1 M"),
+        (999.96, "", "1 k"),
+        (999.4, "", "999"),
+        (12_345, "", "12.3 k"),
+        (-1500, "", "-1.5 k"),
+        (0.125, "", "0.125"),
+        (2.5e-6, "", "2.5×10⁻⁶"),  # noqa: RUF001
+        (1e22, "", "1×10²²"),  # noqa: RUF001
+        (0, "", "0"),
+        (12, "ops", "12 ops"),
+        (2500, "us", "2.5 ms"),
+        (2500, "\u00b5s", "2.5 ms"),
+        (90, "min", "5,400 s"),
+        (1e-9, "s", "1 ns"),
+        (0, "ms", "0 s"),
+        (1e6, "s", "1×10⁶ s"),  # noqa: RUF001
+        (2**30, "B", "1 GiB"),
+        (1023.99, "B", "1 KiB"),
+        (1536, "KiB", "1.5 MiB"),
+        (math.nan, "s", "no number"),
+        (math.inf, "", "∞"),
+        (-1e308, "GB", "-∞ B"),
+    ],
+)
+def test_readable(value: float, unit: str, text: str) -> None:
+    assert readable(value, unit) == text
+
+
+@given(st.floats(), st.sampled_from(["", "B", "us", "s", "h", "ops"]))
+def test_every_number_is_short(value: float, unit: str) -> None:
+    assert 0 < len(readable(value, unit)) < 24
+
+
+@given(st.floats(min_value=1e-2, max_value=9e5), st.sampled_from(["", "B", "s"]))
+def test_what_is_read_is_near_the_number(value: float, unit: str) -> None:
+    scales = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+    scales |= {
+        "B": 1,
+        "s": 1,
+        "ms": 1e-3,
+        "PiB": 2**50,
+        "TiB": 2**40,
+        "GiB": 2**30,
+        "MiB": 2**20,
+        "KiB": 1024,
+    }
+    number, _, scale = readable(value, unit).partition(" ")
+    assert float(number.replace(",", "")) * scales[scale] == pytest.approx(value, rel=0.006)
+
+
+def test_units_of_axes() -> None:
+    assert [unit_label(unit) for unit in ("us", "KiB", "ops", "")] == ["s", "B", "ops", ""]
+    assert [is_size(unit) for unit in ("B", "MiB", "us", "")] == [True, True, False, False]
+
+
+def test_colours() -> None:
+    assert colour(0) == PALETTE[0]
+    assert len({colour(number) for number in range(4 * len(PALETTE))}) == 4 * len(PALETTE)
+    assert [ramp(share) for share in (-1, 0, 1, 2)] == [RAMP[0], RAMP[0], RAMP[-1], RAMP[-1]]
+    assert mixed("#000000", "#ffffff", 0.5) == "#808080"
+    assert [text_on(one) for one in ("#000000", "#ffffff", "#f0e442")] == ["#ffffff", "#000000", "#000000"]
