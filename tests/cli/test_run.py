@@ -178,12 +178,12 @@ def test_matrix_as_in_the_manual(
         (
             "cmds: [./one]\ncollectors: [{name: time, params: {repaet: 2}}]\n",
             5,
-            "'time' in {local}: unknown parameter 'repaet'\nhint: did you mean 'repeat'?",
+            "{local}:7: collector 'time': unknown parameter 'repaet'\nhint: did you mean 'repeat'?",
         ),
         (
             "cmds: [./one]\ncollectors: [{name: time, params: [{repeat: many}]}]\n",
             5,
-            "'time' in {local}: repeat must be a whole number, not 'many'",
+            "{local}:7: collector 'time': repeat must be a whole number, not 'many'",
         ),
         ("cmds: [./one]\ncollectors: [{name: time, params: 3}]\n", 5, "params"),
         (

@@ -8,9 +8,8 @@ fields, so they cannot drift apart::
         warmup: int = param(3, short="-w", minimum=0, help="Executions before the measured ones.")
 
 A field is an `int`, `float`, `str`, `bool`, `tuple[str, ...]` (an option that may be repeated) or
-`tuple[tuple[str, str], ...]` (a repeated option with two values; in YAML a mapping or a list of pairs). A plugin
-that takes any parameters has
-:class:`FreeParams`.
+`tuple[tuple[str, str], ...]` (a repeated option with two values; in YAML a mapping or a list of pairs). A
+plugin that takes any parameters has :class:`FreeParams`.
 """
 
 from __future__ import annotations

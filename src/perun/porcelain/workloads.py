@@ -42,7 +42,7 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Input:
-    """One generated workload: `text` as a command gets it; `amount` is what resources of it are marked with."""
+    """One generated workload: `text` as a command gets it; `amount` marks the resources of it."""
 
     text: str
     amount: float | str

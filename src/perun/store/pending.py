@@ -94,7 +94,7 @@ class Pending:
         return path
 
     def find(self, sha1: str, known: Container[str] = ()) -> Path | None:
-        """The pending profile whose file has this SHA-1, None for none; those of `known` names are left out."""
+        """The pending profile whose file has this SHA-1, else None; those of `known` names are left out."""
         for name in sorted(tree.listing(self.root)):
             if name.endswith(SUFFIX) and name not in known:
                 data = tree.read(self.root / name)

@@ -40,7 +40,7 @@ BM_Broken                  ERROR OCCURRED: 'no file'
 """
 HYPERFINE = """\
 Benchmark 1: sleep 0.1
-  Time (mean ± σ):     102.1 ms ±   0.4 ms    [User: 0.8 ms, System: 1.0 ms]
+  Time (mean ± \u03c3):     102.1 ms ±   0.4 ms    [User: 0.8 ms, System: 1.0 ms]
   Range (min … max):   101.3 ms … 103.0 ms    28 runs
 
 Benchmark 2: ./prog --all
@@ -60,9 +60,9 @@ test_it.py ...                                                           [100%]
 -------------------------------------------- benchmark: 3 tests --------------------------------------------
 Name (time in us)           Min                 Max                Mean            StdDev              Median
 -------------------------------------------------------------------------------------------------------------
-test_sort[10]            1.2000 (1.0)        9.8000 (1.0)       1.5000 (1.0)      0.5000 (1.0)       1.4000 (1.0)
-test_sort[1000]        100.2000 (83.50)    210.0000 (21.43)   120.5000 (80.33)    9.5000 (19.0)    118.0000 (84.29)
-test_read[big file]  1,000.0000 (833.33) 3,000.0000 (306.12) 1,500.2500 (>1000.0) 20.000 (40.0)  1,480.0000 (>1000.0)
+test_sort[10]            1.2000 (1.0)        9.8000 (1.0)       1.5000 (1.0)      0.5000 (1.0)       1.4 (1.0)
+test_sort[1000]        100.2000 (83.50)    210.0000 (21.43)   120.5000 (80.33)    9.5000 (19.0)  118.0 (84.29)
+test_read[big file]  1,000.0000 (833.33) 3,000.0000 (306.12) 1,500.2500 (>1000.0) 20.000 (40.0) 1,480.0 (>1.0)
 -------------------------------------------------------------------------------------------------------------
 
 Legend:
@@ -129,7 +129,11 @@ def test_all_four_groups(tmp_path: Path) -> None:
 
 def test_metrics_with_names_and_units(tmp_path: Path) -> None:
     values = {
-        "metric": {"p99": r"p99=(?P<value>\d+)", "rate": r"(?P<value>[\d,]+) requests", "peak": r"peak (?P<value>\d+)"},
+        "metric": {
+            "p99": r"p99=(?P<value>\d+)",
+            "rate": r"(?P<value>[\d,]+) requests",
+            "peak": r"peak (?P<value>\d+)",
+        },
         "unit": {"p99": "ms", "rate": "req/s", "peak": "MiB"},
     }
     profile = printed(tmp_path, "p99=250\n1,500 requests in a second, peak 3\n", **values)

@@ -94,7 +94,7 @@ class RegexParams:
 
 
 class RegexCollector:
-    """Takes the values that the command prints: its own measurements, counters, or the results of a benchmark.
+    """Takes the values that the command prints: its own measurements, or the results of a benchmark.
 
     Times are kept in seconds and memory in bytes, whatever unit was printed. A size becomes the
     `structure-unit-size`, which models are made depending on.
@@ -140,12 +140,21 @@ class RegexCollector:
                     "args": run.args,
                     "workload": run.workload,
                 },
-                "collector_info": {"name": self.name, "params": dataclasses.asdict(params)},
+                "collector_info": {"name": self.name, "params": _written(params)},
                 "postprocessors": [],
             }
         )
         profile.update_resources(resources)
         return profile
+
+
+def _written(params: RegexParams) -> dict[str, Any]:
+    """The parameters as a profile keeps them, where there are lists only."""
+
+    def lists(value: object) -> object:
+        return [lists(one) for one in value] if isinstance(value, tuple) else value
+
+    return {name: lists(value) for name, value in dataclasses.asdict(params).items()}
 
 
 def _metrics(text: str, params: RegexParams, run: Run) -> list[Metric]:
@@ -193,7 +202,8 @@ def _number(metric: Metric, text: str, group: str) -> float:
     value = number(text)
     if value is None:
         expression = metric.pattern.regex.pattern
-        raise JobFailed(f"the {group} {text!r} found is not a number", f"correct the expression: {expression}")
+        hint = f"correct the expression: {expression}"
+        raise JobFailed(f"the {group} {text!r} found is not a number", hint)
     return value
 
 
@@ -214,4 +224,4 @@ def _failure(execution: Execution, status: int) -> JobFailed:
     lines = execution.last_errors()
     if lines:
         message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
-    return JobFailed(message, "repair the command, or take its values all the same with --ignore-failure (-i)")
+    return JobFailed(message, "repair the command, or take its values all the same: --ignore-failure (-i)")

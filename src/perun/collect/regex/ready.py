@@ -31,7 +31,7 @@ GOOGLE_BENCHMARK: Final = Patterns(
 
 HYPERFINE: Final = Patterns(
     (
-        _of(r"^\s*Time \((?:mean ± σ|abs ≡)\):\s+(?P<value>[\d.]+) (?P<unit>\S+)"),
+        _of(r"^\s*Time \((?:mean ± \w|abs ≡)\):\s+(?P<value>[\d.]+) (?P<unit>\S+)"),
         _of(r"\[User: (?P<value>[\d.]+) (?P<unit>[^\s,\]]+)", " (user)"),
         _of(r"\[User: [^\]]*System: (?P<value>[\d.]+) (?P<unit>[^\s,\]]+)", " (system)"),
     ),

@@ -1,5 +1,8 @@
-"""Units of printed values. Programs choose them by the size of a value, so `999 ms` and `1.001 s` must compare:
-times are kept in seconds and amounts of memory in bytes, whatever was printed."""
+"""Units of printed values.
+
+Programs choose them by the size of a value, so `999 ms` and `1.001 s` must compare: times are kept in seconds
+and amounts of memory in bytes, whatever was printed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """What a value is: the type of its resource, the unit it is kept in, and how to get there from another."""
+    """What a value is: the type of its resource, the unit it is kept in, and how to convert to that."""
 
     type: str
     unit: str
