@@ -361,6 +361,17 @@ class Vcs(ABC):
         """
         return self.walk_minor_versions(head)
 
+    def snapshot(self, name: str, message: str = "") -> str:
+        """Make a version of the working directory as it is, for `perun tag`; its full checksum.
+
+        :raises VersionControlError: where versions are made by commands of the system's own, as by default.
+        """
+        from perun.errors import VersionControlError
+
+        raise VersionControlError(
+            f"perun tag makes no versions of {self.type}", f"make them by its own commands, as of {self.type}"
+        )
+
     def missing_history(self) -> str:
         """Why older versions are not here, and how to get them; empty where the history is whole."""
         return ""
