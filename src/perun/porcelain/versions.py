@@ -37,10 +37,12 @@ class Placement:
 
     `force_dirty`: measure the current version where it is though there are uncommitted changes.
     `in_place`: check versions out in the user's working directory (manual 13.1.1: save, checkout, restore).
+    `in_a_copy`: never touch the user's working directory, not even for the current version.
     """
 
     force_dirty: bool = False
     in_place: bool = False
+    in_a_copy: bool = False
 
 
 IN_A_COPY = Placement()
@@ -107,7 +109,7 @@ class Checkouts:
         :raises VersionControlError: where the version cannot be checked out, or has no such folder.
         """
         here = self._repo.working_root
-        if self._state is None and version == self._head and (self._placement.force_dirty or not self.dirty):
+        if self._may_stay(version):
             return here
         if self._placement.in_place:
             self._begin_in_place()
@@ -117,6 +119,12 @@ class Checkouts:
         if not folder.is_dir():
             raise VersionControlError(f"version {version[:10]} has no folder {str(_inside(self._repo))!r}")
         return folder
+
+    def _may_stay(self, version: str) -> bool:
+        """Whether the version can be measured where it is."""
+        if self._placement.in_a_copy or self._state is not None or version != self._head:
+            return False
+        return self._placement.force_dirty or not self.dirty
 
     def leaves_changes_out(self, version: str) -> bool:
         """Whether `version` is the current one, but measured without the uncommitted changes to it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
-from perun.cli.commands.measuring import Teller, tell_all
+from perun.cli.commands.measuring import Teller, placement, tell_all
 from perun.cli.progress import duration
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -15,7 +15,6 @@ from perun.porcelain.forecast import Forecast
 from perun.porcelain.journal import Journal
 from perun.porcelain.preparations import Preparations
 from perun.porcelain.run import Event, JobBroke, JobDone, VersionSkipped, VersionStarted, failure_of
-from perun.porcelain.versions import Placement
 
 if TYPE_CHECKING:
     from perun.cli.progress import Progress
@@ -37,6 +36,7 @@ def run_matrix(
     crawl_parents: bool,
     force_dirty: bool,
     in_place: bool,
+    in_a_copy: bool,
     template: str | None,
 ) -> None:
     """Plan the batch, or take up the interrupted one; list it or run it; raise where something failed."""
@@ -47,7 +47,7 @@ def run_matrix(
         every,
         rounds,
         missing,
-        Placement(force_dirty, in_place),
+        placement(force_dirty, in_place, in_a_copy),
         template,
         seed,
     )

@@ -11,7 +11,7 @@ import click
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import PerunError
+from perun.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.jobs import Job
 from perun.porcelain.run import (
@@ -65,6 +65,11 @@ def version_options(crawl_short: str) -> Callable[[Any], Any]:
             is_flag=True,
             help="Check versions out in the working directory itself, and give it back afterwards.",
         ),
+        click.option(
+            "--in-a-copy",
+            is_flag=True,
+            help="Measure the current version too in a fresh working directory of Perun's own.",
+        ),
     ]
 
     def decorate(command: Any) -> Any:
@@ -83,10 +88,12 @@ def measure(
     crawl_parents: bool,
     force_dirty: bool,
     in_place: bool,
+    in_a_copy: bool,
     template: str | None,
     name: str | None = None,
 ) -> None:
     """Run the jobs on the versions, telling each step; raise at the end where something failed."""
+    place = placement(force_dirty, in_place, in_a_copy)
     repo = session.repository
     versions = chosen(repo, minor, crawl_parents)
     total = len(jobs) * len(versions)
@@ -94,7 +101,7 @@ def measure(
         stream = run_jobs(
             repo,
             stops(jobs, versions),
-            placement=Placement(force_dirty, in_place),
+            placement=place,
             naming=Naming(name, template),
             report=bar.update,
             report_inside=bar.inside,
@@ -104,6 +111,17 @@ def measure(
     failure = failure_of(events)
     if failure is not None:
         raise _only_error(events) if alone else failure
+
+
+def placement(force_dirty: bool, in_place: bool, in_a_copy: bool) -> Placement:
+    """Where versions are measured, by the options.
+
+    :raises UsageError: where they contradict each other.
+    """
+    if in_a_copy and (force_dirty or in_place):
+        other = "--force-dirty" if force_dirty else "--in-place"
+        raise UsageError(f"--in-a-copy and {other} contradict each other", "give one of them")
+    return Placement(force_dirty, in_place, in_a_copy)
 
 
 def tell_all(stream: Generator[Event], teller: Teller, *, alone: bool = False) -> list[Event]:
