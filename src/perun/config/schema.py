@@ -84,7 +84,8 @@ _OLD_SORT_KEYS: Final = ("postprocessors", "stem", "copy", "label", "exitcode")
 _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "vcs.type", Kind.TEXT, Scope.LOCAL, "git",
-        "Type of the wrapped version control system: git, or the name of a plugin.",
+        "Type of the wrapped version control system: git, tagit (snapshots of a folder), svs (a folder with "
+        "one version), or the name of a plugin.",
     ),
     Key(
         "vcs.url", Kind.TEXT, Scope.LOCAL, "..",

@@ -40,14 +40,7 @@ class Repository(_Opened):
     @cached_property
     def registry(self) -> Registry:
         """The plugins usable here; those of `.perun/plugins` only where the user trusts the repository."""
-        folder = self.root / PERUN_FOLDER / "plugins"
-        if not folder.is_dir():
-            return Registry()
-        trusted = [Path(one).expanduser() for one in self.config.get("plugins.trusted") or ()]
-        # A relative path would trust whatever the user stands in.
-        if self.root.resolve() in {one.resolve() for one in trusted if one.is_absolute()}:
-            return Registry([folder])
-        return _Untrusting(folder, [*map(str, trusted), str(self.root.resolve())])
+        return plugins_of(self.root, self.config)
 
     @cached_property
     def vcs(self) -> Vcs:
@@ -73,6 +66,18 @@ class Repository(_Opened):
         if revision is None:
             return self.vcs.get_minor_head()
         return self.vcs.massage_parameter(revision)
+
+
+def plugins_of(root: Path, config: Config) -> Registry:
+    """The plugins usable at `root`, as :attr:`Repository.registry`."""
+    folder = root / PERUN_FOLDER / "plugins"
+    if not folder.is_dir():
+        return Registry()
+    trusted = [Path(one).expanduser() for one in config.get("plugins.trusted") or ()]
+    # A relative path would trust whatever the user stands in.
+    if root.resolve() in {one.resolve() for one in trusted if one.is_absolute()}:
+        return Registry([folder])
+    return _Untrusting(folder, [*map(str, trusted), str(root.resolve())])
 
 
 class _Untrusting(Registry):

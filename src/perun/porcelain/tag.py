@@ -16,8 +16,10 @@ def tag(repo: Repository, name: str, message: str = "") -> MinorVersion:
     return repo.vcs.get_minor_version_info(repo.vcs.snapshot(name, message))
 
 
-def restore(repo: Repository, name: str) -> MinorVersion:
+def restore(repo: Repository, name: str) -> tuple[MinorVersion, bool]:
     """Make the folder that of the version `name`.
+
+    :return: the version, and whether files that it shares with the one before have changes, which were left.
 
     :raises VersionControlError: where files that no version holds would be overwritten; nothing has changed.
     """
@@ -27,4 +29,4 @@ def restore(repo: Repository, name: str) -> MinorVersion:
     refuse_after_interruption(repo)
     checksum = vcs.massage_parameter(name)
     vcs.checkout(checksum)
-    return vcs.get_minor_version_info(checksum)
+    return vcs.get_minor_version_info(checksum), vcs.is_dirty()

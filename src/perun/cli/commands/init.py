@@ -22,9 +22,8 @@ def _key_values(
 @click.option(
     "--vcs-type",
     metavar="TYPE",
-    default="git",
-    show_default=True,
-    help="The version control system to wrap, initialised too where there is none.",
+    help="The version control to wrap, initialised too where there is none: git (default), tagit (snapshots "
+    "of a folder), svs (a folder with one version), or a plugin.",
 )
 @click.option(
     "--vcs-path",
@@ -60,7 +59,7 @@ def _key_values(
 def init(
     session: Session,
     path: Path | None,
-    vcs_type: str,
+    vcs_type: str | None,
     vcs_path: Path | None,
     vcs_params: dict[str, Any],
     vcs_flags: tuple[str, ...],
@@ -86,7 +85,9 @@ def init(
     word = "Reinitialized existing" if done.reinitialized else "Initialized empty"
     session.say(f"{word} Perun repository in {one_line(str(done.repository.root / '.perun'))}")
     if done.vcs_initialized:
-        session.say(f"Initialized {vcs_type} repository in {one_line(str(done.repository.vcs.root))}")
+        session.say(
+            f"Initialized {done.repository.vcs.type} repository in {one_line(str(done.repository.vcs.root))}"
+        )
     if configure:
         from perun.cli.commands.config import open_editor
 

@@ -27,8 +27,10 @@ def tag(session: Session, name: str, message: str, restore: bool) -> None:
     if restore and message:
         raise click.UsageError("--message describes a new snapshot; --restore makes none")
     if restore:
-        version = porcelain.restore(session.repository, name)
+        version, is_dirty = porcelain.restore(session.repository, name)
         session.say(f"the folder is that of {_shown(session, version.checksum, version.subject)}")
+        if is_dirty:
+            session.note("changes that are in no snapshot were left as they are")
     else:
         version = porcelain.tag(session.repository, name, message)
         session.say(f"made {_shown(session, version.checksum, version.subject)}")
