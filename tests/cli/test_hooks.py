@@ -180,7 +180,8 @@ def test_a_push_of_what_is_not_measured_goes_on(perun: Any, measured: Any, git: 
         '#!/usr/bin/env -S sh\necho "${0%.before-perun} $*: $(cat)" >>../told\n',
         "#!/usr/bin/env python3\nimport sys\n"
         "name = sys.argv[0].removesuffix('.before-perun')\n"
-        "with open('../told', 'a') as told:\n    told.write(f\"{name} {' '.join(sys.argv[1:])}: {sys.stdin.read().strip()}\\n\")\n",
+        "with open('../told', 'a') as told:\n"
+        "    told.write(f\"{name} {' '.join(sys.argv[1:])}: {sys.stdin.read().strip()}\\n\")\n",
     ],
     ids=["sh", "bash", "odd", "python"],
 )

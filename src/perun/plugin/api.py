@@ -193,6 +193,19 @@ class Collector(Plugin, Protocol[P_contra]):
         ...
 
 
+class Readiness(NamedTuple):
+    """Whether a collector, or one of its engines, can run here; for `perun doctor`.
+
+    A collector may have a method `readiness(environ) -> Iterable[Readiness]`; one that has none can run
+    everywhere. `part` names the engine, or is empty for the collector as a whole. `missing` says what lacks,
+    and is empty where nothing does; `hint` says what installs it.
+    """
+
+    part: str = ""
+    missing: str = ""
+    hint: str = ""
+
+
 class Postprocessor(Plugin, Protocol[P_contra]):
     """Turns a profile into another one; the given profile may be changed and returned.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perun import atomic
+from perun.config.builds import Build, recognise
 from perun.config.templates import render
 from perun.errors import NotPerunRepository, VersionControlError
 from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository, plugins_of, read_config
@@ -16,12 +17,16 @@ from perun.store import Store
 
 @dataclass(frozen=True)
 class Initialized:
-    """The repository, whether there was one before, and whether the version control was made anew."""
+    """The repository, whether there was one before, and whether the version control was made anew.
+
+    `build` is how the project is built, where that was recognised.
+    """
 
     repository: Repository
     reinitialized: bool
     vcs_initialized: bool
     config_file: Path
+    build: Build | None = None
 
 
 def init(
@@ -70,7 +75,7 @@ def init(
     repository = open_repository(root, environ)
     with repository.store.lock():
         pass  # the first to write caches the parsed configuration
-    return Initialized(repository, reinitialized, made, local)
+    return Initialized(repository, reinitialized, made, local, recognise(root))
 
 
 def _type_to_take(wanted: str | None, configured: str, local: Path) -> str:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perun import machine
+from perun import conditions, machine
 from perun.errors import CollectorUnavailable, JobFailed, PerunError
 from perun.plugin.api import CollectContext, MinorVersion, PostprocessContext, Report, Run, silent
 from perun.plugin.params import to_mapping
@@ -324,7 +324,8 @@ def _environment(repo: Repository) -> dict[str, str]:
 
 def _measure(repo: Repository, job: Job, version: MinorVersion, folder: Path, report: Report) -> Profile:
     run = Run(job.cmd, job.args, job.workload, folder, _environment(repo), version.checksum)
-    described = machine.describe()  # before the run: the load it finds, not the one it makes
+    # Before the run: the load it finds, not the one it makes.
+    described = {**machine.describe(), "conditions": conditions.settled()}
     made = job.generated
     if made is None:
         profile = _collect(repo, job, run, report)

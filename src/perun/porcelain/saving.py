@@ -41,7 +41,9 @@ def save(
     if name is None:
         text = template or str(repo.config.get("format.output_profile_template"))
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
-    return repo.store.pending.save(profile, name, announce)
+    path = repo.store.pending.save(profile, name, announce)
+    repo.store.machines.note_pending(path, profile)
+    return path
 
 
 def check_naming(repo: Repository, name: str | None, template: str | None) -> None:

@@ -9,6 +9,7 @@ from perun.cli.commands.measuring import Teller, placement, tell_all
 from perun.cli.progress import duration
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.conditions import observe
 from perun.errors import UsageError
 from perun.porcelain import batch
 from perun.porcelain.forecast import Forecast
@@ -31,6 +32,7 @@ def run_matrix(
     missing: bool,
     resume: bool,
     retry_broken: bool,
+    quiet_env: bool,
     seed: int | None,
     minor: Sequence[str],
     crawl_parents: bool,
@@ -79,6 +81,9 @@ def run_matrix(
             "note: an earlier batch was interrupted; perun run matrix --resume goes on with it "
             f"(or forget it: rm {left_over})"
         )
+    if not quiet_env:
+        for condition in observe():
+            session.note(f"environment: {condition.message}")
     _run(session, planned, journal, history=history, retry_broken=retry_broken)
 
 

@@ -156,6 +156,11 @@ def job(
 @click.option(
     "--retry-broken", is_flag=True, help="Also try versions that execute.pre_run is known to fail on."
 )
+@click.option(
+    "--quiet-env",
+    is_flag=True,
+    help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
+)
 @_seed
 @click.pass_context
 def matrix(ctx: click.Context, /, without_vcs_history: bool, **options: Any) -> None:
