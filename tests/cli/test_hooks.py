@@ -105,7 +105,7 @@ def test_what_was_found_is_told_at_the_next_commit(perun: Any, measured: Any, gi
     subprocess.run(
         ["sh", "-c", "until [ -s .perun/hooks/news ]; do sleep 0.05; done"], timeout=20, check=True
     )
-    assert f"perun: {head[:10]} could not be measured as a whole; see " in commit(measured, git, 0.02)
+    assert f"perun: {head[:10]} could not be measured as a whole  (see " in commit(measured, git, 0.02)
     perun("hooks", "status", "--wait")
 
 

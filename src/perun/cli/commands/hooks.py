@@ -238,17 +238,16 @@ def work(session: Session) -> None:
 
 def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
     """Run the matrix for the version, and compare; what came of it in one line."""
-    told = f"see {path}"
     code = _perun(session, "run", "-m", version, "--in-a-copy", "matrix", "--missing", log=log)
-    news = "" if code == 0 else f"could not be measured as a whole; {told}"
+    news = "" if code == 0 else "could not be measured as a whole"
     if _registers(session.repository):
         code = _perun(session, "check", "--fail-on", "degradation", "head", version, log=log)
         if code == _DEGRADED:
-            news = f"made something slower: perun check head {version[:10]}  ({told})"
+            news = f"made something slower: perun check head {version[:10]}"
         elif code and not news:
-            news = f"could not be checked; {told}"
+            news = "could not be checked"
     log.write(f"perun hooks: {news or 'measured; nothing got slower'}\n")
-    return news
+    return news and f"{news}  (see {path})"
 
 
 def _registers(repo: Repository) -> bool:
