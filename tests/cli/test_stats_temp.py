@@ -16,7 +16,7 @@ def store(project):
 
 @pytest.fixture
 def versions(project, store):
-    """Statistics of the three commits, newest first: `calls` of all, and the larger `blocks` of the oldest."""
+    """Statistics of the three commits, newest first: `calls` of all, the larger `blocks` of the oldest."""
     found = project.git("rev-list", "HEAD").split()
     for version in found:
         store.stats.add(
