@@ -201,7 +201,7 @@ def installed(tmp_path_factory):
     tools = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
     subprocess.run([*wheels, "-w", folder, PROJECT], check=True, env={**os.environ, "PATH": tools})
     (wheel,) = folder.glob("*.whl")
-    subprocess.run([python, "-m", "pip", "install", "-q", wheel, "pytest", "setuptools"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", wheel, "pytest"], check=True)
     return python
 
 
@@ -219,7 +219,7 @@ def test_installed_in_an_environment_of_its_own(
     (ours,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     (ours / "perun.pth").write_text(f"{theirs}\n")
     fresh = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
-    install = [python, "-m", "pip", "install", "--quiet", "--no-build-isolation", package]
+    install = [python, "-m", "pip", "install", "--quiet", package]
     subprocess.run(install, check=True, env=fresh)
     own_test([python], package / "tests", fresh)
 

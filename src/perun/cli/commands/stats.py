@@ -20,9 +20,10 @@ SCHEMA = "perun.stats/1"
 
 @click.group()
 def stats() -> None:
-    """Show and delete the statistics that collectors and checks keep for each version.
+    """Show and delete statistics of versions.
 
-    They lie in `.perun/stats`, in a folder for each minor version, and can be made again.
+    Collectors and checks keep them in `.perun/stats`, in a folder for each minor version. They can be made
+    again.
     """
 
 

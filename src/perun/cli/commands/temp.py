@@ -28,9 +28,9 @@ def _complete_path(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 @click.group()
 def temp() -> None:
-    """Show and delete the temporary files of collectors and postprocessors.
+    """Show and delete temporary files.
 
-    They lie in `.perun/tmp`. A PATH is absolute, or begins there.
+    Collectors and postprocessors keep them in `.perun/tmp`. A PATH is absolute, or begins there.
     """
 
 

@@ -15,4 +15,4 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)
 def utils() -> None:
-    """Commands for developers of plugins, and for what these keep in a repository."""
+    """Commands for developers of plugins: create, stats, temp."""
