@@ -257,7 +257,7 @@ def test_summary_names_all_that_failed(
     configure(
         f"cmds: [sh run.sh, 'false']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [grep -q -v 5 run.sh]}}\n"
     )
-    outcome = perun("run", "matrix", "--since", "HEAD~3", check=False)
+    outcome = perun("run", "matrix", "--since", "HEAD~3", "--quiet-env", check=False)
     six, five, four = project.git("rev-list", "-3", "HEAD").split()
     assert outcome.code == 8
     broken = 'false (time): the command "false" exited with status 1 (run 1 of 1)'
@@ -282,7 +282,7 @@ def test_versions_that_do_not_build(
 ) -> None:
     def matrix(*options: str) -> Any:
         record.write_text("")
-        return perun("run", "matrix", "--since", "HEAD~3", *options, check=False)
+        return perun("run", "matrix", "--since", "HEAD~3", "--quiet-env", *options, check=False)
 
     build = "sh -c 'sh run.sh build; test -n \"$MENDED\" || grep -q -v 5 run.sh'"
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [{json.dumps(build)}]}}\n")

@@ -366,7 +366,7 @@ def test_failing_pre_run_skips_that_version_only(
     broken = project.head
     project.commit("Repair the build", {"build.sh": "true\n"})
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sh build.sh, sh build.sh]}}\n")
-    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "-m", "HEAD~2", "matrix", check=False)
+    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "-m", "HEAD~2", "matrix", "--quiet-env", check=False)
     assert outcome.code == 8
     log = project.path / f".perun/logs/{broken}-pre-run.log"
     assert outcome.lines[0].startswith(f"* {project.head[:10]} Repair")
@@ -484,7 +484,7 @@ def test_progress_on_a_terminal(
 ) -> None:
     """Each line is whole and stands above the bar, which is gone at the end."""
     configure(f"cmds: [sleep 0.3]\nworkloads: ['0', '']\ncollectors: [{QUICK}]\n")
-    outcome = terminal("run", "-c", "matrix", columns=80)
+    outcome = terminal("run", "-c", "matrix", "--quiet-env", columns=80)
     assert outcome.code == 0
     shown = plain(outcome.out.replace("\r", "\n"))
     assert re.search(r"measuring \S+ [1-5]/6 0:0\d, 0:0\d left [0-9a-f]{10} sleep 0\.3", shown)
