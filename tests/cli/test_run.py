@@ -193,11 +193,11 @@ def test_matrix_as_in_the_manual(
         ),
         ("cmds: [./one]\ncollectors: [{name: time}]\nformat: {output_profile_template: '%x%'}\n", 5, "%x%"),
         ("cmds: [./one\n", 5, "{local}"),
-        ("cmds: [./one 'a]\ncollectors: [time]\n", 5, '{local}: the command "./one \'a" cannot be split'),
+        ("cmds: [./one 'a]\ncollectors: [time]\n", 5, '{local}:6: the command "./one \'a" cannot be split'),
         (
             "cmds: [./one]\nworkloads: ['< a b']\ncollectors: [time]\n",
             5,
-            "{local}: workload '< a b' must name",
+            "{local}:7: workload '< a b' must name",
         ),
     ],
 )

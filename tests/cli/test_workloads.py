@@ -209,6 +209,11 @@ def test_wrong_generators(
         ("collectors:\n  - time\n  - name: tiem\n", 7, "there is no collector 'tiem'"),
         ("collectors:\n  - name: time\n    params:\n      repeat: 0\n", 8, "repeat must be at least 1"),
         ("collectors:\n  - name: time\n    params:\n      - warmup: 1\n      - repat: 0\n", 9, "'repat'"),
+        (
+            "collectors:\n  - name: regex\n    params:\n      pattern: abc\n",
+            8,
+            "'abc' has no group (?P<value>",
+        ),
         ("collectors: [time]\npostprocessors:\n  - name: none\n", 7, "there is no postprocessor 'none'"),
     ],
 )

@@ -6,15 +6,16 @@ was ended, `--resume` does what is left: each profile that an undisturbed batch 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from perun.config.places import item_place
 from perun.errors import ConfigError, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, Run, silent
 from perun.porcelain import journal as journals
 from perun.porcelain import preparations, saving, schedule, versions
-from perun.porcelain.jobs import Job, matrix
+from perun.porcelain.jobs import Job, matrix, texts
 from perun.porcelain.journal import Journal
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import Event, Naming, run_jobs
@@ -141,16 +142,27 @@ def run(
 
 
 def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> list[Job]:
+    _check_texts(repo)
     jobs = matrix(repo, seed)
     saving.check_naming(repo, None, template)
     preparations.commands(repo)
-    for job in jobs:
-        try:
-            Run(job.cmd, job.args, job.workload).command()
-        except UsageError as problem:
-            where = repo.root / PERUN_FOLDER / "local.yml"
-            raise ConfigError(f"{where}: {problem.message}", problem.hint) from None
     return jobs
+
+
+def _check_texts(repo: Repository) -> None:
+    """Raise where commands, arguments or workloads cannot be split; generated ones are split when made."""
+    runs: dict[str, Callable[[str], Run]] = {
+        "cmds": Run,
+        "args": lambda text: Run("program", args=text),
+        "workloads": lambda text: Run("program", workload=text),
+    }
+    for key, run_with in runs.items():
+        for position, text in enumerate(texts(repo.config.get(key))):
+            try:
+                run_with(text).command()
+            except UsageError as problem:
+                place = item_place(repo.config, key, position)
+                raise ConfigError(f"{place}: {problem.message}", problem.hint) from None
 
 
 def _settle(repo: Repository, planned: Plan, journal: Journal) -> None:

@@ -49,7 +49,7 @@ def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
     :raises PerunError: names file and line of a part that is wrong; nothing was measured then.
     """
     where = str(repo.root / ".perun" / "local.yml")
-    cmds = _texts(repo.config.get("cmds"))
+    cmds = texts(repo.config.get("cmds"))
     collectors = repo.config.get("collectors") or []
     for key, value in (("cmds", cmds), ("collectors", collectors)):
         if not value:
@@ -60,8 +60,8 @@ def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
     return combined(
         repo,
         cmds,
-        _texts(repo.config.get("args")),
-        _texts(repo.config.get("workloads")),
+        texts(repo.config.get("args")),
+        texts(repo.config.get("workloads")),
         _configured_units(repo, "collect", "collectors"),
         _configured_units(repo, "postprocess", "postprocessors"),
         seed,
@@ -138,7 +138,8 @@ def _configured_units(repo: Repository, family: str, key: str) -> list[Unit]:
     return units
 
 
-def _texts(values: Any) -> list[str]:
+def texts(values: Any) -> list[str]:
+    """The items of a key that holds a list of texts, or one text."""
     if values is None:
         return []
     return [str(value) for value in values] if isinstance(values, (list, tuple)) else [str(values)]
