@@ -360,3 +360,42 @@ def test_any_version_from_any_other(tmp_path_factory: pytest.TempPathFactory, wa
         vcs.checkout(f"v{number}")
         assert contents(vcs.root) == wanted[number]
         assert not vcs.is_dirty()
+
+
+SNAPSHOT = """
+import os, sys
+from pathlib import Path
+from perun.vcs.tagit import Tagit
+
+left, real = int(sys.argv[2]), {"replace": os.replace, "sync": os.sync}
+
+def counted(name):
+    def call(*arguments):
+        global left
+        left -= 1
+        if left < 0:
+            os._exit(7)
+        return real[name](*arguments)
+    return call
+
+os.replace, os.sync = counted("replace"), counted("sync")
+Tagit(Path(sys.argv[1]), {}).snapshot("one")
+"""
+
+
+def test_a_snapshot_is_there_wholly_or_not_at_all(tagit: Tagit) -> None:
+    script = tagit.root.parent / "snapshot.py"
+    script.write_text(SNAPSHOT)
+    write(tagit, a="1", b__c="2", d="2")
+    for step in range(20):
+        code = subprocess.run([sys.executable, script, str(tagit.root), str(step)], check=False).returncode
+        found = list(Tagit(tagit.root, {}).walk_major_versions())
+        assert bool(found) == (code == 0), step
+        if code == 0:
+            break
+    assert step > 3
+    (tagit.root / "a").unlink()
+    tagit.snapshot("two")
+    tagit.checkout("one")
+    assert contents(tagit.root) == {"a": "1", "b/c": "2", "d": "2"}
+    assert list((tagit.root / ".tagit" / "objects").glob(".tmp-*")) == []

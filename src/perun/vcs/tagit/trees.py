@@ -22,7 +22,8 @@ class Trees:
 
     def of_folder(self) -> dict[str, Entry]:
         """All files below the root that are not ignored; their contents are kept."""
-        return {path: files.keep(self._root, path, self.objects) for path in files.scan(self._root)}
+        with self.objects.together():
+            return {path: files.keep(self._root, path, self.objects) for path in files.scan(self._root)}
 
     def put(self, tree: Tree) -> str:
         """Keep the list; its checksum."""
