@@ -48,6 +48,7 @@ def use(perun, family, name):
         assert len(perun("show", "0@p", name, "--top", "2").lines) == 2
     elif family == "check":
         perun("config", "set", "degradation.strategies", f"[{{method: {stem}}}]")
+        perun("config", "set", f"degradation.{stem}", "{ratio: 1}")  # whatever differs at all
         checked = perun("check", "profiles", "--json", "0@p", "1@p").json
         assert checked["comparisons"][0]["changes"][0]["type"] == "sum"
     else:
