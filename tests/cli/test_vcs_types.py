@@ -175,3 +175,20 @@ def test_completion_of_snapshots(perun, folder):
     perun("tag", "w1")
     words = {"_PERUN_COMPLETE": "bash_complete", "COMP_WORDS": "perun tag -r v", "COMP_CWORD": "3"}
     assert perun(env=words).out.split(",")[1].strip() == "v1"
+
+
+def test_a_killed_run_in_place_is_mended(perun, folder):
+    perun("init", "--vcs-type", "tagit")
+    (folder / "name").write_text("one")
+    program(folder, "kill -9 $PPID")
+    perun("tag", "one")
+    (folder / "name").write_text("two")
+    perun("tag", "two")
+    (folder / "name").write_text("mine")
+    assert perun("collect", "-m", "one", "--in-place", *RUN[1:], check=False).code == -9
+    assert (folder / "name").read_text() == "one"
+    assert "perun recover" in perun("tag", "three", check=False).err
+    perun("recover")
+    assert (folder / "name").read_text() == "mine"
+    assert "major version main" in perun("status").lines[0]
+    perun("tag", "three")
