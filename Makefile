@@ -20,7 +20,7 @@ help:  ## Show what can be made
 	@echo "Perun, a performance version system. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.installed  ## Measure the history of a small C++ project and find what made it slow
+demo: $(VENV)/.installed  ## Measure the history of a small C++ project, find what made it slow, and watch the next commit
 	@demo/run.sh $(DEMO)
 
 test: $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The tour: measure every version of a small C++ project and let Perun name the commit that made it slow.
+# The tour: measure the history of a small C++ project, let Perun name the commits that changed how fast it is,
+# and have a hook find out about the next one.
 #
 # Usage: demo/run.sh FOLDER     the folder is made anew; `perun` must be on the PATH
 set -euo pipefail
@@ -33,23 +34,45 @@ rm -rf "$project"
 "$here/create_project.sh" "$project"
 cd "$project"
 
-# The user's shared configuration is left alone.
+# The user's shared configuration is left alone, and so are hooks that all repositories of the user share.
 PERUN_CONFIG_DIR=$(mktemp -d)
 trap 'rm -rf "$PERUN_CONFIG_DIR"' EXIT
-export PERUN_CONFIG_DIR PAGER=cat
+unset "${!GIT_@}"
+export PERUN_CONFIG_DIR PAGER=cat GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 
 echo "A C++ project with $(git rev-list --count HEAD) commits is in $1."
 
 run "perun init --vcs-type git"
 run "perun config set cmds '[./list_bench]'"
-run "perun config set workloads '[10000]'"
-run "perun config set collectors '[{name: time, params: {warmup: 1, repeat: 5}}]'"
+echo
+echo "Lists of four lengths, how long they take, and the steps that the program says it took:"
+run "perun config set generators.workload '[{id: lengths, type: integer, min_range: 4000, max_range: 10000, step: 2000}]'"
+run "perun config set workloads '[lengths]'"
+run "perun config set collectors '[{name: time, params: {warmup: 1, repeat: 5}}, {name: regex, params: {metric: {steps: \"(?P<value>[0-9]+) steps\"}}}]'"
+run "perun config set postprocessors '[{name: regression_analysis, params: {method: full, depending_on: workload}}]'"
 run "perun config set execute.pre_run '[make]'"
 run "perun config set profiles.register_after_run true"
-run "perun run --crawl-parents matrix"
-run "perun check all"
-run "perun log --short"
-run "perun show 0@i tableof resources"
 
 echo
-perun check all --json | python3 "$here/verify.py"
+echo "The newest twelve commits:"
+run "perun run matrix --since HEAD~12 --dry-run | tail -n 4"
+run "perun run matrix --since HEAD~12"
+run "perun run matrix --since HEAD~12 --missing"
+run "perun check all"
+run "perun log --short"
+run "perun show 1@i tableof models --headers uid --headers model --headers r_square --sort-by r_square"
+
+echo
+perun check all --json | python3 "$here/verify.py" history
+
+echo
+echo "From now on a hook measures each commit. The next one makes searching slower:"
+run "perun hooks install"
+run "git apply '$here/regression.patch'"
+run "git commit --all --quiet --message 'Let search ask first whether the value is there'"
+run "perun hooks status --wait"
+run "tail -n 12 .perun/logs/\$(git rev-parse HEAD)-hook.log"
+run "perun status --short"
+
+echo
+perun check head --json | python3 "$here/verify.py" hook

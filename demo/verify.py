@@ -1,4 +1,7 @@
-"""Read `perun check all --json` from standard input; fail unless it names just the two commits it should."""
+"""Read an answer of `perun check --json` from standard input; fail unless it names just what it should.
+
+Usage: verify.py history|hook
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import subprocess
 import sys
 
 EXPECTED = {
-    ("Write search as a loop over positions", "Degradation"),
-    ("Keep the number of nodes instead of counting them", "Optimization"),
+    "history": {
+        ("Write search as a loop over positions", "Degradation"),
+        ("Keep the number of nodes instead of counting them", "Optimization"),
+    },
+    "hook": {("Let search ask first whether the value is there", "Degradation")},
 }
 
 
@@ -20,6 +26,7 @@ def subject_of(version: str) -> str:
 
 def main() -> int:
     """Compare what was found with what is known of the history."""
+    expected = EXPECTED[sys.argv[1]]
     report = json.load(sys.stdin)
     found = [
         (subject_of(comparison["minor_version"]), change["result"])
@@ -27,15 +34,15 @@ def main() -> int:
         for change in comparison["changes"]
     ]
     compared = sum(comparison["baseline"] is not None for comparison in report["comparisons"])
-    if set(found) == EXPECTED and len(found) == len(EXPECTED):
-        print(f"Of {compared} pairs of versions, Perun names the two that matter:")
+    if set(found) == expected and len(found) == len(expected):
+        print(f"Of {compared} pairs of profiles, Perun names the {len(expected)} that matter:")
         for subject, result in sorted(found):
             print(f"  {result.lower():13} {subject}")
         return 0
     print("This is not what is known of the history:", file=sys.stderr)
-    for subject, result in sorted(set(found) - EXPECTED):
+    for subject, result in sorted(set(found) - expected):
         print(f"  reported though nothing changed: {result} at {subject!r}", file=sys.stderr)
-    for subject, result in sorted(EXPECTED - set(found)):
+    for subject, result in sorted(expected - set(found)):
         print(f"  not found: {result} at {subject!r}", file=sys.stderr)
     return 1
 

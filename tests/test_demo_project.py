@@ -60,4 +60,5 @@ def test_demo_names_just_the_two_commits(tmp_path: Path) -> None:
     command = [DEMO / "run.sh", tmp_path / "demo"]
     done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Perun names the two that matter" in done.stdout
+    assert "Perun names the 2 that matter" in done.stdout
+    assert "Perun names the 1 that matter" in done.stdout

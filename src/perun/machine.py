@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,17 @@ def describe(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str, 
         "load": _load(),
     }
     return _known(machine)
+
+
+def class_of(described: Mapping[str, Any]) -> str:
+    """What machines whose times compare have in common: the processor, and how many there are.
+
+    :param described: what :func:`describe` says; of too little of that the class is empty.
+    """
+    cpu = described.get("cpu")
+    if not isinstance(cpu, Mapping) or not cpu.get("model"):
+        return ""
+    return f"{cpu['model']}, {cpu.get('total', '?')} processors, {described.get('architecture', '?')}"
 
 
 def _known(values: dict[str, Any]) -> dict[str, Any]:

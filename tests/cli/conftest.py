@@ -89,7 +89,7 @@ def perun(
     """Run the command: `perun("add", "0@p")`; `check=False` where it may fail.
 
     Standard input is empty, or the text `input`. `env` is added to the environment; None removes a name.
-    Neither stream may ever show a traceback.
+    `program` is how another installation is called. Neither stream may ever show a traceback.
     """
     monkeypatch.chdir(tmp_path)
 
@@ -99,10 +99,11 @@ def perun(
         check: bool = True,
         input: str = "",
         env: Mapping[str, str | None] | None = None,
+        program: list[str] | None = None,
     ) -> Outcome:
         given = {**environment, **(env or {})}
         done = subprocess.run(
-            [*command, *map(str, arguments)],
+            [*(program or command), *map(str, arguments)],
             cwd=cwd,
             env={name: value for name, value in given.items() if value is not None},
             input=input.encode(),

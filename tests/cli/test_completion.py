@@ -63,7 +63,11 @@ def test_in_bash_itself(environment, command, project, profiles, tmp_path):
 
 
 def test_commands_and_options(complete, tmp_path):
-    assert complete("perun st") == ["status"]
+    assert complete("perun st") == ["status", "stats"]
+    assert complete("perun utils cr") == ["create"]
+    assert set(complete("perun utils create ")) >= {"collect", "postprocess", "view", "check", "workload"}
+    assert complete("perun stats delete fi") == ["file"]
+    assert complete("perun temp list --sort-by si") == ["size"]
     assert set(complete("perun ")) >= {"init", "config", "add", "rm", "status", "log", "run", "check", "show"}
     assert set(complete("perun config ")) == {"edit", "get", "reset", "set"}
     assert complete("perun status --sh") == ["--short"]
@@ -109,5 +113,5 @@ def test_outside_of_a_repository_nothing_is_found(complete, tmp_path):
 def test_a_broken_configuration_is_no_obstacle(complete, project, profiles):
     (project.path / ".perun" / "local.yml").write_text("{")
     assert complete("perun add ") == []
-    assert complete("perun sta") == ["status"]
+    assert complete("perun stat") == ["status", "stats"]
     assert complete("perun show x ") == []

@@ -178,12 +178,12 @@ def test_matrix_as_in_the_manual(
         (
             "cmds: [./one]\ncollectors: [{name: time, params: {repaet: 2}}]\n",
             5,
-            "'time' in {local}: unknown parameter 'repaet'\nhint: did you mean 'repeat'?",
+            "{local}:7: collector 'time': unknown parameter 'repaet'\nhint: did you mean 'repeat'?",
         ),
         (
             "cmds: [./one]\ncollectors: [{name: time, params: [{repeat: many}]}]\n",
             5,
-            "'time' in {local}: repeat must be a whole number, not 'many'",
+            "{local}:7: collector 'time': repeat must be a whole number, not 'many'",
         ),
         ("cmds: [./one]\ncollectors: [{name: time, params: 3}]\n", 5, "params"),
         (
@@ -193,6 +193,12 @@ def test_matrix_as_in_the_manual(
         ),
         ("cmds: [./one]\ncollectors: [{name: time}]\nformat: {output_profile_template: '%x%'}\n", 5, "%x%"),
         ("cmds: [./one\n", 5, "{local}"),
+        ("cmds: [./one 'a]\ncollectors: [time]\n", 5, '{local}:6: the command "./one \'a" cannot be split'),
+        (
+            "cmds: [./one]\nworkloads: ['< a b']\ncollectors: [time]\n",
+            5,
+            "{local}:7: workload '< a b' must name",
+        ),
     ],
 )
 def test_wrong_matrix_is_found_before_anything_runs(
@@ -209,6 +215,17 @@ def test_wrong_matrix_is_found_before_anything_runs(
     assert outcome.code == code, outcome
     assert message.format(local=project.path / ".perun/local.yml") in outcome.err
     assert outcome.out == ""
+    assert not record.exists()
+
+
+def test_wrong_pre_run_is_found_before_anything_runs(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
+) -> None:
+    configure(f'cmds: [./one]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [./two, "echo \'open"]}}\n')
+    for arguments in (["run", "matrix"], ["run", "job", "-b", "./one", "-c", "time"]):
+        outcome = perun(*arguments, check=False)
+        assert outcome.code == 5
+        assert f'{project.path}/.perun/local.yml: execute.pre_run: "echo \'open" cannot be' in outcome.err
     assert not record.exists()
 
 
@@ -349,7 +366,7 @@ def test_failing_pre_run_skips_that_version_only(
     broken = project.head
     project.commit("Repair the build", {"build.sh": "true\n"})
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sh build.sh, sh build.sh]}}\n")
-    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "-m", "HEAD~2", "matrix", check=False)
+    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "-m", "HEAD~2", "matrix", "--quiet-env", check=False)
     assert outcome.code == 8
     log = project.path / f".perun/logs/{broken}-pre-run.log"
     assert outcome.lines[0].startswith(f"* {project.head[:10]} Repair")
@@ -377,7 +394,6 @@ def test_failing_pre_run_skips_that_version_only(
     ("first", "message"),
     [
         ("no-such-program --now", "cannot be started in {here}: No such file or directory"),
-        ("echo 'open", "cannot be split"),
         ("sh -c 'kill -9 $$'", "was ended by signal 9"),
     ],
 )
@@ -468,7 +484,7 @@ def test_progress_on_a_terminal(
 ) -> None:
     """Each line is whole and stands above the bar, which is gone at the end."""
     configure(f"cmds: [sleep 0.3]\nworkloads: ['0', '']\ncollectors: [{QUICK}]\n")
-    outcome = terminal("run", "-c", "matrix", columns=80)
+    outcome = terminal("run", "-c", "matrix", "--quiet-env", columns=80)
     assert outcome.code == 0
     shown = plain(outcome.out.replace("\r", "\n"))
     assert re.search(r"measuring \S+ [1-5]/6 0:0\d, 0:0\d left [0-9a-f]{10} sleep 0\.3", shown)

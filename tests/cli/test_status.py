@@ -62,7 +62,10 @@ def test_json(perun, project, write_profile):
     answer = perun("status", "--json").json
     checksum = answer["registered"][0].pop("checksum")
     assert (project.path / ".perun" / "objects" / checksum[:2] / checksum[2:]).is_file()
-    common = {"type": "time", "cmd": "./app", "workload": "input.txt", "collector": "time"}
+    common = {
+        **{"type": "time", "cmd": "./app", "workload": "input.txt", "collector": "time"},
+        "other_machine": None,
+    }
     assert answer == {
         "schema": "perun.status/1",
         "major_version": "main",

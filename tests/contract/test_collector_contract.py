@@ -23,7 +23,11 @@ from perun.profile.formats import dumps_pending, loads, validate
 
 _typed: Collector[TimeParams] = TimeCollector()
 
-QUICK: dict[str, Mapping[str, Any]] = {"memory": {}, "time": {"warmup": 1, "repeat": 2}}
+QUICK: dict[str, Mapping[str, Any]] = {
+    "memory": {},
+    "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2},
+    "time": {"warmup": 1, "repeat": 2},
+}
 """Every built-in collector, with parameters that keep its run short."""
 
 
@@ -40,7 +44,7 @@ def run(tmp_path: Path) -> Run:
     project = tmp_path / "project"
     project.mkdir()
     script = project / "prog"
-    script.write_text("#!/bin/sh\necho out; echo err >&2; exit ${1:-0}\n")
+    script.write_text("#!/bin/sh\necho out 7; echo err >&2; exit ${1:-0}\n")
     script.chmod(0o755)
     return Run("./prog", cwd=project, environ={"PATH": "/usr/bin:/bin"})
 
@@ -56,8 +60,8 @@ def collect(collector: Any, run: Run, tmp_path: Path, **params: Any) -> Profile:
 
 
 def test_every_collector_is_tried_here() -> None:
-    modules = {module.name for module in pkgutil.iter_modules(perun.collect.__path__)}
-    assert {name for name in modules if not name.startswith("_")} == QUICK.keys()
+    found = {module.name for module in pkgutil.iter_modules(perun.collect.__path__)}
+    assert {name for name in found if name[0] != "_"} == QUICK.keys()
 
 
 def test_describes_itself(collector: Any) -> None:
@@ -67,7 +71,7 @@ def test_describes_itself(collector: Any) -> None:
     declared: Any = collector.Params
     assert dataclasses.is_dataclass(declared)
     assert all(spec.info.help for spec in specs(collector.Params))
-    collector.Params()
+    collector.Params(**QUICK[collector.name])
 
 
 def test_constants_of_the_manual(collector: Any) -> None:

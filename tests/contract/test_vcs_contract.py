@@ -17,14 +17,20 @@ import pytest
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
 from perun.vcs.git import Git
+from perun.vcs.svs import Svs
+from perun.vcs.tagit import Tagit
 
 
 @dataclass
 class Project:
-    """A project under version control; `commit` makes a version of all that is in the folder."""
+    """A project under version control; `commit` makes a version of all that is in the folder.
+
+    One without history has one version, which is whatever is in the folder, from the beginning.
+    """
 
     vcs: Vcs
     commit: Callable[[str], str]
+    has_history: bool = True
 
     def version(self, message: str, files: Mapping[str, str]) -> str:
         self.write(files)
@@ -53,7 +59,29 @@ def git_commit(root: Path, message: str) -> str:
     return git("rev-parse", "HEAD")
 
 
-FACTORIES: dict[str, Callable[[Path], Project]] = {"git": git_project}
+def tagit_project(root: Path) -> Project:
+    """A project whose versions are made by the implementation, named by the subject of the message."""
+    vcs = Tagit(root, dict(os.environ))
+
+    def commit(message: str) -> str:
+        name, _, text = message.partition("\n\n")
+        return vcs.snapshot(name, text)
+
+    return Project(vcs, commit)
+
+
+def svs_project(root: Path) -> Project:
+    """A project with one version."""
+    vcs = Svs(root, dict(os.environ))
+    vcs.init({"description": "Version 3\n\nMore text."})
+    return Project(vcs, lambda message: vcs.get_minor_head(), has_history=False)
+
+
+FACTORIES: dict[str, Callable[[Path], Project]] = {
+    "git": git_project,
+    "tagit": tagit_project,
+    "svs": svs_project,
+}
 
 
 @pytest.fixture(params=FACTORIES)
@@ -82,23 +110,29 @@ def test_init_again_keeps_everything(project: Project) -> None:
 
 
 def test_before_the_first_version(empty: Project) -> None:
+    assert empty.vcs.get_head_major_version()
+    assert not empty.vcs.is_dirty()
+    if not empty.has_history:
+        assert empty.vcs.get_minor_head()
+        return
     with pytest.raises(VersionControlError) as caught:
         empty.vcs.get_minor_head()
     assert caught.value.message
-    assert empty.vcs.get_head_major_version()
-    assert not empty.vcs.is_dirty()
+    assert list(empty.vcs.walk_major_versions()) == []
 
 
 @pytest.mark.parametrize("walk", ["walk_minor_versions", "walk_subjects"])
 def test_walk_from_any_version(project: Project, walk: str) -> None:
     head = project.vcs.get_minor_head()
     versions: list[MinorVersion] = list(getattr(project.vcs, walk)(head))
-    assert [version.subject for version in versions] == ["Version 3", "Version 2", "Version 1"]
+    subjects = ["Version 3", "Version 2", "Version 1"] if project.has_history else ["Version 3"]
+    assert [version.subject for version in versions] == subjects
     assert versions[0].checksum == head
     for child, parent in pairwise(versions):
         assert child.parents == (parent.checksum,)
     assert versions[-1].parents == ()
-    assert list(getattr(project.vcs, walk)(versions[1].checksum)) == versions[1:]
+    for number, version in enumerate(versions):
+        assert list(getattr(project.vcs, walk)(version.checksum)) == versions[number:]
 
 
 def test_walk_may_stop_early(project: Project) -> None:
@@ -155,7 +189,7 @@ def test_dirty_means_tracked_files(project: Project) -> None:
     project.write({"untracked.txt": "x"})
     assert not project.vcs.is_dirty()
     project.write({"file.txt": "changed\n"})
-    assert project.vcs.is_dirty()
+    assert project.vcs.is_dirty() is project.has_history
 
 
 @pytest.mark.parametrize("dirty", [False, True])
@@ -167,17 +201,18 @@ def test_save_check_out_restore(project: Project, dirty: bool) -> None:
     content = project.read("file.txt")
 
     saved, state = project.vcs.save_state()
-    assert saved is dirty
+    assert saved is (dirty and project.has_history)
     assert not project.vcs.is_dirty()
     for version in list(project.vcs.walk_minor_versions(head)):
         project.vcs.checkout(version.checksum)
-        assert project.read("file.txt") == version.subject[-1] + "\n"
+        expected = version.subject[-1] + "\n" if project.has_history else content
+        assert project.read("file.txt") == expected
         assert project.vcs.get_minor_head() == version.checksum
     project.vcs.restore_state(saved, state)
 
     assert project.read("file.txt") == content
     assert project.read("untracked.txt") == "mine\n"
-    assert project.vcs.is_dirty() is dirty
+    assert project.vcs.is_dirty() is saved
     assert (project.vcs.get_head_major_version(), project.vcs.get_minor_head()) == (name, head)
 
 
@@ -186,7 +221,10 @@ def test_checkout_overwrites_nothing_of_the_users(project: Project) -> None:
     (project.vcs.root / "file.txt").unlink()
     project.commit("Version 4")
     project.write({"file.txt": "untracked now\n"})
-    with pytest.raises(VersionControlError, match=r"file\.txt"):
+    if project.has_history:
+        with pytest.raises(VersionControlError, match=r"file\.txt"):
+            project.vcs.checkout(old)
+    else:
         project.vcs.checkout(old)
     assert project.read("file.txt") == "untracked now\n"
 

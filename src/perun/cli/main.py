@@ -19,16 +19,22 @@ COMMANDS = {
     "log": ("perun.cli.commands.log:log", "Show the history with what is stored for each version."),
     "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
     "run": ("perun.cli.commands.run:run", "Run a batch of jobs, or the job matrix."),
+    "hooks": ("perun.cli.commands.hooks:hooks", "Have git call Perun: measure commits, check before a push."),
     "add": ("perun.cli.commands.add:add", "Register profiles in the index of a version."),
     "rm": ("perun.cli.commands.rm:rm", "Unlink registered profiles, delete pending ones."),
+    "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
     "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Make a new profile out of one."),
+    "doctor": ("perun.cli.commands.doctor:doctor", "Tell what can be measured here, and how well."),
     "fsck": ("perun.cli.commands.fsck:fsck", "Verify everything that is stored."),
     "recover": (
         "perun.cli.commands.recover:recover",
         "Give back what an interrupted --in-place run put aside.",
     ),
+    "stats": ("perun.cli.commands.stats:stats", "Show and delete statistics of versions."),
+    "temp": ("perun.cli.commands.temp:temp", "Show and delete temporary files."),
+    "utils": ("perun.cli.commands.utils:utils", "Commands for developers of plugins: create, stats, temp."),
     "completion": ("perun.cli.commands.completion:completion", "Print the completion script for a shell."),
 }
 

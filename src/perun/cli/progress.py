@@ -98,6 +98,9 @@ class Progress:
         self._fraction = min(done / total, 1.0) if total > 0 else 0.0
         self._changed()
 
+    def expect(self, seconds: float | None) -> None:
+        """The rest will take so long from now on; None where that can only be told from the steps done."""
+
     def write(self, text: str) -> None:
         """Print a line to `out`; where a bar is shown, above it."""
         self.out.write(text + "\n")
@@ -137,6 +140,7 @@ class _Drawn(Progress):
         self._stream = stream
         self._look = look
         self._started = look.clock()
+        self._end: float | None = None
         self._bar: RichProgress | None = None
         self._closed = False
         self._lock = RLock()
@@ -148,6 +152,9 @@ class _Drawn(Progress):
     @property
     def visible(self) -> bool:
         return self._bar is not None
+
+    def expect(self, seconds: float | None) -> None:
+        self._end = None if seconds is None else self._look.clock() + seconds
 
     def above(self, lines: str) -> None:
         """Print whole lines above the bar, which must be visible."""
@@ -198,12 +205,15 @@ class _Drawn(Progress):
         return min(self._done + self._fraction, self._total)
 
     def _times(self) -> str:
-        """Elapsed time, and the remaining one as far as it can be told from the steps done."""
-        elapsed = self._look.clock() - self._started
+        """Elapsed time, and the remaining one: as expected, or as far as the steps done tell it."""
+        now = self._look.clock()
+        elapsed = now - self._started
+        if self._end is not None:
+            return f"{duration(elapsed)}, {duration(self._end - now)} left"
         position = self._position()
         if not position:
-            return _duration(elapsed)
-        return f"{_duration(elapsed)}, {_duration(elapsed * (self._total - position) / position)} left"
+            return duration(elapsed)
+        return f"{duration(elapsed)}, {duration(elapsed * (self._total - position) / position)} left"
 
 
 class _Above(io.TextIOBase):
@@ -242,7 +252,8 @@ class _Above(io.TextIOBase):
         return self._out.encoding
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Minutes and seconds, with hours in front where there are any: `1:02`, `1:00:02`."""
     minutes, rest = divmod(round(max(seconds, 0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

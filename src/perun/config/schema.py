@@ -84,7 +84,8 @@ _OLD_SORT_KEYS: Final = ("postprocessors", "stem", "copy", "label", "exitcode")
 _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "vcs.type", Kind.TEXT, Scope.LOCAL, "git",
-        "Type of the wrapped version control system: git, or the name of a plugin.",
+        "Type of the wrapped version control system: git, tagit (snapshots of a folder), svs (a folder with "
+        "one version), or the name of a plugin.",
     ),
     Key(
         "vcs.url", Kind.TEXT, Scope.LOCAL, "..",
@@ -151,8 +152,9 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
-        "Generators of workloads; each has an id, a type (integer, string, textfile, singleton) "
-        "and parameters of its type. With profile_for_each_workload each workload has a profile of its own.",
+        "Generators of workloads; each has an id, a type (integer, string, textfile, external, singleton) "
+        "and parameters of its type. With profile_for_each_workload each workload has a profile of its own; "
+        "seed is what its random numbers begin with.",
         fields={
             "id": Kind.TEXT,
             "type": Kind.TEXT,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from perun.config import emit
+from perun.config.builds import recognise
 from perun.config.candidates import Candidates, find_executables, find_workloads
 from perun.config.schema import KEYS, Key, Kind, Scope
 from perun.errors import UsageError
@@ -20,7 +21,6 @@ _DEVELOPER: Final[dict[str, Any]] = {
     "degradation.strategies": _STRATEGIES,
     "degradation.collect_before_check": True,
     "degradation.log_collect": True,
-    "execute.pre_run": ["make"],
 }
 TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
     "user": {
@@ -32,7 +32,11 @@ TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
     "developer": _DEVELOPER,
     "master": {},
 }
-"""The keys that each template sets beside `vcs` (manual 11.3); `user` also looks for cmds and workloads."""
+"""The keys that each template sets beside `vcs` (manual 11.3).
+
+`user` and `developer` also set `execute.pre_run` to what builds the project; `user` looks for cmds and
+workloads.
+"""
 
 _LOCAL_KEYS: Final = (
     "vcs.type",
@@ -57,7 +61,6 @@ _LOCAL_KEYS: Final = (
 _GENERATOR_EXAMPLE: Final = [
     {"id": "gen", "type": "integer", "min_range": 10, "max_range": 100, "step": 10},
 ]
-_MAKEFILES: Final = ("GNUmakefile", "makefile", "Makefile")
 _LEGEND: Final = (
     "Lines that begin with ## explain. Lines that begin with a single # are hints: remove the `# ` of a "
     "key, and of its section, to set it. Key by key, what is not set here is looked up in the "
@@ -83,10 +86,15 @@ def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path)
     if template == "user":
         _add_candidates(active, notes, "cmds", find_executables(project_dir))
         _add_candidates(active, notes, "workloads", find_workloads(project_dir))
-    if "execute.pre_run" in active and not any((project_dir / name).is_file() for name in _MAKEFILES):
-        del active["execute.pre_run"]
-        notes["execute.pre_run"] = "This project has no Makefile, so nothing is run."
-    return _document(f"Local configuration of Perun (template {template}).", _LOCAL_KEYS, active, notes)
+    build = recognise(project_dir)
+    hints: dict[str, Any] = {"generators.workload": _GENERATOR_EXAMPLE}
+    if build is not None:
+        notes["execute.pre_run"] = f"This project is built by {build.system} ({build.file})."
+        (active if TEMPLATES[template] else hints)["execute.pre_run"] = list(build.commands)
+    elif TEMPLATES[template]:
+        notes["execute.pre_run"] = "How this project is built was not recognised, so nothing is run."
+    title = f"Local configuration of Perun (template {template})."
+    return _document(title, _LOCAL_KEYS, active, notes, hints)
 
 
 def default_shared() -> str:
@@ -94,7 +102,8 @@ def default_shared() -> str:
     rows = [key for key in KEYS.values() if key.scope is not Scope.LOCAL and key.kind is not Kind.IGNORED]
     keys = [key.name for key in rows]
     active = {name: KEYS[name].default for name in keys if KEYS[name].example is None}
-    return _document("Configuration that all instances of Perun on this host share.", keys, active, {})
+    hints = {"generators.workload": _GENERATOR_EXAMPLE}
+    return _document("Configuration that all instances of Perun on this host share.", keys, active, {}, hints)
 
 
 def relative_url(project_dir: Path, vcs_url: str | Path) -> str:
@@ -114,7 +123,13 @@ def _add_candidates(active: dict[str, Any], notes: dict[str, str], key: str, fou
         notes[key] = f"None were found in folders named {', '.join(found.folders)}."
 
 
-def _document(title: str, keys: Iterable[str], active: Mapping[str, Any], notes: Mapping[str, str]) -> str:
+def _document(
+    title: str,
+    keys: Iterable[str],
+    active: Mapping[str, Any],
+    notes: Mapping[str, str],
+    hints: Mapping[str, Any],
+) -> str:
     lines = [*_comment(title), *_comment(_LEGEND)]
     section = ""
     names = list(keys)
@@ -128,16 +143,16 @@ def _document(title: str, keys: Iterable[str], active: Mapping[str, Any], notes:
         section = top if rest else ""
         indent = 2 if rest else 0
         lines += _comment(KEYS[name].help + (f" {notes[name]}" if name in notes else ""), indent)
-        lines += _key_lines(KEYS[name], rest or name, active, indent, is_set)
+        lines += _key_lines(KEYS[name], rest or name, active, hints, indent)
     return "\n".join(lines) + "\n"
 
 
-def _key_lines(key: Key, last: str, active: Mapping[str, Any], indent: int, is_set: bool) -> list[str]:
+def _key_lines(
+    key: Key, last: str, active: Mapping[str, Any], hints: Mapping[str, Any], indent: int
+) -> list[str]:
     if key.name in active:
         return emit.entry(last, active[key.name], indent)
-    value = key.default if key.example is None else key.example
-    if key.name == "generators.workload":
-        value = _GENERATOR_EXAMPLE
+    value = hints.get(key.name, key.default if key.example is None else key.example)
     return [f"# {line}" for line in emit.entry(last.strip("<>"), value, indent)]
 
 

@@ -92,10 +92,28 @@ def _split(what: str, text: str) -> list[str]:
 
 
 class Workload(NamedTuple):
-    """One generated input: what is passed to the command, and its size where the generator knows it."""
+    """One generated input: what is passed to the command, and its size where the generator knows it.
+
+    Where the workload is a file that the generator wrote into the folder of its context, `file` is its path;
+    that is passed to the command then, and `value` is only its name.
+    """
 
     value: str
     size: float | None = None
+    file: Path | None = None
+
+
+class GenerateContext(NamedTuple):
+    """What a workload generator may use.
+
+    `folder` is empty and for the files that it writes, which are moved elsewhere afterwards, names and all;
+    `seed` decides whatever is random; a program that it runs is run in `cwd` with the environment `environ`.
+    """
+
+    folder: Path
+    seed: int = 0
+    cwd: Path = Path()
+    environ: Mapping[str, str] = MappingProxyType({})
 
 
 class CollectContext(NamedTuple):
@@ -190,6 +208,19 @@ class Collector(Plugin, Protocol[P_contra]):
         ...
 
 
+class Readiness(NamedTuple):
+    """Whether a collector, or one of its engines, can run here; for `perun doctor`.
+
+    A collector may have a method `readiness(environ) -> Iterable[Readiness]`; one that has none can run
+    everywhere. `part` names the engine, or is empty for the collector as a whole. `missing` says what lacks,
+    and is empty where nothing does; `hint` says what installs it.
+    """
+
+    part: str = ""
+    missing: str = ""
+    hint: str = ""
+
+
 class Postprocessor(Plugin, Protocol[P_contra]):
     """Turns a profile into another one; the given profile may be changed and returned.
 
@@ -231,10 +262,16 @@ class Check(Plugin, Protocol[P_contra]):
 
 
 class WorkloadGenerator(Plugin, Protocol[P_contra]):
-    """Yields workloads, the same ones for the same parameters."""
+    """Yields workloads, the same ones for the same parameters and seed, whatever else is generated.
 
-    def generate(self, params: P_contra) -> Iterator[Workload]:
-        """Yield the workloads."""
+    A range that cannot be is refused by `Params`, in `__post_init__` with a :class:`ValueError`.
+    """
+
+    def generate(self, params: P_contra, ctx: GenerateContext) -> Iterator[Workload]:
+        """Yield the workloads, in the order in which they are measured.
+
+        :raises PerunError: where it cannot generate them here.
+        """
         ...
 
 
@@ -354,6 +391,17 @@ class Vcs(ABC):
             have to see the whole history before the first version comes.
         """
         return self.walk_minor_versions(head)
+
+    def snapshot(self, name: str, message: str = "") -> str:
+        """Make a version of the working directory as it is, for `perun tag`; its full checksum.
+
+        :raises VersionControlError: where versions are made by commands of the system's own, as by default.
+        """
+        from perun.errors import VersionControlError
+
+        raise VersionControlError(
+            f"perun tag makes no versions of {self.type}", f"make them by its own commands, as of {self.type}"
+        )
 
     def missing_history(self) -> str:
         """Why older versions are not here, and how to get them; empty where the history is whole."""

@@ -8,8 +8,8 @@ fields, so they cannot drift apart::
         warmup: int = param(3, short="-w", minimum=0, help="Executions before the measured ones.")
 
 A field is an `int`, `float`, `str`, `bool`, `tuple[str, ...]` (an option that may be repeated) or
-`tuple[tuple[str, str], ...]` (a repeated option with two values). A plugin that takes any parameters has
-:class:`FreeParams`.
+`tuple[tuple[str, str], ...]` (a repeated option with two values; in YAML a mapping or a list of pairs). A
+plugin that takes any parameters has :class:`FreeParams`.
 """
 
 from __future__ import annotations
@@ -174,10 +174,11 @@ def _convert(spec: ParamSpec, value: Any, where: str) -> Any:
         items = value if isinstance(value, (list, tuple)) else [value]
         return tuple(_choice(spec, _text(item, wrong), wrong) for item in items)
     if spec.type == PAIRS:
+        value = list(value.items()) if isinstance(value, Mapping) else value
         if not isinstance(value, (list, tuple)) or any(
             not isinstance(item, (list, tuple)) or len(item) != 2 for item in value
         ):
-            raise wrong("a list of pairs")
+            raise wrong("a mapping, or a list of pairs")
         return tuple((_text(key, wrong), _text(item, wrong)) for key, item in value)
     return _choice(spec, _text(value, wrong), wrong)
 

@@ -8,28 +8,32 @@ from pathlib import Path
 from typing import Any
 
 from perun import atomic
+from perun.config.builds import Build, recognise
 from perun.config.templates import render
 from perun.errors import NotPerunRepository, VersionControlError
-from perun.plugin.registry import Registry
-from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository
+from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository, plugins_of, read_config
 from perun.store import Store
 
 
 @dataclass(frozen=True)
 class Initialized:
-    """The repository, whether there was one before, and whether the version control was made anew."""
+    """The repository, whether there was one before, and whether the version control was made anew.
+
+    `build` is how the project is built, where that was recognised.
+    """
 
     repository: Repository
     reinitialized: bool
     vcs_initialized: bool
     config_file: Path
+    build: Build | None = None
 
 
 def init(
     folder: Path,
     environ: Mapping[str, str],
     *,
-    vcs_type: str = "git",
+    vcs_type: str | None = None,
     vcs_path: Path | None = None,
     vcs_params: Mapping[str, Any] | None = None,
     template: str = "master",
@@ -38,6 +42,8 @@ def init(
 
     The version control system is initialised where there is none yet, or where parameters for it are given.
 
+    :param vcs_type: where None, what the configuration that is there says, else git. It may be a plugin of
+        `.perun/plugins`, where the user trusts the repository.
     :param vcs_path: folder of the wrapped repository; `folder` itself where None.
     :param template: one of `user`, `developer`, `master` (manual 11.3).
     :raises PluginError: where `vcs_type` is unknown. :raises VersionControlError: where it refuses.
@@ -45,8 +51,10 @@ def init(
     """
     root = folder.resolve()
     vcs_root = (vcs_path or root).resolve()
-    factory = Registry().get("vcs", vcs_type)
     local = root / PERUN_FOLDER / "local.yml"
+    config = read_config([root] if local.exists() else [], environ)
+    vcs_type = _type_to_take(vcs_type, str(config.get("vcs.type") or "git"), local)
+    factory = plugins_of(root, config).get("vcs", vcs_type)
     text = render(template, root, vcs_type, vcs_root)
     try:
         vcs_root.mkdir(parents=True, exist_ok=True)
@@ -67,7 +75,16 @@ def init(
     repository = open_repository(root, environ)
     with repository.store.lock():
         pass  # the first to write caches the parsed configuration
-    return Initialized(repository, reinitialized, made, local)
+    return Initialized(repository, reinitialized, made, local, recognise(root))
+
+
+def _type_to_take(wanted: str | None, configured: str, local: Path) -> str:
+    if wanted is not None and local.exists() and wanted != configured:
+        raise VersionControlError(
+            f"this repository wraps {configured}, not {wanted}, as {local} says (vcs.type)",
+            f"say so there first: perun config --local set vcs.type {wanted}",
+        )
+    return wanted or configured
 
 
 def _init_vcs(vcs: Any, params: Mapping[str, Any]) -> None:

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perun.errors import ConfigError
+from perun.config.places import item_place
+from perun.errors import ConfigError, PerunError
+from perun.plugin.api import FAMILIES
 from perun.plugin.params import from_mapping
+from perun.porcelain import workloads as workloads_of_jobs
 from perun.porcelain.repository import Repository
+from perun.porcelain.workloads import Generated
 
 
 @dataclass(frozen=True)
@@ -22,25 +26,30 @@ class Unit:
 
 @dataclass(frozen=True)
 class Job:
-    """One configuration of the program, one collector, and what is done to the profile afterwards."""
+    """One configuration of the program, one collector, and what is done to the profile afterwards.
+
+    `workload` is what the profile calls it; where it was `generated`, that says what the command gets.
+    """
 
     cmd: str
     args: str
     workload: str
     collector: Unit
     postprocessors: tuple[Unit, ...] = ()
+    generated: Generated | None = None
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
 
 
-def matrix(repo: Repository) -> list[Job]:
+def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
     """The jobs of the matrix in the local configuration: all combinations, in its order.
 
-    :raises ConfigError: where a part is missing or wrong; nothing has run then.
+    :param seed: of the generators of workloads, before their own.
+    :raises PerunError: names file and line of a part that is wrong; nothing was measured then.
     """
     where = str(repo.root / ".perun" / "local.yml")
-    cmds = _texts(repo.config.get("cmds"))
+    cmds = texts(repo.config.get("cmds"))
     collectors = repo.config.get("collectors") or []
     for key, value in (("cmds", cmds), ("collectors", collectors)):
         if not value:
@@ -48,14 +57,14 @@ def matrix(repo: Repository) -> list[Job]:
                 f"the job matrix is empty: {key} is not set in {where}",
                 "set it with: perun config edit  (or run one job with: perun run job --help)",
             )
-    return combine(
+    return combined(
         repo,
         cmds,
-        _texts(repo.config.get("args")) or [""],
-        _workloads(repo, where),
-        [_unit(entry) for entry in collectors],
-        [_unit(entry) for entry in repo.config.get("postprocessors") or []],
-        where,
+        texts(repo.config.get("args")),
+        texts(repo.config.get("workloads")),
+        _configured_units(repo, "collect", "collectors"),
+        _configured_units(repo, "postprocess", "postprocessors"),
+        seed,
     )
 
 
@@ -67,17 +76,34 @@ def combine(
     collectors: Iterable[tuple[str, Mapping[str, Any]]],
     postprocessors: Iterable[tuple[str, Mapping[str, Any]]],
     where: str,
+    seed: int | None = None,
 ) -> list[Job]:
     """Every command with every argument, workload and collector; units are (name, parameters).
 
     :param where: what to name in the message when a parameter is wrong.
+    :param seed: of the generators of workloads, before their own.
     :raises PluginError: where a unit is unknown. :raises ConfigError: where a parameter is wrong.
     """
     units = [make_unit(repo, "collect", name, params, where) for name, params in collectors]
-    after = tuple(make_unit(repo, "postprocess", name, params, where) for name, params in postprocessors)
+    after = [make_unit(repo, "postprocess", name, params, where) for name, params in postprocessors]
+    return combined(repo, cmds, args, workloads, units, after, seed)
+
+
+def combined(
+    repo: Repository,
+    cmds: Sequence[str],
+    args: Sequence[str],
+    workloads: Sequence[str],
+    collectors: Sequence[Unit],
+    postprocessors: Sequence[Unit] = (),
+    seed: int | None = None,
+) -> list[Job]:
+    """As :func:`combine`, of units that are made already."""
+    loads = workloads_of_jobs.expand(repo, workloads or [""], seed)
+    after = tuple(postprocessors)
     return [
-        Job(cmd, arguments, workload, unit, after)
-        for cmd, arguments, workload, unit in itertools.product(cmds, args or [""], workloads or [""], units)
+        Job(cmd, arguments, load.name, unit, after, load.generated)
+        for cmd, arguments, load, unit in itertools.product(cmds, args or [""], loads, collectors)
     ]
 
 
@@ -98,30 +124,22 @@ def merge_params(params: Any, where: str) -> dict[str, Any]:
     raise ConfigError(f"{where}: params must be a mapping of parameters to values, not {params!r}")
 
 
-def _unit(entry: Any) -> tuple[str, dict[str, Any]]:
-    if isinstance(entry, str):
-        return entry, {}
-    return str(entry["name"]), merge_params(entry.get("params"), str(entry["name"]))
+def _configured_units(repo: Repository, family: str, key: str) -> list[Unit]:
+    units = []
+    for position, entry in enumerate(repo.config.get(key) or []):
+        name, params = (entry, {}) if isinstance(entry, str) else (str(entry["name"]), entry.get("params"))
+        try:
+            plugin = repo.registry.get(family, name)
+            values = from_mapping(plugin.Params, merge_params(params, name), f"{FAMILIES[family]} {name!r}")
+        except PerunError as problem:
+            place = item_place(repo.config, key, position, problem.message)
+            raise type(problem)(f"{place}: {problem.message}", problem.hint) from None
+        units.append(Unit(plugin.name, values))
+    return units
 
 
-def _texts(values: Any) -> list[str]:
+def texts(values: Any) -> list[str]:
+    """The items of a key that holds a list of texts, or one text."""
     if values is None:
         return []
     return [str(value) for value in values] if isinstance(values, (list, tuple)) else [str(values)]
-
-
-def _workloads(repo: Repository, where: str) -> list[str]:
-    """The workloads of the matrix; one that names a generator stands for all that it generates."""
-    generators = {str(one.get("id")): one for one in repo.config.gather("generators.workload")}
-    workloads: list[str] = []
-    for text in _texts(repo.config.get("workloads")) or [""]:
-        settings = generators.get(text)
-        if settings is None:
-            workloads.append(text)
-            continue
-        params = {key: value for key, value in settings.items() if key not in ("id", "type")}
-        params.pop("profile_for_each_workload", None)
-        generator = repo.registry.get("workload", str(settings.get("type")))
-        made = from_mapping(generator.Params, params, f"workload generator {text!r} in {where}")
-        workloads += [workload.value for workload in generator.generate(made)]
-    return workloads

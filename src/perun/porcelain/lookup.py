@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.errors import ProfileNotFound, UsageError
 from perun.porcelain.repository import Repository
@@ -87,6 +87,21 @@ def read_info(path: Path) -> ProfileInfo:
     except OSError as problem:
         raise ProfileNotFound(f"{path}: {problem.strerror}") from None
     return ProfileInfo(path.name, str(path), *header[:6], seconds)
+
+
+def head(repo: Repository, info: ProfileInfo) -> dict[str, Any]:
+    """The regions `header`, `collector_info`, `postprocessors` and `origin` of the profile, without the rest.
+
+    :raises ProfileError: where it is damaged, or gone.
+    """
+    from perun.profile.formats import decode_head
+
+    if info.is_registered:
+        return decode_head(repo.store.objects.get_body(info.checksum), info.checksum)
+    data = tree.read(Path(info.realpath))
+    if data is None:
+        raise ProfileNotFound(f"there is no file {info.realpath}")
+    return decode_head(data, info.realpath)
 
 
 def load(repo: Repository, found: Found) -> Profile:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import operator
 from collections.abc import Sequence
 
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError
 from perun.plugin.api import MinorVersion, Report
-from perun.porcelain import lookup
-from perun.porcelain.jobs import Job, matrix
+from perun.porcelain import schedule
+from perun.porcelain.jobs import matrix
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import (
     ChangesPutAside,
@@ -22,7 +20,6 @@ from perun.porcelain.run import (
     VersionStarted,
     run_jobs,
 )
-from perun.profile.factory import Configuration
 
 
 def collect_missing(
@@ -37,25 +34,20 @@ def collect_missing(
         is damaged.
     :raises ConfigError: where the job matrix is empty or wrong.
     """
-    jobs = matrix(repo)
     failures: dict[str, PerunError] = {}
-    work = []
-    for version in versions:
+    lacking: list[schedule.Stop] = []
+    for stop in schedule.stops(matrix(repo), versions):
         try:
-            work.append((_missing(repo, version, jobs), version))
+            lacking += schedule.missing(repo, [stop], pending=False)
         except DamagedStore as problem:
-            failures[version.checksum] = problem
+            failures[stop.version.checksum] = problem
     log = _Log(repo)
-    for missing, group in itertools.groupby(work, key=operator.itemgetter(0)):
-        if not missing:
-            continue
-        # Versions that lack the same share one working copy.
-        events = run_jobs(repo, missing, [version for _, version in group], register=True, report=report)
-        with contextlib.closing(events):
-            for event in events:
-                log.write(event)
-                if isinstance(event, (JobBroke, VersionSkipped)):
-                    failures.setdefault(event.version.checksum, event.error)
+    events = run_jobs(repo, lacking, register=True, report=report)
+    with contextlib.closing(events):
+        for event in events:
+            log.write(event)
+            if isinstance(event, (JobBroke, VersionSkipped)):
+                failures.setdefault(event.version.checksum, event.error)
     return failures
 
 
@@ -77,17 +69,6 @@ class _Log:
         with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
             file.write(_line(event) + "\n")
         self._begun.add(checksum)
-
-
-def _missing(repo: Repository, version: MinorVersion, jobs: Sequence[Job]) -> list[Job]:
-    present = {info.configuration for info in lookup.registered(repo, version.checksum)}
-    return [job for job in jobs if configuration_of(job) not in present]
-
-
-def configuration_of(job: Job) -> Configuration:
-    """The configuration that profiles of the job have."""
-    postprocessors = (unit.name for unit in job.postprocessors)
-    return Configuration.of(job.collector.name, job.cmd, job.args, job.workload, postprocessors)
 
 
 def _line(event: Event) -> str:

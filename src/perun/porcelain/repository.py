@@ -40,14 +40,7 @@ class Repository(_Opened):
     @cached_property
     def registry(self) -> Registry:
         """The plugins usable here; those of `.perun/plugins` only where the user trusts the repository."""
-        folder = self.root / PERUN_FOLDER / "plugins"
-        if not folder.is_dir():
-            return Registry()
-        trusted = [Path(one).expanduser() for one in self.config.get("plugins.trusted") or ()]
-        # A relative path would trust whatever the user stands in.
-        if self.root.resolve() in {one.resolve() for one in trusted if one.is_absolute()}:
-            return Registry([folder])
-        return _Untrusting(folder, [*map(str, trusted), str(self.root.resolve())])
+        return plugins_of(self.root, self.config)
 
     @cached_property
     def vcs(self) -> Vcs:
@@ -75,16 +68,37 @@ class Repository(_Opened):
         return self.vcs.massage_parameter(revision)
 
 
+def plugins_of(root: Path, config: Config) -> Registry:
+    """The plugins usable at `root`, as :attr:`Repository.registry`."""
+    folder = root / PERUN_FOLDER / "plugins"
+    if not folder.is_dir():
+        return Registry()
+    command = how_to_trust(root, config)
+    return _Untrusting(folder, command) if command else Registry([folder])
+
+
+def how_to_trust(root: Path, config: Config) -> str:
+    """The command that makes the user trust the plugins of the repository; empty where they do already."""
+    trusted = [Path(one).expanduser() for one in config.get("plugins.trusted") or ()]
+    # A relative path would trust whatever the user stands in.
+    if root.resolve() in {one.resolve() for one in trusted if one.is_absolute()}:
+        return ""
+    import json
+
+    folders = json.dumps([*map(str, trusted), str(root.resolve())])
+    return f"perun config --shared set plugins.trusted {folders!r}"
+
+
 class _Untrusting(Registry):
     """The plugins of elsewhere; who asks for one of `folder` learns how to trust it.
 
-    :param trusted: what the user would have to set.
+    :param command: what the user would have to type.
     """
 
-    def __init__(self, folder: Path, trusted: list[str]) -> None:
+    def __init__(self, folder: Path, command: str) -> None:
         super().__init__()
         self._folder = folder
-        self._trusted = trusted
+        self._command = command
 
     def get(self, family: str, name: str) -> Any:
         try:
@@ -93,12 +107,9 @@ class _Untrusting(Registry):
             stem = name.replace("-", "_")
             if not any((self._folder / family / one).exists() for one in (stem, f"{stem}.py")):
                 raise
-            import json
-
             raise PluginError(
                 f"{problem.message}, but {self._folder} has one, which is not loaded",
-                "if you trust what is there: perun config --shared set plugins.trusted "
-                + repr(json.dumps(self._trusted)),
+                f"if you trust what is there: {self._command}",
             ) from None
 
 

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perun import machine
-from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
+from perun import conditions, machine
+from perun.errors import CollectorUnavailable, JobFailed, PerunError
 from perun.plugin.api import CollectContext, MinorVersion, PostprocessContext, Report, Run, silent
 from perun.plugin.params import to_mapping
-from perun.porcelain import postprocessby, saving
+from perun.porcelain import postprocessby, saving, workloads
 from perun.porcelain.jobs import Job
+from perun.porcelain.journal import FORGOTTEN, Notes
+from perun.porcelain.preparations import PreparationFailed, Preparations, commands
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.schedule import Stop, Task
 from perun.porcelain.versions import IN_A_COPY, Checkouts, Placement, checkouts
 
 if TYPE_CHECKING:
@@ -50,19 +53,27 @@ class VersionStarted:
     """A version is on the disk and prepared; its jobs come next. `measured_in` is the folder.
 
     `leaves_changes_out`: it is the current version, measured without the uncommitted changes to it.
+    `round` counts from 1, and is 0 where there are no rounds. `seconds` is what preparing it took.
     """
 
     version: MinorVersion
     measured_in: Path
     leaves_changes_out: bool = False
+    round: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class VersionSkipped:
-    """A version could not be prepared; none of its jobs ran."""
+    """A version could not be prepared; none of its jobs ran.
+
+    `known`: it is known to fail and was not tried again.
+    """
 
     version: MinorVersion
     error: PerunError
+    round: int = 0
+    known: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,98 +121,160 @@ class Naming:
 
 def run_jobs(
     repo: Repository,
-    jobs: Sequence[Job],
-    versions: Sequence[MinorVersion],
+    schedule: Sequence[Stop],
     *,
     placement: Placement = IN_A_COPY,
     naming: Naming = Naming(),
     register: bool | None = None,
+    skip_broken: bool = False,
+    notes: Notes = FORGOTTEN,
+    counter: int = 0,
     report: Report = silent,
     report_inside: Report = silent,
 ) -> Generator[Event]:
-    """Run every job on every version. A failing job or version is an event, and the others go on.
+    """Run the jobs of the schedule. A failing job or version is an event, and the others go on.
 
     :param register: register each profile in the index of its version; as configured where None.
+    :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
+    :param notes: where each step is noted. :param counter: number of the first profile, for its name.
     :param report: told what runs now, jobs done and jobs in all; :param report_inside: told by the collector
         what it does within its job.
     """
     saving.check_naming(repo, naming.name, naming.template)
-    batch = _Batch(repo, naming, saving.registers_after_run(repo) if register is None else register)
-    total = len(jobs) * len(versions)
-    with checkouts(repo, placement) as places:
-        for position, version in enumerate(versions):
-            done = position * len(jobs)
-            report(f"preparing {version.checksum[:10]}", done, total)
-            try:
-                folder = _prepare(repo, places, version)
-            except PerunError as error:
-                if not places.usable:
-                    raise
-                yield VersionSkipped(version, error)
-            else:
-                yield VersionStarted(version, folder, places.leaves_changes_out(version.checksum))
-                for number, job in enumerate(jobs, done):
-                    report(f"{version.checksum[:10]} {job}", number, total)
-                    yield batch.run(job, version, folder, report_inside)
-            if places.put_aside():
-                yield ChangesPutAside(version)
+    registering = saving.registers_after_run(repo) if register is None else register
+    batch = _Batch(repo, naming, registering, notes, counter)
+    done, total = 0, sum(len(stop.tasks) for stop in schedule)
+    if schedule:
+        memory = Preparations(repo)
+        with checkouts(repo, placement) as places:
+            preparing = _Preparing(repo, places, memory, skip_broken)
+            for stop in schedule:
+                version = stop.version
+                report(f"preparing {version.checksum[:10]}", done, total)
+                prepared = preparing.prepare(stop)
+                yield prepared
+                if isinstance(prepared, VersionStarted):
+                    for number, task in enumerate(stop.tasks, done):
+                        report(f"{version.checksum[:10]} {task.job}", number, total)
+                        yield batch.run(task, version, prepared.measured_in, report_inside)
+                elif not prepared.known:
+                    for task in stop.tasks:
+                        notes.failed(task.number, prepared.error.message)
+                done += len(stop.tasks)
+                if places.put_aside():
+                    preparing.forget()
+                    yield ChangesPutAside(version)
     report("done", total, total)
+
+
+class _Preparing:
+    """Puts versions on the disk and runs `execute.pre_run` there."""
+
+    def __init__(self, repo: Repository, places: Checkouts, memory: Preparations, skip_broken: bool) -> None:
+        self._repo = repo
+        self._places = places
+        self._memory = memory
+        self._skip_broken = skip_broken
+        self._last: VersionStarted | None = None
+
+    def prepare(self, stop: Stop) -> VersionStarted | VersionSkipped:
+        """Prepare the version of the stop, unless it is the last one that was prepared.
+
+        :raises PerunError: where no version can be prepared any more.
+        """
+        version = stop.version
+        if self._last is not None and self._last.version == version:
+            return replace(self._last, round=stop.round, leaves_changes_out=False, seconds=0.0)
+        self.forget()
+        as_committed = not self._places.has_changes(version.checksum)
+        why = self._memory.why_broken(version.checksum) if self._skip_broken and as_committed else ""
+        if why:
+            error = JobFailed(f"known to fail: {why}", "try such versions again with --retry-broken")
+            return VersionSkipped(version, error, stop.round, known=True)
+        started = time.monotonic()
+        try:
+            folder = _prepare(self._repo, self._places, version)
+        except PerunError as error:
+            if not self._places.usable:
+                raise
+            if isinstance(error, PreparationFailed) and as_committed:
+                self._memory.failed(version.checksum, error.message.partition("\n")[0])
+            return VersionSkipped(version, error, stop.round)
+        seconds = time.monotonic() - started
+        if as_committed:
+            self._memory.succeeded(version.checksum, seconds)
+        leaves_out = self._places.leaves_changes_out(version.checksum)
+        self._last = VersionStarted(version, folder, leaves_out, stop.round, seconds)
+        return self._last
+
+    def forget(self) -> None:
+        """Prepare the next version whichever it is."""
+        self._last = None
 
 
 class _Batch:
     """Runs jobs one after the other, and keeps their profiles."""
 
-    def __init__(self, repo: Repository, naming: Naming, registering: bool) -> None:
+    def __init__(
+        self, repo: Repository, naming: Naming, registering: bool, notes: Notes, counter: int
+    ) -> None:
         self._repo = repo
         self._naming = naming
         self._registering = registering
-        self._counter = 0
+        self._notes = notes
+        self._counter = counter
 
-    def run(self, job: Job, version: MinorVersion, folder: Path, report: Report) -> JobDone | JobBroke:
+    def run(self, task: Task, version: MinorVersion, folder: Path, report: Report) -> JobDone | JobBroke:
         started = time.monotonic()
-        repo, naming = self._repo, self._naming
-        notes: list[str] = []
+        repo, job = self._repo, task.job
+        told: list[str] = []
         try:
-            profile = _measure(repo, job, version, folder, report, notes.append)
+            profile = _measure(repo, job, version, folder, report, told.append)
             for unit in job.postprocessors:
-                context = PostprocessContext(report, notes.append)
+                context = PostprocessContext(report, told.append)
                 profile = postprocessby.process(repo, profile, unit.name, unit.params, context)
-            path = saving.save(
-                repo,
-                profile,
-                version.checksum,
-                name=naming.name,
-                template=naming.template,
-                counter=self._counter,
-            )
-            self._counter += 1
-            if self._registering:
-                saving.register(repo, path, profile, version.checksum)
+            # From this a later batch tells how long it will take.
+            seconds = round(time.monotonic() - started, 3)
+            profile["collector_info"] = {**profile["collector_info"], "seconds": seconds}
+            path = self._keep(task, profile, version)
         except PerunError as error:
+            self._notes.failed(task.number, error.message.partition("\n")[0])
             return JobBroke(version, job, error)
         seconds = time.monotonic() - started
-        return JobDone(version, job, path.name, path, self._registering, seconds, tuple(notes))
+        return JobDone(version, job, path.name, path, self._registering, seconds, tuple(dict.fromkeys(told)))
+
+    def _keep(self, task: Task, profile: Profile, version: MinorVersion) -> Path:
+        """Save the profile, and register it where wanted; each step is noted when it is certain."""
+        path = saving.save(
+            self._repo,
+            profile,
+            version.checksum,
+            name=self._naming.name,
+            template=self._naming.template,
+            counter=self._counter,
+            announce=partial(self._notes.saving, task.number),
+        )
+        self._counter += 1
+        self._notes.saved(task.number, path.name)
+        if self._registering:
+            path = path.with_name(saving.register(self._repo, path, profile, version.checksum))
+        self._notes.done(task.number)
+        return path
 
 
 def _prepare(repo: Repository, places: Checkouts, version: MinorVersion) -> Path:
     folder = places.enter(version.checksum)
-    commands = repo.config.get("execute.pre_run") or []
-    if commands:
+    prepared_by = commands(repo)
+    if prepared_by:
         log = repo.root / PERUN_FOLDER / "logs" / f"{version.checksum}-pre-run.log"
         log.parent.mkdir(exist_ok=True)
         with log.open("wb") as file:
-            for command in [commands] if isinstance(commands, str) else commands:
-                _pre_run(str(command), folder, repo, file, log)
+            for command, argv in prepared_by:
+                _pre_run(command, argv, folder, repo, file, log)
     return folder
 
 
-def _pre_run(command: str, folder: Path, repo: Repository, file: Any, log: Path) -> None:
-    try:
-        argv = shlex.split(command)
-    except ValueError as problem:
-        raise UsageError(f"execute.pre_run: {command!r} cannot be split: {problem}") from None
-    if not argv:
-        return
+def _pre_run(command: str, argv: list[str], folder: Path, repo: Repository, file: Any, log: Path) -> None:
     file.write(f"$ {command}\n".encode())
     file.flush()
     try:
@@ -228,7 +301,8 @@ def _pre_run(command: str, folder: Path, repo: Repository, file: Any, log: Path)
         lines = log.read_text(errors="replace").rpartition(f"$ {command}\n")[2].splitlines()
         shown = ["the end of its output:", *("  " + line for line in lines[-SHOWN_LINES:])] if lines else []
         how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
-        raise JobFailed(
+        # One that was killed may have been so for reasons that are not its own, such as too little memory.
+        raise (PreparationFailed if status > 0 else JobFailed)(
             "\n".join([f"execute.pre_run: {command!r} {how}", *shown]), f"all of its output: {log}"
         )
 
@@ -256,17 +330,51 @@ def _measure(
     report: Report,
     note: Callable[[str], None],
 ) -> Profile:
-    collector = repo.registry.get("collect", job.collector.name)
     run = Run(job.cmd, job.args, job.workload, folder, _environment(repo), version.checksum)
+    # Before the run: the load it finds, not the one it makes.
+    described = {**machine.describe(), "conditions": conditions.settled()}
+    made = job.generated
+    if made is None:
+        profile = _collect(repo, job, run, report, note)
+    elif made.merged:
+        profile = workloads.merge(_each(repo, job, run, made.inputs, report, note))
+    else:
+        profile = _collect(repo, job, run._replace(workload=made.inputs[0].text), report, note)
+    if made is not None:
+        profile["header"] = {**profile["header"], "workload": job.workload}
+        profile["workload_generator"] = made.describe()
+    profile["machine"] = described
+    params = to_mapping(job.collector.params)
+    profile.setdefault("collector_info", {"name": job.collector.name, "params": params})
+    profile.setdefault("postprocessors", [])
+    return profile
+
+
+def _each(
+    repo: Repository,
+    job: Job,
+    run: Run,
+    inputs: Sequence[workloads.Input],
+    report: Report,
+    note: Callable[[str], None],
+) -> Iterator[tuple[workloads.Input, Profile]]:
+    """The profiles of one workload after the other."""
+    for number, one in enumerate(inputs, 1):
+        which = f"workload {number} of {len(inputs)}"
+
+        def told(activity: str, done: int, total: int, which: str = which) -> None:
+            report(f"{which}: {activity}", done, total)
+
+        yield one, _collect(repo, job, run._replace(workload=one.text), told, note)
+
+
+def _collect(repo: Repository, job: Job, run: Run, report: Report, note: Callable[[str], None]) -> Profile:
+    collector = repo.registry.get("collect", job.collector.name)
     temporary = repo.root / PERUN_FOLDER / "tmp"
     temporary.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"collect-{os.getpid()}-", dir=temporary) as scratch:
-        described = machine.describe()  # before the run: the load it finds, not the one it makes
         context = CollectContext(Path(scratch), report, note, _cache(repo, collector.name))
         profile: Profile = collector.collect(run, job.collector.params, context)
-    profile["machine"] = described
-    profile.setdefault("collector_info", {"name": collector.name, "params": to_mapping(job.collector.params)})
-    profile.setdefault("postprocessors", [])
     return profile
 
 
@@ -280,15 +388,19 @@ def _cache(repo: Repository, name: str) -> Path | None:
 def failure_of(events: Sequence[Event]) -> PerunError | None:
     """The error that the verb should end with: None where every job gave a profile.
 
-    One unavailable collector keeps its own exit code; any other failure is a :class:`JobFailed`.
+    One unavailable collector keeps its own exit code; any other failure is a :class:`JobFailed`. That a
+    version is known to fail is no failure, unless there was nothing else.
     """
-    errors = [event.error for event in events if isinstance(event, (JobBroke, VersionSkipped))]
+    failures = [event for event in events if isinstance(event, (JobBroke, VersionSkipped))]
+    if any(isinstance(event, (VersionStarted, JobDone)) for event in events):
+        failures = [event for event in failures if isinstance(event, JobBroke) or not event.known]
+    errors = [event.error for event in failures]
     if not errors:
         return None
     if all(isinstance(error, CollectorUnavailable) for error in errors):
         return errors[0]
     done = sum(isinstance(event, JobDone) for event in events)
-    skipped = sum(isinstance(event, VersionSkipped) for event in events)
+    skipped = sum(isinstance(event, VersionSkipped) for event in failures)
     counts = [_count(done, "profile", "collected"), _count(len(errors) - skipped, "job", "failed")]
     counts.append(_count(skipped, "version", "skipped"))
     first = errors[0].message.partition("\n")[0]

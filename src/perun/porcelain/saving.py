@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perun.config.schema import is_true
 from perun.errors import UsageError
 from perun.porcelain.repository import Repository
+from perun.store.index import IndexEntry
 from perun.store.linking import link
+from perun.store.pending import SUFFIX
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -22,10 +26,12 @@ def save(
     name: str | None = None,
     template: str | None = None,
     counter: int = 0,
+    announce: Callable[[str], None] | None = None,
 ) -> Path:
     """Save `profile`, collected for the version, as a pending profile; its path.
 
     :param name: file name; else it is made by `template`, else by `format.output_profile_template`.
+    :param announce: told the SHA-1 of the file, before there is any.
     """
     from datetime import UTC, datetime
 
@@ -35,7 +41,9 @@ def save(
     if name is None:
         text = template or str(repo.config.get("format.output_profile_template"))
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
-    return repo.store.pending.save(profile, name)
+    path = repo.store.pending.save(profile, name, announce)
+    repo.store.machines.note_pending(path, profile)
+    return path
 
 
 def check_naming(repo: Repository, name: str | None, template: str | None) -> None:
@@ -62,7 +70,25 @@ def registers_after_run(repo: Repository) -> bool:
     return is_true(repo.config.get("profiles.register_after_run"))
 
 
-def register(repo: Repository, path: Path, profile: Profile, minor_version: str) -> None:
-    """Link the pending profile at `path` to its version; the file goes only when the index has it."""
-    link(repo.store, minor_version, [(profile, path.name, path.stat().st_mtime)])
+def register(repo: Repository, path: Path, profile: Profile, minor_version: str) -> str:
+    """Link the pending profile at `path` to its version; the file goes only when the index has it.
+
+    Where the version has another profile of this name and second, it gets the name `name(1).perf` and so on.
+
+    :return: the name that it is registered by.
+    """
+    stem = path.name.removesuffix(SUFFIX)
+    time = path.stat().st_mtime
+    for number in itertools.count():
+        name = f"{stem}({number}){SUFFIX}" if number else path.name
+        linked = link(repo.store, minor_version, [(profile, name, time)])
+        if linked.added or _is_registered(repo, minor_version, linked.duplicates[0]):
+            break
     repo.store.pending.remove([path])
+    return name
+
+
+def _is_registered(repo: Repository, minor_version: str, entry: IndexEntry) -> bool:
+    """Whether it is this very profile that has its name, as it was registered before."""
+    registered = repo.store.indexes.read(minor_version)
+    return any((one.path, one.checksum) == (entry.path, entry.checksum) for one in registered)

@@ -15,7 +15,8 @@ from perun.store.changes import ChangeRecord
 class Status(NamedTuple):
     """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
 
-    `damaged` are pending files that cannot be read, with the reason.
+    `damaged` are pending files that cannot be read, with the reason. `elsewhere` are the profiles that are
+    known to be from a machine of another class than this one, with that.
     """
 
     major_version: str
@@ -24,6 +25,7 @@ class Status(NamedTuple):
     pending: list[ProfileInfo]
     damaged: list[tuple[str, str]]
     changes: list[ChangeRecord]
+    elsewhere: dict[ProfileInfo, str]
 
 
 def status(repo: Repository) -> Status:
@@ -34,7 +36,27 @@ def status(repo: Repository) -> Status:
     changes = repo.store.changes.read(head.checksum) if head else []
     scan = repo.store.pending.scan()
     damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
-    return Status(major_version, head, registered, lookup.in_order(repo, scan.profiles), damaged, changes)
+    pending = lookup.in_order(repo, scan.profiles)
+    elsewhere = _elsewhere(repo, head.checksum if head else "", registered, pending)
+    return Status(major_version, head, registered, pending, damaged, changes, elsewhere)
+
+
+def _elsewhere(
+    repo: Repository, head: str, registered: list[ProfileInfo], pending: list[ProfileInfo]
+) -> dict[ProfileInfo, str]:
+    known: dict[ProfileInfo, str] = {}
+    if pending:
+        of_pending = repo.store.machines.of_pending()
+        known = {info: of_pending.get((info.source, info.time), "") for info in pending}
+    if registered:
+        of_version = repo.store.machines.of_version(head)
+        known |= {info: of_version.get(info.checksum, "") for info in registered}
+    if not any(known.values()):
+        return {}
+    from perun import machine
+
+    here = machine.class_of(machine.describe())
+    return {info: one for info, one in known.items() if one and here and one != here}
 
 
 def _head(repo: Repository, major_version: str) -> MinorVersion | None:

@@ -37,10 +37,12 @@ class Placement:
 
     `force_dirty`: measure the current version where it is though there are uncommitted changes.
     `in_place`: check versions out in the user's working directory (manual 13.1.1: save, checkout, restore).
+    `in_a_copy`: never touch the user's working directory, not even for the current version.
     """
 
     force_dirty: bool = False
     in_place: bool = False
+    in_a_copy: bool = False
 
 
 IN_A_COPY = Placement()
@@ -70,6 +72,21 @@ def chosen(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> l
     return list(versions.values())
 
 
+def some_of_history(
+    repo: Repository, revisions: Sequence[str], since: str | None, every: int
+) -> list[MinorVersion]:
+    """The versions that `revisions` name (HEAD where there is none) and their ancestors, newest first.
+
+    :param since: without this version and all that it comes from, as `git log since..revision`.
+    :param every: only one of so many, beginning with the newest.
+    """
+    old = set()
+    if since is not None:
+        old = {version.checksum for version in repo.vcs.walk_subjects(repo.version(since))}
+    versions = [one for one in chosen(repo, revisions, True) if one.checksum not in old]
+    return versions[::every]
+
+
 class Checkouts:
     """Puts one version after the other on the disk; use :func:`checkouts`.
 
@@ -92,7 +109,7 @@ class Checkouts:
         :raises VersionControlError: where the version cannot be checked out, or has no such folder.
         """
         here = self._repo.working_root
-        if self._state is None and version == self._head and (self._placement.force_dirty or not self.dirty):
+        if self._may_stay(version):
             return here
         if self._placement.in_place:
             self._begin_in_place()
@@ -103,10 +120,20 @@ class Checkouts:
             raise VersionControlError(f"version {version[:10]} has no folder {str(_inside(self._repo))!r}")
         return folder
 
+    def _may_stay(self, version: str) -> bool:
+        """Whether the version can be measured where it is."""
+        if self._placement.in_a_copy or self._state is not None or version != self._head:
+            return False
+        return self._placement.force_dirty or not self.dirty
+
     def leaves_changes_out(self, version: str) -> bool:
         """Whether `version` is the current one, but measured without the uncommitted changes to it."""
         placement = self._placement
         return version == self._head and self.dirty and not (placement.force_dirty or placement.in_place)
+
+    def has_changes(self, version: str) -> bool:
+        """Whether `version` is measured with the uncommitted changes to it, if it is measured next."""
+        return self._placement.force_dirty and version == self._head and self._state is None and self.dirty
 
     def put_aside(self) -> bool:
         """After a version was measured in place: keep what that changed in tracked files for the user.

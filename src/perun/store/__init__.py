@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from perun.store.fsck import Finding, Progress
     from perun.store.index import Indexes
     from perun.store.lock import Lock
+    from perun.store.machines import Machines
     from perun.store.objects import FileObjects
     from perun.store.pending import Pending
     from perun.store.stats import Stats
@@ -92,6 +93,13 @@ class Store:
         from perun.store.summaries import Summaries
 
         return Summaries(self.root / "cache" / "summaries.json", self.indexes, self.changes, self.lock)
+
+    @cached_property
+    def machines(self) -> Machines:
+        """What machines profiles are from, a cache."""
+        from perun.store.machines import Machines
+
+        return Machines(self.root / "cache" / "machines", self.lock)
 
     @cached_property
     def stats(self) -> Stats:

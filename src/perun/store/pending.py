@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -73,11 +73,12 @@ class Pending:
                 found.damaged.append(DamagedProfile(path, problem.message))
         return found
 
-    def save(self, profile: Profile, name: str) -> Path:
+    def save(self, profile: Profile, name: str, announce: Callable[[str], None] | None = None) -> Path:
         """Write the profile to `name.perf`, or `name(1).perf` and so on where that is taken.
 
         A name too long for the file system is cut.
 
+        :param announce: told the SHA-1 of the file, before there is any.
         :returns: the file.
         :raises ProfileError: where `name` cannot be the name of a file.
         """
@@ -85,10 +86,21 @@ class Pending:
 
         stem = _stem(name)
         data = dumps_pending(profile)
+        if announce is not None:
+            announce(tree.sha1(data).hex())
         with self._lock():
             path = self._create(stem, data)
             self._refresh()
         return path
+
+    def find(self, sha1: str, known: Container[str] = ()) -> Path | None:
+        """The pending profile whose file has this SHA-1, else None; those of `known` names are left out."""
+        for name in sorted(tree.listing(self.root)):
+            if name.endswith(SUFFIX) and name not in known:
+                data = tree.read(self.root / name)
+                if data is not None and tree.sha1(data).hex() == sha1:
+                    return self.root / name
+        return None
 
     def load(self, path: Path | str) -> Profile:
         """The pending profile; `path` is its file, or its base name alone.

@@ -112,14 +112,88 @@ class Stats:
         with self._lock():
             if not folder.is_dir():
                 raise ProfileNotFound(f"there are no statistics of {minor}")
+            for path in folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    raise UsageError(f"{path} is no statistics", "remove it first: perun stats clean")
             for name in tree.listing(folder):
                 (folder / name).unlink()
             if not keep_folder:
                 self._drop_if_empty(minor)
 
+    def delete_all(self, keep_folders: bool = False) -> None:
+        """Remove the statistics of all minor versions; files that are none of these stay."""
+        with self._lock():
+            for minor in self.found():
+                self.delete_minor(minor, keep_folders)
+
+    def size(self, minor: str, name: str) -> int:
+        """Bytes that the file of statistics takes on the disk.
+
+        :raises ProfileNotFound: where there is none.
+        """
+        try:
+            return self.path(minor, name).stat().st_size
+        except FileNotFoundError:
+            raise ProfileNotFound(f"there are no statistics {name} of {minor}") from None
+
+    def strangers(self, is_known: Callable[[str], bool]) -> list[Path]:
+        """What lies in the folder and cannot be statistics, sorted.
+
+        That are files beside the folders of versions, folders of versions that are not known, and in those of
+        known ones whatever is no file of compressed JSON.
+
+        :param is_known: whether there is a minor version of that name.
+        """
+        found = []
+        for outer in sorted(self.root.iterdir()) if self.root.is_dir() else ():
+            inside = sorted(outer.iterdir()) if outer.is_dir() and not outer.is_symlink() else []
+            versions = [path for path in inside if tree.is_minor_version(outer.name + path.name)]
+            if len(outer.name) != 2 or not versions:
+                found += [] if outer.name == INDEX or _is_empty_folder(outer) else [outer]
+                continue
+            found += [path for path in inside if path not in versions]
+            for path in versions:
+                if not path.is_dir() or not is_known(outer.name + path.name):
+                    found.append(path)
+                else:
+                    found += [one for one in sorted(path.iterdir()) if not _is_statistics(one)]
+        return found
+
+    def clean(
+        self, date: Callable[[str], str | None], *, keep_strangers: bool = False, keep_empty: bool = False
+    ) -> list[Path]:
+        """Remove what cannot be statistics and empty folders, and make the index anew; what was removed.
+
+        :param date: as of :meth:`sync`.
+        """
+        import shutil
+
+        removed: list[Path] = []
+        with self._lock():
+            for path in [] if keep_strangers else self.strangers(lambda minor: date(minor) is not None):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+                removed.append(path)
+            if not keep_empty:
+                removed += self._remove_empty_folders()
+            self.sync(date)
+        return removed
+
+    def _remove_empty_folders(self) -> list[Path]:
+        removed = []
+        for pattern in ("*/*", "*"):
+            for folder in sorted(self.root.glob(pattern)):
+                if _is_empty_folder(folder):
+                    folder.rmdir()
+                    removed.append(folder)
+        return removed
+
     def found(self) -> list[str]:
         """The minor versions that have a folder, whatever the index says, sorted."""
-        return [name for name in tree.names(self.root) if tree.is_minor_version(name)]
+        names = [name for name in tree.names(self.root) if tree.is_minor_version(name)]
+        return [name for name in names if self.folder(name).is_dir()]
 
     def sync(self, date: Callable[[str], str | None]) -> None:
         """Make the index anew from the folders that are there.
@@ -144,6 +218,19 @@ class Stats:
     def _write_index(self, dates: Mapping[str, str]) -> None:
         newest_first = sorted(dates.items(), key=lambda item: (item[1], item[0]), reverse=True)
         write_json(self.root / INDEX, [list(item) for item in newest_first])
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not tree.listing(path)
+
+
+def _is_statistics(path: Path) -> bool:
+    if path.name.startswith(".") or path.is_symlink() or not path.is_file():
+        return False
+    try:
+        return read_json(path, dict, _HINT) is not None
+    except DamagedStore:
+        return False
 
 
 def read_json(path: Path, kind: type, hint: str) -> Any:

@@ -116,9 +116,10 @@ class Temp:
             found.append(TempFile(name, size, **marks.get(name, {})))
         return sorted(found)
 
-    def delete(self, path: Path | str, *, force: bool = False) -> list[str]:
+    def delete(self, path: Path | str, *, force: bool = False, keep_folders: bool = False) -> list[str]:
         """Delete a file, or a folder with all below it, but no protected files unless forced.
 
+        :param keep_folders: leave folders that are empty then.
         :returns: the paths of the protected files that stayed.
         :raises ProfileNotFound: where there is nothing of that name.
         """
@@ -128,7 +129,8 @@ class Temp:
             for file in files:
                 if file.path not in kept:
                     (self.root / file.path).unlink(missing_ok=True)
-            self._drop_empty_folders(self._relative(path) if str(path) not in ("", ".") else "")
+            if not keep_folders:
+                self._drop_empty_folders(self._relative(path) if str(path) not in ("", ".") else "")
             self.sync()
         return kept
 

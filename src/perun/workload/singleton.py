@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from perun.plugin.api import Workload
+from perun.plugin.api import GenerateContext, Workload
 from perun.plugin.params import param
 
 
@@ -24,7 +24,7 @@ class SingletonGenerator:
     help: ClassVar[str] = "Generates one single value."
     Params: ClassVar[type] = SingletonParams
 
-    def generate(self, params: SingletonParams) -> Iterator[Workload]:
+    def generate(self, params: SingletonParams, ctx: GenerateContext) -> Iterator[Workload]:
         """The one workload; its size is not known."""
         yield Workload(params.value)
 

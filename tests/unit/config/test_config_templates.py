@@ -117,10 +117,20 @@ def test_an_unknown_template_lists_the_known_ones(project: Path) -> None:
 
 
 @pytest.mark.parametrize("template", ["user", "developer"])
-def test_without_a_makefile_make_is_a_hint(project: Path, template: str) -> None:
+def test_without_a_known_build_make_is_a_hint(project: Path, template: str) -> None:
     text = render(template, project, "git", project)
     assert read(project, text).get("execute.pre_run") is MISSING
-    assert "no Makefile" in text and "#     - make" in text
+    assert "not recognised" in text and "#     - make" in text
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_build_of_the_project_is_set_or_a_hint(project: Path, template: str) -> None:
+    (project / "Cargo.toml").touch()
+    text = render(template, project, "git", project)
+    assert "This project is built by cargo (Cargo.toml)." in text
+    layer = read(project, text if template != "master" else uncommented(text))
+    assert layer.get("execute.pre_run") == ["cargo build --release"]
+    assert (read(project, text).get("execute.pre_run") is MISSING) == (template == "master")
 
 
 def test_executables_are_programs_in_build_folders(project: Path) -> None:

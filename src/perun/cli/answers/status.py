@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +49,13 @@ def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag],
         session.say(f"\nAuthor: {one_line(head.author)} <{one_line(head.email)}> {head.date}")
         session.say("\n" + "\n".join("    " + clean(line) for line in head.desc.strip().splitlines()))
     session.say()
-    _profiles(session, found.registered, "i", "registered", pieces)
+    _profiles(session, found.registered, "i", "registered", pieces, found.elsewhere)
     session.say()
-    _profiles(session, found.pending, "p", "pending", pieces)
+    _profiles(session, found.pending, "p", "pending", pieces, found.elsewhere)
+    for machine in sorted(set(found.elsewhere.values())):
+        session.note(
+            f"note: from another machine than this one, so times do not compare: {one_line(machine)}"
+        )
     for name, reason in found.damaged:
         session.warn(reason)
         session.note(f"it can be removed with: perun rm {one_line(name)}")
@@ -61,7 +65,12 @@ def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag],
 
 
 def _profiles(
-    session: Session, infos: Sequence[ProfileInfo], kind: str, word: str, pieces: Sequence[str | formats.Tag]
+    session: Session,
+    infos: Sequence[ProfileInfo],
+    kind: str,
+    word: str,
+    pieces: Sequence[str | formats.Tag],
+    elsewhere: Container[ProfileInfo],
 ) -> None:
     if not infos:
         session.say(f"no {word} profiles")
@@ -74,6 +83,10 @@ def _profiles(
             continue
         paint = partial(session.paint, style="bold") if piece.name == "cmd" else None
         columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
+        raw = ""
+    if any(info in elsewhere for info in infos):
+        marks = ["other machine" if info in elsewhere else "" for info in infos]
+        columns.append(Column("machine", marks, raw + " ", None))
         raw = ""
     session.say(f"{len(infos)} {word} profile{'s' * (len(infos) > 1)}:")
     for line in table(columns, after=raw, most=session.columns):
@@ -101,7 +114,7 @@ def change_counts(session: Session, results: Sequence[int]) -> str:
     return f"{len(results)} change{'s' * (len(results) != 1)}: {plus}, {minus}"
 
 
-def profile_data(info: ProfileInfo, tag: str) -> dict[str, Any]:
+def profile_data(info: ProfileInfo, tag: str, elsewhere: Mapping[ProfileInfo, str]) -> dict[str, Any]:
     """A profile in the JSON of `status`."""
     return {
         "tag": tag,
@@ -114,7 +127,12 @@ def profile_data(info: ProfileInfo, tag: str) -> dict[str, Any]:
         "postprocessors": list(info.postprocessors),
         "time": info.time,
         "checksum": info.checksum or None,
+        "other_machine": elsewhere.get(info),
     }
+
+
+def _profiles_data(found: Status, infos: Sequence[ProfileInfo], kind: str) -> list[dict[str, Any]]:
+    return [profile_data(info, f"{n}@{kind}", found.elsewhere) for n, info in enumerate(infos)]
 
 
 def as_data(found: Status) -> dict[str, Any]:
@@ -124,8 +142,10 @@ def as_data(found: Status) -> dict[str, Any]:
         "schema": "perun.status/1",
         "major_version": found.major_version,
         "minor_version": head._asdict() if head else None,
-        "registered": [profile_data(info, f"{n}@i") for n, info in enumerate(found.registered)],
-        "pending": [profile_data(info, f"{n}@p") for n, info in enumerate(found.pending)],
+        "registered": [
+            profile_data(info, f"{n}@i", found.elsewhere) for n, info in enumerate(found.registered)
+        ],
+        "pending": [profile_data(info, f"{n}@p", found.elsewhere) for n, info in enumerate(found.pending)],
         "damaged": [{"name": name, "reason": reason} for name, reason in found.damaged],
         "changes": [
             {**change_data(record.info), "baseline": record.baseline, "command": record.command}

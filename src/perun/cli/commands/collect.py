@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from perun.cli.commands.measuring import measure, version_options
 from perun.cli.options import PluginGroup, read_params, with_params
 from perun.cli.session import Session
-from perun.porcelain.jobs import Job, Unit
+from perun.porcelain.jobs import Unit, combined
 
 
 def _run(session: Session, name: str, params: Any) -> None:
@@ -69,8 +68,7 @@ def collect(
         if not cmd and not getattr(plugin, "without_command", False):
             raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         unit = Unit(plugin.name, values if not isinstance(values, dict) else _params(plugin, values))
-        combinations = itertools.product(cmd or [""], [" ".join(args)], workload or [""])
-        jobs = [Job(*combination, unit) for combination in combinations]
+        jobs = combined(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
         measure(session, jobs, name=profile_name, **where)
 
     session.collector_runner = runner

@@ -56,3 +56,21 @@ def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) 
     except Exception:
         return []
     return [name for name in ["HEAD", *names] if name.startswith(incomplete)]
+
+
+def complete_version(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Subjects of the newest versions: for systems where these are names."""
+    import itertools
+    import os
+    from pathlib import Path
+
+    from perun.porcelain.repository import open_repository
+
+    if not ctx.params.get("restore"):
+        return []  # a new name
+    try:
+        vcs = open_repository(Path.cwd(), dict(os.environ)).vcs
+        names = [one.subject for one in itertools.islice(vcs.walk_subjects("main"), 50)]
+    except Exception:
+        return []
+    return [name for name in names if name.startswith(incomplete)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,19 @@ def reset(ctx: click.Context, template: str | None, yes: bool) -> None:
 
 def open_editor(session: Session, path: Path) -> None:
     """Open `path` in the user's editor and wait; afterwards what is wrong in it is told."""
+    start_editor(session, [path])
+    porcelain.verify(path)
+    porcelain.cache(session.cwd, session.environ)
+
+
+def start_editor(session: Session, paths: Sequence[Path]) -> None:
+    """Open the files in the user's editor and wait.
+
+    :raises ConfigError: where it cannot be started, or fails.
+    """
     command = porcelain.editor_command(session.cwd, session.environ)
     try:
-        code = subprocess.run([*command, str(path)]).returncode
+        code = subprocess.run([*command, *map(str, paths)]).returncode
     except OSError as problem:
         raise ConfigError(
             f"the editor {command[0]!r} cannot be started: {problem.strerror}",
@@ -113,8 +124,6 @@ def open_editor(session: Session, path: Path) -> None:
         ) from None
     if code:
         raise ConfigError(f"the editor {command[0]!r} ended with status {code}")
-    porcelain.verify(path)
-    porcelain.cache(session.cwd, session.environ)
 
 
 def readable(value: Any) -> str:

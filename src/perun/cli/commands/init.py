@@ -9,6 +9,7 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.config.builds import Build
 
 
 def _key_values(
@@ -22,9 +23,8 @@ def _key_values(
 @click.option(
     "--vcs-type",
     metavar="TYPE",
-    default="git",
-    show_default=True,
-    help="The version control system to wrap, initialised too where there is none.",
+    help="The version control to wrap, initialised too where there is none: git (default), tagit (snapshots "
+    "of a folder), svs (a folder with one version), or a plugin.",
 )
 @click.option(
     "--vcs-path",
@@ -60,7 +60,7 @@ def _key_values(
 def init(
     session: Session,
     path: Path | None,
-    vcs_type: str,
+    vcs_type: str | None,
     vcs_path: Path | None,
     vcs_params: dict[str, Any],
     vcs_flags: tuple[str, ...],
@@ -86,10 +86,23 @@ def init(
     word = "Reinitialized existing" if done.reinitialized else "Initialized empty"
     session.say(f"{word} Perun repository in {one_line(str(done.repository.root / '.perun'))}")
     if done.vcs_initialized:
-        session.say(f"Initialized {vcs_type} repository in {one_line(str(done.repository.vcs.root))}")
+        session.say(
+            f"Initialized {done.repository.vcs.type} repository in {one_line(str(done.repository.vcs.root))}"
+        )
+    if done.build is not None and not done.reinitialized:
+        _propose(session, done.build, is_set=template != "master")
     if configure:
         from perun.cli.commands.config import open_editor
 
         open_editor(session, done.config_file)
     elif not done.reinitialized and template == "master":
         session.note("next: say what to measure with `perun config edit`, then `perun run matrix`")
+
+
+def _propose(session: Session, build: Build, *, is_set: bool) -> None:
+    """Tell how every version is built before it is measured, or how to have it built."""
+    what = f"this project is built by {build.system} ({build.file})"
+    if is_set:
+        session.note(f"{what}; execute.pre_run is set: {'; '.join(build.commands)}")
+    else:
+        session.note(f"{what}; to build each version before it is measured:\n  {build.command}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import click
@@ -11,7 +11,7 @@ import click
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import PerunError
+from perun.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.jobs import Job
 from perun.porcelain.run import (
@@ -24,6 +24,7 @@ from perun.porcelain.run import (
     failure_of,
     run_jobs,
 )
+from perun.porcelain.schedule import stops
 from perun.porcelain.versions import Placement, chosen
 
 
@@ -64,6 +65,11 @@ def version_options(crawl_short: str) -> Callable[[Any], Any]:
             is_flag=True,
             help="Check versions out in the working directory itself, and give it back afterwards.",
         ),
+        click.option(
+            "--in-a-copy",
+            is_flag=True,
+            help="Measure the current version too in a fresh working directory of Perun's own.",
+        ),
     ]
 
     def decorate(command: Any) -> Any:
@@ -82,55 +88,87 @@ def measure(
     crawl_parents: bool,
     force_dirty: bool,
     in_place: bool,
+    in_a_copy: bool,
     template: str | None,
     name: str | None = None,
-    history: bool = True,
 ) -> None:
-    """Run the jobs on the versions, telling each step; raise at the end where something failed.
-
-    :param history: also name each version before its jobs.
-    """
+    """Run the jobs on the versions, telling each step; raise at the end where something failed."""
+    place = placement(force_dirty, in_place, in_a_copy)
     repo = session.repository
     versions = chosen(repo, minor, crawl_parents)
-    events: list[Event] = []
-    alone = len(jobs) * len(versions) == 1
-    with session.progress(len(jobs) * len(versions), "measuring") as bar:
+    total = len(jobs) * len(versions)
+    with session.progress(total, "measuring") as bar:
         stream = run_jobs(
             repo,
-            jobs,
-            versions,
-            placement=Placement(force_dirty, in_place),
+            stops(jobs, versions),
+            placement=place,
             naming=Naming(name, template),
             report=bar.update,
             report_inside=bar.inside,
         )
-        teller = _Teller(session, bar.write, len(versions), history)
-        with contextlib.closing(stream):  # an interrupted run gives the working directory back now, not later
-            for event in stream:
-                events.append(event)
-                if not (alone and isinstance(event, (JobBroke, VersionSkipped))):
-                    teller.tell(event)
+        alone = total == 1
+        events = tell_all(stream, Teller(session, bar.write, several=len(versions) > 1), alone=alone)
     failure = failure_of(events)
     if failure is not None:
         raise _only_error(events) if alone else failure
+
+
+def placement(force_dirty: bool, in_place: bool, in_a_copy: bool) -> Placement:
+    """Where versions are measured, by the options.
+
+    :raises UsageError: where they contradict each other.
+    """
+    if in_a_copy and (force_dirty or in_place):
+        other = "--force-dirty" if force_dirty else "--in-place"
+        raise UsageError(f"--in-a-copy and {other} contradict each other", "give one of them")
+    return Placement(force_dirty, in_place, in_a_copy)
+
+
+def tell_all(stream: Generator[Event], teller: Teller, *, alone: bool = False) -> list[Event]:
+    """Tell each event as it happens; all of them.
+
+    :param alone: there is one job, whose failure is told as the error of the command.
+    """
+    events: list[Event] = []
+    with contextlib.closing(stream):  # an interrupted run gives the working directory back now, not later
+        for event in stream:
+            events.append(event)
+            if not (alone and isinstance(event, (JobBroke, VersionSkipped))):
+                teller.tell(event)
+    return events
 
 
 def _only_error(events: Sequence[Event]) -> Exception:
     return next(event.error for event in events if isinstance(event, (JobBroke, VersionSkipped)))
 
 
-class _Teller:
-    """Tells what happens: a line for each version where there are several, one for each job below it."""
+class Teller:
+    """Tells what happens: a line for each version where there are several, one for each job below it.
 
-    def __init__(self, session: Session, write: Callable[[str], None], versions: int, history: bool) -> None:
+    :param several: whether there are several versions, or rounds.
+    :param history: give each of them a line of its own; the version is named in other lines otherwise.
+    :param rounds: how many rounds there are.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        write: Callable[[str], None],
+        *,
+        several: bool,
+        history: bool = True,
+        rounds: int = 1,
+    ) -> None:
         self._session = session
         self._write = write
-        self._headings = history and versions > 1
-        self._named = versions > 1 and not history
+        self._headings = history and several
+        self._named = several and not history
+        self._rounds = rounds
         self._hints: set[str] = set()
         self._notes: set[str] = set()
 
     def tell(self, event: Event) -> None:
+        """Write what there is to say of the event."""
         if isinstance(event, (VersionStarted, VersionSkipped)):
             self._version(event)
         elif isinstance(event, JobDone):
@@ -149,7 +187,8 @@ class _Teller:
     def _version(self, event: VersionStarted | VersionSkipped) -> None:
         if self._headings:
             checksum = self._session.paint(event.version.checksum[:10], "yellow")
-            self._write(f"* {checksum} {one_line(event.version.subject)}")
+            which = f" (round {event.round} of {self._rounds})" if event.round else ""
+            self._write(f"* {checksum} {one_line(event.version.subject)}{which}")
         if isinstance(event, VersionSkipped):
             self._failure("skipped", "" if self._headings else event.version.checksum[:10], event.error)
         elif event.leaves_changes_out:

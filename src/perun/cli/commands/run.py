@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from perun.cli.commands.completing import complete_minor
 from perun.cli.commands.measuring import measure, version_options
 from perun.cli.options import read_params
 from perun.cli.session import Session
@@ -29,6 +30,14 @@ def _names(family: str) -> Any:
         return [name for name in Registry().names(family) if name.startswith(incomplete)]
 
     return complete
+
+
+_seed = click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    help="What the random numbers of workload generators begin with, instead of the seed configured (or 0).",
+)
 
 
 @run.command()
@@ -79,6 +88,7 @@ def _names(family: str) -> Any:
     metavar="NAME PARAMS",
     help="Parameters of a postprocessor: a YAML file, key=value, or YAML.",
 )
+@_seed
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -89,6 +99,7 @@ def job(
     collector_params: tuple[tuple[str, str], ...],
     postprocessor: tuple[str, ...],
     postprocessor_params: tuple[tuple[str, str], ...],
+    seed: int | None,
 ) -> None:
     """Run one batch of jobs: every command with every argument, workload and collector.
 
@@ -106,6 +117,7 @@ def job(
         _units(collector, collector_params, "--collector-params"),
         _units(postprocessor, postprocessor_params, "--postprocessor-params"),
         "the command line",
+        seed,
     )
     measure(session, jobs, **ctx.meta["where"])
 
@@ -114,17 +126,58 @@ def job(
 @click.option(
     "--without-vcs-history", "-q", is_flag=True, help="Do not name the versions while they are measured."
 )
+@click.option("--dry-run", "-n", is_flag=True, help="Only list the jobs, and estimate how long they take.")
+@click.option(
+    "--since",
+    metavar="REV",
+    shell_complete=complete_minor,
+    help="Measure all the ancestors that are newer than this version.",
+)
+@click.option(
+    "--every",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Of the ancestors measure one of N only, beginning with the newest.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Run the whole matrix N times, one after the other.",
+)
+@click.option("--missing", is_flag=True, help="Run only what no profile is stored of.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the matrix that was interrupted last, or try again what failed in it.",
+)
+@click.option(
+    "--retry-broken", is_flag=True, help="Also try versions that execute.pre_run is known to fail on."
+)
+@click.option(
+    "--quiet-env",
+    is_flag=True,
+    help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
+)
+@_seed
 @click.pass_context
-def matrix(ctx: click.Context, without_vcs_history: bool) -> None:
+def matrix(ctx: click.Context, /, without_vcs_history: bool, **options: Any) -> None:
     """Run the job matrix of the local configuration.
 
     `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each
-    with each; the commands of `execute.pre_run` are run first, in every version.
-    """
-    from perun.porcelain.jobs import matrix as jobs_of
+    with each; the commands of `execute.pre_run` are run first, in every version. The whole of it is checked
+    before anything runs.
 
-    session: Session = ctx.obj
-    measure(session, jobs_of(session.repository), history=not without_vcs_history, **ctx.meta["where"])
+    \b
+    perun run matrix --since v1.0 --every 5 --dry-run
+    perun run matrix --since v1.0 --missing
+    perun run matrix --resume
+    """
+    from perun.cli.commands.matrix import run_matrix
+
+    run_matrix(ctx.obj, history=not without_vcs_history, **options, **ctx.meta["where"])
 
 
 def _units(

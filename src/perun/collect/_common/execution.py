@@ -46,12 +46,14 @@ class Execution:
 
     :param scratch: folder for the standard error of the command and for a standard input given as text.
     :param timeout: seconds after which a run is killed; 0 for never.
+    :param keep_output: write standard output to a file, see :meth:`output`; it is thrown away otherwise.
     """
 
-    def __init__(self, run: Run, scratch: Path, timeout: float = 0.0) -> None:
+    def __init__(self, run: Run, scratch: Path, timeout: float = 0.0, *, keep_output: bool = False) -> None:
         self.command = run
         self._scratch = scratch
         self._timeout = timeout
+        self._keep_output = keep_output
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -76,16 +78,18 @@ class Execution:
         self._path = find_executable(command.argv[0], run.cwd, run.environ)
         self._environ = dict(run.environ)
         self._stdin = stack.enter_context(_standard_input(command, run.cwd, self._scratch))
-        null = stack.enter_context(_opened(os.devnull, os.O_WRONLY))
-        self._errors = stack.enter_context(
-            _opened(self._scratch / "stderr", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-        )
+        kept = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        if self._keep_output:
+            self._out = stack.enter_context(_opened(self.output("stdout"), kept))
+        else:
+            self._out = stack.enter_context(_opened(os.devnull, os.O_WRONLY))
+        self._errors = stack.enter_context(_opened(self.output("stderr"), kept))
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._mask = mask
         self._spawning: dict[str, Any] = {
             "file_actions": [
                 (os.POSIX_SPAWN_DUP2, self._stdin, 0),
-                (os.POSIX_SPAWN_DUP2, null, 1),
+                (os.POSIX_SPAWN_DUP2, self._out, 1),
                 (os.POSIX_SPAWN_DUP2, self._errors, 2),
             ],
             # A group of its own, so that the descendants of the command can be killed with it.
@@ -102,6 +106,8 @@ class Execution:
         """
         self._rewind()
         os.ftruncate(self._errors, 0)
+        if self._keep_output:
+            os.ftruncate(self._out, 0)
         pid = 0
         try:
             # While these are held back no exception can come between the start and knowing whom to kill.
@@ -119,6 +125,10 @@ class Execution:
                 raise self._not_started(problem) from None
             raise
         return Sample((end - start) / 1e9, usage.ru_utime, usage.ru_stime, status)
+
+    def output(self, stream: str) -> Path:
+        """The file with what the last run wrote to `stdout`, where that is kept, or to `stderr`."""
+        return self._scratch / stream
 
     def last_errors(self) -> list[str]:
         """The last lines that the last run wrote to its standard error, without control characters."""

@@ -212,6 +212,24 @@ class Git(Vcs):
         text = f"{before}{separator}/{pattern}/\n"
         atomic.write(path, text.encode("utf-8", "surrogateescape"))
 
+    def hooks_folder(self) -> Path:
+        """Where git looks for hooks; see :func:`perun.vcs.git.hooks.folder`."""
+        from perun.vcs.git import hooks
+
+        return hooks.folder(self._git)
+
+    def shares_hooks(self) -> bool:
+        """Whether other repositories run the same hooks; see :func:`perun.vcs.git.hooks.are_shared`."""
+        from perun.vcs.git import hooks
+
+        return hooks.are_shared(self._git)
+
+    def is_rebasing(self) -> bool:
+        """Whether commits are made by a rebase that is not finished."""
+        from perun.vcs.git import hooks
+
+        return hooks.is_rebasing(self._git)
+
 
 def _option(key: str, value: Any) -> str:
     name = key.strip().lstrip("-").replace("_", "-")

@@ -1,0 +1,83 @@
+"""`perun utils create`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from perun.cli.session import Session
+from perun.cli.table import one_line
+from perun.porcelain import create as porcelain
+
+
+@click.command()
+@click.argument("family", metavar="TEMPLATE", type=click.Choice(tuple(porcelain.FAMILIES)))
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--package",
+    "-p",
+    metavar="DIRECTORY",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write an installable package into this new folder, instead of a plugin of the repository.",
+)
+@click.option(
+    "--legacy",
+    "-l",
+    is_flag=True,
+    help="Write it as the manual's chapters 4.2, 5.2, 6.2 and 8.4 say: functions, not a class.",
+)
+@click.option("--no-before-phase", "-nb", is_flag=True, help="With --legacy: leave before() out.")
+@click.option("--no-after-phase", "-na", is_flag=True, help="With --legacy: leave after() out.")
+@click.option(
+    "--supported-type",
+    "-st",
+    "types",
+    multiple=True,
+    metavar="TYPE",
+    help="The type of profiles that it makes or takes, e.g. time; may be repeated.",
+)
+@click.option("--no-edit", "-ne", is_flag=True, help="Do not open the files in the editor afterwards.")
+@click.pass_obj
+def create(
+    session: Session,
+    family: str,
+    name: str,
+    package: Path | None,
+    legacy: bool,
+    no_before_phase: bool,
+    no_after_phase: bool,
+    types: tuple[str, ...],
+    no_edit: bool,
+) -> None:
+    """Write a plugin of your own, complete with a test that passes.
+
+    TEMPLATE is collect, postprocess, view, check or workload. The plugin goes into `.perun/plugins` of the
+    repository, or is an installable package (--package). It does something simple that works; put what you
+    want in its place. On a terminal its files are opened in the editor that `general.editor` names.
+    """
+    left_out = {"before": no_before_phase, "after": no_after_phase}
+    phases = frozenset(phase for phase, without in left_out.items() if not without)
+    wanted = porcelain.Wanted(family, name, legacy, types, phases)
+    if package is not None:
+        created = porcelain.as_package(wanted, session.cwd / package)
+    else:
+        created = porcelain.in_repository(wanted, session.repository.root, session.repository.registry)
+    for path in created.files:
+        session.say(f"created {one_line(str(path))}")
+    session.note(f"test it with: {created.test}")
+    if package is None:
+        _tell_trust(session)
+    session.note(f"use it with: {created.usage}")
+    if not no_edit and session.out.isatty():
+        from perun.cli.commands.config import start_editor
+
+        start_editor(session, created.files)
+
+
+def _tell_trust(session: Session) -> None:
+    from perun.porcelain.repository import how_to_trust
+
+    command = how_to_trust(session.repository.root, session.repository.config)
+    if command:
+        session.note(f"plugins of a repository are loaded where you trust it: {command}")

@@ -1,0 +1,256 @@
+"""`perun hooks`: have git call Perun after commits and before pushes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import click
+
+from perun.cli.session import Session
+from perun.cli.table import one_line
+from perun.errors import NotPerunRepository, PerunError
+from perun.porcelain import background
+from perun.porcelain import hooks as porcelain
+from perun.porcelain.repository import Repository
+
+COMMAND = (sys.executable, "-P", "-m", "perun")
+"""How this very Perun is called, whatever the PATH of the one who commits."""
+DEFAULT = ",".join(porcelain.MEASURING)
+_DEGRADED = 1
+"""Exit code of `perun check --fail-on`."""
+_NOTHING = "0"
+"""Git writes zeros for a checksum that there is not."""
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
+    return [name.strip() for name in (value or "").split(",") if name.strip()]
+
+
+@click.group()
+def hooks() -> None:
+    """Have git call Perun: measure commits, check before a push.
+
+    \b
+    perun hooks install
+    perun hooks install --on post-commit,post-merge,pre-push
+    """
+
+
+@hooks.command()
+@click.option(
+    "--on",
+    "names",
+    default=DEFAULT,
+    show_default=True,
+    metavar="HOOKS",
+    callback=_names,
+    help="Which hooks, with commas between them; pre-push is the third one.",
+)
+@click.pass_obj
+def install(session: Session, names: list[str]) -> None:
+    """Let git call Perun in these hooks. What is in them already is kept.
+
+    After a commit or a merge the job matrix is run for it in the background, in a working directory of
+    Perun's own. Before a push what is pushed is checked; a degradation stops it.
+    """
+    repo = session.repository
+    for hook in porcelain.install(repo, names, COMMAND):
+        kept = "; what was there before still runs" if hook.keeps else ""
+        session.say(f"{one_line(str(hook.path))} calls perun{kept}")
+    if porcelain.are_shared(repo):
+        session.note(
+            "note: core.hooksPath is outside of this repository; where there is no .perun, nothing is done"
+        )
+    measuring = set(names) & set(porcelain.MEASURING)
+    config = repo.config
+    if measuring and not (config.get("cmds") and config.get("collectors")):
+        session.note("next: say what to measure with `perun config edit`; until then the hooks do nothing")
+    elif measuring and not config.get("execute.pre_run"):
+        session.note(
+            "note: commits are measured in a fresh working directory; set execute.pre_run to build there"
+        )
+    if measuring and not _registers(repo):
+        session.note(
+            "note: profiles stay pending, and nothing is checked; "
+            "to register them: perun config set profiles.register_after_run true"
+        )
+
+
+@hooks.command()
+@click.option(
+    "--on",
+    "names",
+    default=",".join(porcelain.HOOKS),
+    show_default=True,
+    metavar="HOOKS",
+    callback=_names,
+    help="Which hooks, with commas between them.",
+)
+@click.pass_obj
+def uninstall(session: Session, names: list[str]) -> None:
+    """Take Perun out of the hooks; what was there before is as it was."""
+    changed = porcelain.uninstall(session.repository, names)
+    for hook in changed:
+        left = "; your hook is as it was" if hook.other else ""
+        session.say(f"{one_line(str(hook.path))} no longer calls perun{left}")
+    if not changed:
+        session.say("nothing to take away: perun is in none of these hooks")
+
+
+@hooks.command()
+@click.option("--wait", is_flag=True, help="First wait until the commits that are being measured are done.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def status(session: Session, wait: bool, as_json: bool) -> None:
+    """Show which hooks call Perun, and what is going on in the background."""
+    repo = session.repository
+    found = porcelain.status(repo)
+    if wait:
+        background.wait(repo)
+    state = background.state(repo)
+    if as_json:
+        rows = [{**dataclasses.asdict(hook), "path": str(hook.path)} for hook in found]
+        log = str(state.log) if state.log else None
+        data = {"hooks": rows, "working": state.working, "waiting": state.waiting, "log": log}
+        session.say(json.dumps({"schema": "perun.hooks/1", **data}, indent=2))
+        return
+    for hook in found:
+        word = "calls perun" if hook.installed else "is another's" if hook.other else "not installed"
+        if hook.keeps:
+            word += ", and what was there before"
+        session.say(f"{hook.name:<12} {word}")
+    _tell_news(session, repo)
+    if state.waiting:
+        names = ", ".join(version[:10] for version in state.waiting)
+        word = "being measured" if state.working else "left behind, measured with the next commit"
+        session.say(f"{word}: {names}")
+    if state.log:
+        session.say(f"newest log: {one_line(str(state.log))}")
+
+
+@hooks.command(hidden=True)
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@click.pass_obj
+def run(session: Session, name: str, arguments: tuple[str, ...]) -> int:
+    """Do what is to be done in a hook; git calls this."""
+    try:
+        repo = session.repository
+        return _before_push(session, repo) if name in porcelain.CHECKING else _after_commit(session, repo)
+    except NotPerunRepository:
+        return 0
+    except PerunError as problem:
+        # Whatever is wrong with Perun, commits and pushes go on.
+        session.warn(f"perun hooks: {problem.message}")
+        return 0
+
+
+def _after_commit(session: Session, repo: Repository) -> int:
+    _tell_news(session, repo)
+    if not (repo.config.get("cmds") and repo.config.get("collectors")):
+        return 0
+    is_rebasing = getattr(repo.vcs, "is_rebasing", None)
+    if is_rebasing is not None and is_rebasing():
+        return 0
+    head = repo.vcs.get_minor_head()
+    log = background.start(repo, head, COMMAND)
+    session.note(f"perun: {head[:10]} is measured in the background; log: {one_line(str(log))}")
+    return 0
+
+
+def _tell_news(session: Session, repo: Repository) -> None:
+    for line in background.news(repo):
+        session.note(f"perun: {one_line(line)}")
+
+
+def _before_push(session: Session, repo: Repository) -> int:
+    pushed = dict.fromkeys(_pushed(sys.stdin))
+    waiting = background.waiting(repo)
+    degraded = []
+    for local, remote in pushed:
+        if local in waiting:
+            session.note(f"perun: {local[:10]} is still being measured")
+        baseline = ["--baseline", remote] if remote and _is_known(repo, remote) else []
+        if _perun(session, "check", "--fail-on", "degradation", "head", local, *baseline) == _DEGRADED:
+            degraded.append(local)
+    if degraded:
+        session.fail("what you push made something slower", "to push all the same: git push --no-verify")
+        return 1
+    return 0
+
+
+def _pushed(lines: IO[str]) -> list[tuple[str, str]]:
+    """What is pushed, and what the remote has there: checksums; the second is empty where there is none."""
+    found = []
+    for line in lines:
+        words = line.split()
+        if len(words) == 4 and words[1].strip(_NOTHING):
+            found.append((words[1], words[3] if words[3].strip(_NOTHING) else ""))
+    return found
+
+
+def _is_known(repo: Repository, version: str) -> bool:
+    try:
+        repo.version(version)
+    except PerunError:
+        return False
+    return True
+
+
+def _perun(session: Session, *arguments: str, log: IO[str] | None = None) -> int:
+    """Run Perun, its answer among the messages of git or in the log; the exit code."""
+    flush: Sequence[IO[str]] = (session.out, session.err) if log is None else (log,)
+    for stream in flush:
+        stream.flush()
+    out: IO[str] | int = sys.stderr if log is None else log
+    done = subprocess.run(
+        [*COMMAND, "--no-pager", *arguments],
+        cwd=session.cwd,
+        env=dict(session.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=None if log is None else subprocess.STDOUT,
+        check=False,
+    )
+    return done.returncode
+
+
+@hooks.command(hidden=True)
+@click.pass_obj
+def work(session: Session) -> None:
+    """Measure what waits; a hook starts this in the background."""
+    repo = session.repository
+
+    def measure(version: str) -> str:
+        path = background.log_of(repo, version)
+        path.parent.mkdir(exist_ok=True)
+        with path.open("w", encoding="utf-8") as log:
+            return _measure(session, version, path, log)
+
+    background.work(repo, measure)
+
+
+def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
+    """Run the matrix for the version, and compare; what came of it in one line."""
+    code = _perun(session, "run", "-m", version, "--in-a-copy", "matrix", "--missing", log=log)
+    news = "" if code == 0 else "could not be measured as a whole"
+    if _registers(session.repository):
+        code = _perun(session, "check", "--fail-on", "degradation", "head", version, log=log)
+        if code == _DEGRADED:
+            news = f"made something slower: perun check head {version[:10]}"
+        elif code and not news:
+            news = "could not be checked"
+    log.write(f"perun hooks: {news or 'measured; nothing got slower'}\n")
+    return news and f"{news}  (see {path})"
+
+
+def _registers(repo: Repository) -> bool:
+    from perun.porcelain.saving import registers_after_run
+
+    return registers_after_run(repo)

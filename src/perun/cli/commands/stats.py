@@ -1,0 +1,232 @@
+"""`perun stats`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from perun.cli.commands.completing import complete_minor
+from perun.cli.session import Session
+from perun.cli.sizes import column, readable
+from perun.cli.table import one_line
+from perun.porcelain import stats as porcelain
+
+F = TypeVar("F", bound=Callable[..., Any])
+SCHEMA = "perun.stats/1"
+
+
+@click.group()
+def stats() -> None:
+    """Show and delete statistics of versions.
+
+    Collectors and checks keep them in `.perun/stats`, in a folder for each minor version. They can be made
+    again.
+    """
+
+
+def _listing(what: str) -> Callable[[F], F]:
+    def decorate(command: F) -> F:
+        for option in (
+            click.option("--json", "as_json", is_flag=True, help="Answer as JSON, with sizes in bytes."),
+            click.option(
+                "--sort-by-size",
+                "-s",
+                is_flag=True,
+                help=f"Sort the {what} by size, not by the order of versions.",
+            ),
+            click.option(
+                "--no-total-size", "-t", is_flag=True, help=f"Leave out the size of all the {what} together."
+            ),
+            click.option(
+                "--from-minor",
+                "-m",
+                metavar="HASH",
+                shell_complete=complete_minor,
+                help="Begin with this version, and go on with older ones; HEAD by default.",
+            ),
+            click.option(
+                "--top",
+                "-N",
+                metavar="N",
+                type=click.IntRange(min=0),
+                default=20,
+                show_default=True,
+                help="Only the newest N versions from there on; all where 0.",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@stats.command("list-files")
+@_listing("files")
+@click.option("--no-minor", "-i", is_flag=True, help="Leave out the versions.")
+@click.option("--no-file-size", "-f", is_flag=True, help="Leave out the size of each file.")
+@click.pass_obj
+def list_files(
+    session: Session,
+    top: int,
+    from_minor: str | None,
+    no_minor: bool,
+    no_file_size: bool,
+    no_total_size: bool,
+    sort_by_size: bool,
+    as_json: bool,
+) -> None:
+    """List the files: size, version, name."""
+    chosen = porcelain.versions(session.repository, top, from_minor)
+    found = porcelain.files(session.repository, chosen)
+    if sort_by_size:
+        found = sorted(found, key=lambda file: -file.size)
+    total = sum(file.size for file in found)
+    if as_json:
+        _answer(session, chosen.left_out, total, files=[file._asdict() for file in found])
+        return
+    if not no_total_size:
+        session.say(f"Total size of all the files: {readable(total)}")
+    for file in found:
+        cells = [
+            "" if no_file_size else column(file.size),
+            "" if no_minor else session.paint(file.minor_version, "yellow"),
+            one_line(file.name),
+        ]
+        session.say(" | ".join(cell for cell in cells if cell))
+    _tell_left_out(session, chosen.left_out)
+
+
+@stats.command("list-versions")
+@_listing("versions")
+@click.option("--no-dir-size", "-d", is_flag=True, help="Leave out the size of each version's files.")
+@click.option("--no-file-count", "-f", is_flag=True, help="Leave out how many files each version has.")
+@click.pass_obj
+def list_versions(
+    session: Session,
+    top: int,
+    from_minor: str | None,
+    no_dir_size: bool,
+    no_file_count: bool,
+    no_total_size: bool,
+    sort_by_size: bool,
+    as_json: bool,
+) -> None:
+    """List the versions that have statistics: size, version, number of files."""
+    chosen = porcelain.versions(session.repository, top, from_minor)
+    found = porcelain.sizes(session.repository, chosen)
+    if sort_by_size:
+        found = sorted(found, key=lambda version: -version.size)
+    total = sum(version.size for version in found)
+    if as_json:
+        _answer(session, chosen.left_out, total, versions=[version._asdict() for version in found])
+        return
+    if not no_total_size:
+        session.say(f"Total size of all the versions: {readable(total)}")
+    for version in found:
+        cells = [
+            "" if no_dir_size else column(version.size),
+            session.paint(version.minor_version, "yellow"),
+            "" if no_file_count else _count(version.files, "file"),
+        ]
+        session.say(" | ".join(cell for cell in cells if cell))
+    _tell_left_out(session, chosen.left_out)
+
+
+@stats.group()
+def delete() -> None:
+    """Delete one file, all of one version, or everything."""
+
+
+_keep = click.option(
+    "--keep-directory", "-k", is_flag=True, help="Keep folders of versions that are empty then."
+)
+
+
+def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    import os
+    from pathlib import Path
+
+    from perun.porcelain.repository import open_repository
+
+    try:
+        kept = open_repository(Path.cwd(), dict(os.environ)).store.stats
+        names = {name for minor in kept.found() for name in kept.names(minor)}
+    except Exception:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+@delete.command("file")
+@click.argument("name", shell_complete=_complete_name)
+@click.option(
+    "--in-minor",
+    "-m",
+    metavar="HASH",
+    shell_complete=complete_minor,
+    help="The version, HEAD by default; of all versions where it is `.`.",
+)
+@_keep
+@click.pass_obj
+def delete_file(session: Session, name: str, in_minor: str | None, keep_directory: bool) -> None:
+    """Delete the file NAME of one version, or of all."""
+    having = porcelain.delete_file(session.repository, name, in_minor, keep_folder=keep_directory)
+    where = having[0][:10] if len(having) == 1 else _count(len(having), "version")
+    session.say(f"deleted {one_line(name)} of {where}")
+
+
+@delete.command("minor")
+@click.argument("version", shell_complete=complete_minor)
+@_keep
+@click.pass_obj
+def delete_minor(session: Session, version: str, keep_directory: bool) -> None:
+    """Delete all statistics of VERSION."""
+    minor = porcelain.delete_version(session.repository, version, keep_folder=keep_directory)
+    session.say(f"deleted the statistics of {minor[:10]}")
+
+
+def _delete_all(session: Session, keep_directory: bool) -> None:
+    """Delete the statistics of all versions."""
+    count = porcelain.delete_all(session.repository, keep_folders=keep_directory)
+    session.say(f"deleted the statistics of {_count(count, 'version')}")
+
+
+for _name, _is_hidden in ((".", False), ("all", False), ("ll", True)):  # the last as the manual is headed
+    delete.command(_name, hidden=_is_hidden)(_keep(click.pass_obj(_delete_all)))
+
+
+@stats.command()
+@click.option("--keep-custom", "-c", is_flag=True, help="Keep what cannot be statistics.")
+@click.option("--keep-empty", "-e", is_flag=True, help="Keep empty folders of versions.")
+@click.pass_obj
+def clean(session: Session, keep_custom: bool, keep_empty: bool) -> None:
+    """Remove what cannot be statistics, and empty folders.
+
+    That are files and folders of another layout, those of versions that the version control does not know,
+    and files that do not hold statistics. The index of versions is made anew.
+    """
+    for path in porcelain.clean(session.repository, keep_custom=keep_custom, keep_empty=keep_empty):
+        session.say(f"removed {one_line(str(path.relative_to(session.repository.root)))}")
+
+
+@stats.command()
+@click.pass_obj
+def sync(session: Session) -> None:
+    """Make the index of versions anew, after folders were made or deleted by hand."""
+    session.say(f"{_count(porcelain.sync(session.repository), 'version')} with statistics")
+
+
+def _answer(session: Session, left_out: int, total: int, **rows: Any) -> None:
+    answer = {"schema": SCHEMA, **rows, "total_size": total, "versions_left_out": left_out}
+    session.say(json.dumps(answer, indent=2))
+
+
+def _tell_left_out(session: Session, count: int) -> None:
+    if count:
+        session.note(f"{_count(count, 'older version')} left out; see them with --top 0")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

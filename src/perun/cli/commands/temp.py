@@ -1,0 +1,114 @@
+"""`perun temp`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from perun.cli.session import Session
+from perun.cli.sizes import column, readable
+from perun.cli.table import one_line
+from perun.porcelain import temp as porcelain
+
+
+def _complete_path(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    import os
+    from pathlib import Path
+
+    from perun.porcelain.repository import open_repository
+
+    try:
+        paths = [file.path for file in open_repository(Path.cwd(), dict(os.environ)).store.temp.files()]
+    except Exception:
+        return []
+    folders = {path.rpartition("/")[0] for path in paths if "/" in path}
+    return sorted(path for path in {*paths, *folders} if path.startswith(incomplete))
+
+
+@click.group()
+def temp() -> None:
+    """Show and delete temporary files.
+
+    Collectors and postprocessors keep them in `.perun/tmp`. A PATH is absolute, or begins there.
+    """
+
+
+@temp.command("list")
+@click.argument("root", required=False, default="", shell_complete=_complete_path)
+@click.option("--no-total-size", "-t", is_flag=True, help="Leave out the size of all the files together.")
+@click.option("--no-file-size", "-f", is_flag=True, help="Leave out the size of each file.")
+@click.option("--no-protection-level", "-p", is_flag=True, help="Leave out whether a file is protected.")
+@click.option(
+    "--sort-by",
+    "-s",
+    type=click.Choice(porcelain.SORTED_BY),
+    default="name",
+    show_default=True,
+    help="The order of the files.",
+)
+@click.option(
+    "--filter-protection",
+    "-fp",
+    type=click.Choice(porcelain.PROTECTION),
+    default="all",
+    show_default=True,
+    help="Only files of this kind.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON, with sizes in bytes.")
+@click.pass_obj
+def list_(
+    session: Session,
+    root: str,
+    no_total_size: bool,
+    no_file_size: bool,
+    no_protection_level: bool,
+    sort_by: str,
+    filter_protection: str,
+    as_json: bool,
+) -> None:
+    """List the files below ROOT, all by default: size, protection, path."""
+    found = porcelain.files(session.repository, root, sort_by=sort_by, protection=filter_protection)
+    total = sum(file.size for file in found)
+    if as_json:
+        answer = {"schema": "perun.temp/1", "files": [file._asdict() for file in found], "total_size": total}
+        session.say(json.dumps(answer, indent=2))
+        return
+    if not no_total_size:
+        session.say(f"Total size of all the files: {readable(total)}")
+    for file in found:
+        protection = f"{'protected' if file.protected else 'unprotected':<11}"
+        cells = [
+            "" if no_file_size else column(file.size),
+            "" if no_protection_level else session.paint(protection, "red" if file.protected else ""),
+            one_line(file.path),
+        ]
+        session.say(" | ".join(cell for cell in cells if cell))
+
+
+@temp.command()
+@click.argument("path", shell_complete=_complete_path)
+@click.option("--warn", "-w", is_flag=True, help="Delete nothing at all where a file is protected.")
+@click.option("--force", "-f", is_flag=True, help="Delete protected files too, whatever --warn says.")
+@click.option("--keep-directories", "-k", is_flag=True, help="Keep folders that are empty then.")
+@click.pass_obj
+def delete(session: Session, path: str, warn: bool, force: bool, keep_directories: bool) -> None:
+    """Delete the file or folder PATH; all of `.perun/tmp` where it is `.`.
+
+    Protected files stay without --force. Do not delete what another Perun, still running, may need.
+    """
+    count, kept = porcelain.delete(
+        session.repository, path, warn=warn, force=force, keep_folders=keep_directories
+    )
+    session.say(f"deleted {count} file{'' if count == 1 else 's'}")
+    if kept:
+        names = ", ".join(map(one_line, kept))
+        session.note(f"protected, so kept: {names}; delete with --force")
+
+
+@temp.command()
+@click.pass_obj
+def sync(session: Session) -> None:
+    """Forget what was noted of files that are gone, after files were deleted by hand."""
+    gone = porcelain.sync(session.repository)
+    session.say("\n".join(f"forgot {one_line(path)}" for path in gone) or "nothing to forget")

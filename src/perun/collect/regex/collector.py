@@ -1,0 +1,227 @@
+"""The regex collector: runs the command and makes resources of the values in its output."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from perun.collect._common.execution import Execution, exit_status, outcome
+from perun.collect.regex.patterns import Metric, Pattern, Patterns, compiled, find, is_clock, number, plain
+from perun.collect.regex.ready import READY
+from perun.collect.regex.units import Kind, kind_of
+from perun.errors import JobFailed
+from perun.plugin.api import CollectContext, Run
+from perun.plugin.params import param
+from perun.profile.factory import Profile
+
+COLLECTOR_TYPE: Final = "mixed"
+COLLECTOR_DEFAULT_UNITS: Final = {"time": "s", "memory": "B", "mixed": ""}
+MAX_OUTPUT: Final = 64 * 2**20
+"""Bytes that a run may write to one stream; whoever writes more writes no results."""
+_SHOWN_LINES: Final = 10
+
+
+@dataclass(frozen=True)
+class RegexParams:
+    """The expressions, where they are looked for, and how often the command is run."""
+
+    pattern: tuple[str, ...] = param(
+        (),
+        short="-e",
+        metavar="<regex>",
+        help="A regular expression with the group (?P<value>...), and (?P<name>...), (?P<unit>...) and "
+        "(?P<size>...) where the output has them. May be repeated.",
+    )
+    metric: tuple[tuple[str, str], ...] = param(
+        (), metavar="<name> <regex>", help="An expression whose values have this name. May be repeated."
+    )
+    unit: tuple[tuple[str, str], ...] = param(
+        (), metavar="<name> <unit>", help="The unit of a metric whose expression finds none. May be repeated."
+    )
+    heading: tuple[str, ...] = param(
+        (),
+        metavar="<regex>",
+        help="An expression that finds the name, unit or size of all values behind it. May be repeated.",
+    )
+    ready: tuple[str, ...] = param(
+        (), choices=tuple(READY), help="Expressions for the output of a well-known program. May be repeated."
+    )
+    stream: str = param(
+        "both", choices=("stdout", "stderr", "both"), help="Which output of the command is looked at."
+    )
+    warmup: int = param(
+        0, short="-w", metavar="<int>", minimum=0, help="Run the command <int> times before, for nothing."
+    )
+    repeat: int = param(1, short="-r", metavar="<int>", minimum=1, help="Run the command <int> times.")
+    timeout: float = param(
+        0.0,
+        metavar="<seconds>",
+        minimum=0,
+        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
+    )
+    ignore_failure: bool = param(
+        False, short="-i", help="Take the values also where the command fails, and record its `exitcode`."
+    )
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.metric]
+        for name, _ in self.unit:
+            if name not in names:
+                raise ValueError(f"unit: there is no metric {name!r}")
+        if not (self.pattern or self.metric or self.ready):
+            raise ValueError("give a pattern, a metric, or ready ones: " + ", ".join(READY))
+        own = self.own
+        nameless = [one for one in own.patterns if not one.name and "name" not in one.regex.groupindex]
+        if len(nameless) > 1 and not any("name" in heading.groupindex for heading in own.headings):
+            raise ValueError(
+                "pattern: values of several expressions without (?P<name>...) cannot be told apart; "
+                "give each a name by metric"
+            )
+
+    @cached_property
+    def own(self) -> Patterns:
+        """The user's own expressions, compiled."""
+        units = dict(self.unit)
+        patterns = [Pattern(compiled("pattern", one, ("value",))) for one in self.pattern]
+        for name, one in self.metric:
+            patterns.append(Pattern(compiled("metric", one, ("value",)), name, units.get(name, "")))
+        headings = [compiled("heading", one, ("name", "unit", "size")) for one in self.heading]
+        return Patterns(patterns, headings)
+
+
+class RegexCollector:
+    """Takes the values that the command prints: its own measurements, or the results of a benchmark.
+
+    Times are kept in seconds and memory in bytes, whatever unit was printed. A size becomes the
+    `structure-unit-size`, which models are made depending on.
+    """
+
+    name: ClassVar[str] = "regex"
+    help: ClassVar[str] = "Generates profile of the values that a command prints, by regular expressions."
+    Params: ClassVar[type] = RegexParams
+
+    def collect(self, run: Run, params: RegexParams, ctx: CollectContext) -> Profile:
+        """Run the command `warmup + repeat` times, and take the values of the last `repeat` runs.
+
+        :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored) or takes
+            too long; where an expression finds nothing, or what is no number.
+        """
+        resources: list[dict[str, Any]] = []
+        units: dict[str, str] = {}
+        with Execution(run, ctx.scratch, params.timeout, keep_output=True) as execution:
+            total = params.warmup + params.repeat
+            for index in range(total):
+                ctx.report(f"running {run}", index, total)
+                sample = execution.run()
+                if sample.status and not params.ignore_failure:
+                    raise _failure(execution, sample.status)
+                if index < params.warmup:
+                    continue
+                text = _output(execution, params.stream)
+                for metric in _metrics(text, params, run):
+                    resource, unit = _resource(metric, run)
+                    resource["order"] = index - params.warmup + 1
+                    if params.ignore_failure:
+                        resource["exitcode"] = exit_status(sample.status)
+                    resources.append(resource)
+                    units |= unit
+            ctx.report(f"running {run}", total, total)
+        types = {resource["type"] for resource in resources}
+        profile = Profile(
+            {
+                "header": {
+                    "type": types.pop() if len(types) == 1 else COLLECTOR_TYPE,
+                    "units": units,
+                    "cmd": run.cmd,
+                    "args": run.args,
+                    "workload": run.workload,
+                },
+                "collector_info": {"name": self.name, "params": _written(params)},
+                "postprocessors": [],
+            }
+        )
+        profile.update_resources(resources)
+        return profile
+
+
+def _written(params: RegexParams) -> dict[str, Any]:
+    """The parameters as a profile keeps them, where there are lists only."""
+
+    def lists(value: object) -> object:
+        return [lists(one) for one in value] if isinstance(value, tuple) else value
+
+    return {name: lists(value) for name, value in dataclasses.asdict(params).items()}
+
+
+def _metrics(text: str, params: RegexParams, run: Run) -> list[Metric]:
+    found = list(find(text, params.own))
+    without = set(range(len(params.own.patterns))) - {
+        position
+        for position, pattern in enumerate(params.own.patterns)
+        if any(metric.pattern is pattern for metric in found)
+    }
+    for position in sorted(without):
+        pattern = params.own.patterns[position]
+        what = f"the metric {pattern.name!r}" if pattern.name else "a pattern"
+        raise _nothing(f"{what} finds nothing in the output of {str(run)!r}: {pattern.regex.pattern}", text)
+    for name in params.ready:
+        ready = list(find(text, READY[name]))
+        if not ready:
+            raise _nothing(f"there are no results of {name} in the output of {str(run)!r}", text)
+        found += ready
+    return found
+
+
+def _nothing(message: str, text: str) -> JobFailed:
+    lines = [line for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]
+    shown = ["the end of the output:", *("  " + line[:200] for line in lines)] if lines else ["it is empty"]
+    return JobFailed("\n".join([message, *shown]), "correct the expression, or choose another stream")
+
+
+def _resource(metric: Metric, run: Run) -> tuple[dict[str, Any], dict[str, str]]:
+    """The resource of a value, and the entry for the units of the profile."""
+    kind = kind_of(metric.unit or ("s" if is_clock(metric.value) else ""))
+    resource = {"amount": kind.convert(_number(metric, metric.value, "value")), "type": kind.type}
+    resource["uid"] = metric.name or run.cmd
+    if metric.size:
+        resource["structure-unit-size"] = _number(metric, metric.size, "size")
+    if kind.type == COLLECTOR_TYPE and kind.unit:
+        resource["subtype"] = kind.unit
+    return resource, {_unit_key(kind): kind.unit}
+
+
+def _unit_key(kind: Kind) -> str:
+    return f"{kind.type}({kind.unit})" if kind.type == COLLECTOR_TYPE and kind.unit else kind.type
+
+
+def _number(metric: Metric, text: str, group: str) -> float:
+    value = number(text)
+    if value is None:
+        expression = metric.pattern.regex.pattern
+        hint = f"correct the expression: {expression}"
+        raise JobFailed(f"the {group} {text!r} found is not a number", hint)
+    return value
+
+
+def _output(execution: Execution, stream: str) -> str:
+    wanted: Sequence[str] = ("stdout", "stderr") if stream == "both" else (stream,)
+    return plain("\n".join(_read(execution.output(name)) for name in wanted))
+
+
+def _read(path: Path) -> str:
+    size = path.stat().st_size
+    if size > MAX_OUTPUT:
+        raise JobFailed(f"the command wrote {size} bytes of output, more than {MAX_OUTPUT}")
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+def _failure(execution: Execution, status: int) -> JobFailed:
+    message = f"the command {str(execution.command)!r} {outcome(status)}"
+    lines = execution.last_errors()
+    if lines:
+        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
+    return JobFailed(message, "repair the command, or take its values all the same: --ignore-failure (-i)")

@@ -1,0 +1,213 @@
+"""What about this machine, or this moment, makes measured times less certain: read from the system.
+
+Nothing here changes the system, needs more rights than a user has, or takes longer than reading a few files.
+What a system does not tell, or tells elsewhere, is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_READ_LIMIT: Final = 64 * 1024
+_BUSY: Final = 0.25
+"""Load, as a share of the processors, from which on other programs are likely to be in the way."""
+_LEAST_LOAD: Final = 0.5
+"""A load that a system has from its own services, however few processors it has."""
+_LOW: Final = 20
+"""Percentage of a battery below which systems begin to save power."""
+_SLOW_CLOCKS: Final = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+_VIRTUAL_CLOCKS: Final = ("kvm-clock", "xen", "hyperv_clocksource", "vmi-timer")
+_RECORD: Final = 384
+"""Bytes of an entry of `utmp` (Linux, glibc): type at 0, the name of the user in 32 bytes at 44."""
+_USER_PROCESS: Final = 7
+_FIRST_USER: Final = 1000
+"""Number of the first user who is a person, as usual on Linux."""
+
+
+class Condition(NamedTuple):
+    """Something that makes times less certain.
+
+    `key` names it in profiles; `message` is one line; `advice` says what can be done, or is empty.
+    `momentary`: it depends on the moment, not on the machine and its settings.
+    """
+
+    key: str
+    message: str
+    advice: str = ""
+    momentary: bool = False
+
+
+def observe(root: Path = Path("/")) -> list[Condition]:
+    """What is found now.
+
+    :param root: where `/proc`, `/sys` and `/run` lie.
+    """
+    checks = (_turbo, _governor, _quota, _virtual, _clock, _battery, _load, _users)
+    return [condition for check in checks for condition in check(root)]
+
+
+def settled(root: Path = Path("/")) -> list[str]:
+    """The keys of what does not depend on the moment: what a profile says beside the machine."""
+    return [condition.key for condition in observe(root) if not condition.momentary]
+
+
+def _text(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_READ_LIMIT).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _processors() -> list[int]:
+    try:
+        return sorted(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return list(range(os.cpu_count() or 1))
+
+
+def _turbo(root: Path) -> Iterator[Condition]:
+    cpu = root / "sys/devices/system/cpu"
+    if _text(cpu / "intel_pstate/no_turbo") == "0":
+        off = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+    elif _text(cpu / "cpufreq/boost") == "1":
+        off = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
+    else:
+        return
+    message = "turbo is on: a cool processor is faster than a warm one"
+    yield Condition("turbo", message, f"switch it off: {off}")
+
+
+def _governor(root: Path) -> Iterator[Condition]:
+    cpu = root / "sys/devices/system/cpu"
+    found = {_text(cpu / f"cpu{number}/cpufreq/scaling_governor") for number in _processors()}
+    others = sorted(found - {"performance", ""})
+    if others:
+        yield Condition(
+            "governor",
+            f"the frequency governor is {', '.join(others)}: processors speed up only after a while of work",
+            "keep them at their speed: sudo cpupower frequency-set --governor performance",
+        )
+
+
+def _quota(root: Path) -> Iterator[Condition]:
+    lines = _text(root / "proc/self/cgroup").splitlines()
+    line = next((one for one in lines if one.startswith("0::")), "0::/")
+    path = Path(line[3:].lstrip("/"))
+    top = root / "sys/fs/cgroup"
+    total = len(_processors())
+    shares = []
+    for folder in (path, *path.parents):
+        quota, _, period = _text(top / folder / "cpu.max").partition(" ")
+        limit, length = _number(quota), _number(period)
+        if limit is not None and length:
+            shares.append(limit / length)
+    if shares and min(shares) < total:
+        yield Condition(
+            "quota",
+            f"a control group allows {min(shares):g} of {total} processors: who uses more is made to wait",
+            "measure without a limit, e.g. docker run without --cpus",
+        )
+
+
+def _virtual(root: Path) -> Iterator[Condition]:
+    flags = next(
+        (line for line in _text(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), ""
+    ).split()
+    if "hypervisor" in flags or _text(root / "sys/hypervisor/type"):
+        yield Condition(
+            "virtual",
+            "this is a virtual machine: others on its host take time that is counted as the program's",
+            "measure more often (time: repeat, matrix: --rounds), or on a machine of its own",
+        )
+
+
+def _clock(root: Path) -> Iterator[Condition]:
+    clock = _text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
+    if clock.startswith(_VIRTUAL_CLOCKS):
+        message = f"the clock is that of a virtual machine ({clock}): short times are uncertain"
+        yield Condition("clock", message, "measure what takes milliseconds and more")
+    elif clock in _SLOW_CLOCKS:
+        message = f"the clock is {clock}, which is slow to read: short times are uncertain"
+        why = "see why the kernel does not use tsc: sudo dmesg | grep -i clocksource"
+        yield Condition("clock", message, why)
+
+
+def _battery(root: Path) -> Iterator[Condition]:
+    supplies = root / "sys/class/power_supply"
+    try:
+        names = sorted(os.listdir(supplies))
+    except OSError:
+        return
+    for name in names:
+        one = supplies / name
+        if _text(one / "type") != "Battery" or _text(one / "scope") == "Device":  # of a mouse
+            continue
+        if _text(one / "status") == "Discharging":
+            level = _number(_text(one / "capacity"))
+            low = "low battery" if level is not None and level < _LOW else "battery"
+            left = f" ({level:g} %)" if level is not None else ""
+            message = f"this runs on {low}{left}: the processor is slowed down to save power"
+            yield Condition("battery", message, "plug it in", momentary=True)
+            return
+
+
+def _load(root: Path) -> Iterator[Condition]:
+    load = _number(_text(root / "proc/loadavg").partition(" ")[0])
+    total = len(_processors())
+    if load is not None and load > max(_LEAST_LOAD, _BUSY * total):
+        of = f"{total} processor{'s' * (total > 1)}"
+        message = f"other programs are at work: a load of {load:g} on {of} in the last minute"
+        yield Condition("load", message, "wait until they are done; top shows which they are", momentary=True)
+
+
+def _users(root: Path) -> Iterator[Condition]:
+    others = _logged_in(root)
+    if others:
+        who = f"{len(others)} other user{'s are' if len(others) > 1 else ' is'} logged in"
+        yield Condition(
+            "users", f"{who}: what they do takes time from what is measured", "measure at another time", True
+        )
+
+
+def _logged_in(root: Path) -> set[str]:
+    """The names, or numbers, of users who are logged in, but for the one who measures."""
+    import pwd
+
+    def name_of(number: int) -> str:
+        try:
+            return pwd.getpwuid(number).pw_name
+        except KeyError:
+            return str(number)
+
+    try:
+        data = (root / "run/utmp").read_bytes()[: _READ_LIMIT * 4]
+    except OSError:
+        data = b""
+    records = (data[start : start + _RECORD] for start in range(0, len(data), _RECORD))
+    names = {
+        record[44:76].partition(b"\0")[0].decode("utf-8", "replace")
+        for record in records
+        if int.from_bytes(record[:2], "little") == _USER_PROCESS
+    }
+    try:
+        folders = os.listdir(root / "run/user")
+    except OSError:
+        folders = []
+    names |= {name_of(int(one)) for one in folders if one.isdecimal() and int(one) >= _FIRST_USER}
+    # Who became root by sudo is still the one who logged in.
+    own = {name_of(os.getuid())}
+    login = _text(root / "proc/self/loginuid")
+    if login.isdecimal():
+        own.add(name_of(int(login)))
+    return names - own - {""}

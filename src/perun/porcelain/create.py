@@ -1,0 +1,240 @@
+"""`perun utils create`: a plugin of one's own, complete with a test that passes (manual 3.6.2).
+
+Its files are made from the texts in `kit`. In these `{{name}}` is replaced, and lines between `#[word` and
+`#]` are there only where the word applies.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from perun import atomic
+from perun.errors import PluginError, UsageError
+from perun.plugin.contract import short_string
+from perun.plugin.registry import GROUPS, Registry
+
+FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
+    "collect": ("Collector", "a collector"),
+    "postprocess": ("Postprocessor", "a postprocessor"),
+    "view": ("View", "a view"),
+    "check": ("Check", "a check"),
+    "workload": ("Generator", "a workload generator"),
+}
+"""What can be created: the end of the class's name, and what it is called."""
+_USAGE: Final = {
+    "collect": "perun collect -c ./app {name}",
+    "postprocess": "perun postprocessby 0@p {name}",
+    "view": "perun show 0@p {name}",
+    "check": "perun config set degradation.strategies '[{{method: {stem}}}]'",
+    "workload": "perun config set generators.workload '[{{id: {stem}s, type: {stem}}}]'",
+}
+_KIT: Final = Path(__file__).with_name("kit")
+_PHASED: Final = ("collect", "postprocess")
+_TYPED_FOR: Final = ("collect", "postprocess", "view")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)*")
+_TYPE = re.compile(r"[a-z][a-z0-9_-]*")
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+_TAKEN: Final = frozenset(
+    {"after", "before", "click", "collect", "helpers", "pass_profile", "postprocess", "runner", "sums_of"}
+    | {"shlex", "subprocess", "time"}
+)
+"""Names that a module of the documented API uses itself."""
+
+
+class Wanted(NamedTuple):
+    """What is to be created.
+
+    :param legacy: as the manual's chapters 4.2, 5.2, 6.2 and 8.4 document it, not as a class of a contract.
+    :param types: the types of profiles that it is for; none where it is for all.
+    :param phases: of the documented API: `before` and `after`, as far as it has them.
+    """
+
+    family: str
+    name: str
+    legacy: bool = False
+    types: tuple[str, ...] = ()
+    phases: frozenset[str] = frozenset({"before", "after"})
+
+    @property
+    def stem(self) -> str:
+        """The name as Python spells it."""
+        return self.name.replace("-", "_")
+
+
+class Created(NamedTuple):
+    """The files that were written, those of the plugin first, how to test it, and how to use it."""
+
+    files: list[Path]
+    test: str
+    usage: str
+
+
+def in_repository(wanted: Wanted, root: Path, registry: Registry) -> Created:
+    """Write the plugin into `.perun/plugins` of the repository at `root`.
+
+    :param registry: the plugins there are.
+    :raises UsageError: where the name cannot be one, or files are there already; nothing is written then.
+    :raises PluginError: where there is a plugin of that name.
+    """
+    _refuse(wanted, registry)
+    plugins = root / ".perun" / "plugins"
+    folder, stem = plugins / wanted.family, wanted.stem
+    test = plugins / "tests" / f"test_{wanted.family}_{stem}.py"
+    values = _values(wanted) | {
+        "folders": "[Path(__file__).parents[1]]",
+        "where": ", found beside this folder",
+    }
+    if len(_modules(wanted)) == 1:
+        places = {"": folder / f"{stem}.py"}
+    else:
+        places = {name: folder / stem / f"{name}.py" for name in _modules(wanted)}
+    texts = {places[name]: _rendered(text, values, wanted) for name, text in _modules(wanted).items()}
+    texts[test] = _test(wanted, values, {"path"})
+    return Created(_written(texts), f"python -m pytest {test}", values["usage"])
+
+
+def as_package(wanted: Wanted, folder: Path) -> Created:
+    """Write an installable package, which announces the plugin by an entry point, into `folder`.
+
+    :raises UsageError: as :func:`in_repository`; where the folder is not empty.
+    :raises PluginError: where a plugin of that name is built in.
+    """
+    _refuse(wanted, Registry(), installed=False)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(
+            f"{folder} is there already, and not an empty folder", "name a new one with --package"
+        )
+    package = f"perun_{wanted.stem}"
+    source = folder / "src" / package
+    values = _values(wanted) | {
+        "folders": "",
+        "where": ", which has to be installed",
+        "package": package,
+        "distribution": f"perun-{wanted.name.replace('_', '-').lower()}",
+        "group": GROUPS[wanted.family],
+        "entry_name": wanted.name if wanted.family in _TYPED_FOR else wanted.stem,
+        "entry_value": package if wanted.legacy else f"{package}.plugin:PLUGIN",
+    }
+    modules = _modules(wanted)
+    names = {"": "__init__" if wanted.legacy else "plugin"}
+    places = {name: source / f"{names.get(name, name)}.py" for name in modules}
+    values["module_path"] = str(next(reversed(places.values())).relative_to(folder))
+    texts = {places[name]: _rendered(text, values, wanted) for name, text in modules.items()}
+    if not wanted.legacy:
+        texts[source / "__init__.py"] = _rendered("package/init", values, wanted)
+    texts[folder / "tests" / f"test_{wanted.stem}.py"] = _test(
+        wanted, values, {"path"} if wanted.family == "collect" else set()
+    )
+    texts[folder / "pyproject.toml"] = _rendered("package/pyproject", values, wanted)
+    texts[folder / "README.md"] = _rendered("package/readme", values, wanted)
+    test = f'python -m pip install -e "{folder}[test]" && python -m pytest {folder}'
+    return Created(_written(texts), test, values["usage"])
+
+
+def _modules(wanted: Wanted) -> dict[str, str]:
+    """The modules of the plugin and the texts they are made from; the only one has no name."""
+    if not wanted.legacy:
+        return {"": f"typed/{wanted.family}"}
+    if wanted.family == "check":
+        return {"": "legacy/check"}
+    return {"__init__": f"legacy/{wanted.family}-init", "run": f"legacy/{wanted.family}-run"}
+
+
+def _values(wanted: Wanted) -> dict[str, str]:
+    suffix, kind = FAMILIES[wanted.family]
+    words = "".join(word[:1].upper() + word[1:] for word in wanted.stem.split("_"))
+    types = wanted.types or ("time",)
+    return {
+        "family": wanted.family,
+        "name": wanted.name,
+        "stem": wanted.stem,
+        "title": wanted.name,
+        "class_name": words if words.lower().endswith(suffix.lower()) else words + suffix,
+        "short": short_string(wanted.stem),
+        "kind": kind,
+        "kind_capital": kind[:1].upper() + kind[1:],
+        "type": types[0],
+        "types": repr(types).replace("'", '"'),
+        "types_joined": "|".join(wanted.types or ("mixed", "memory", "time")),
+        "usage": _USAGE[wanted.family].format(name=wanted.name, stem=wanted.stem),
+    }
+
+
+def _test(wanted: Wanted, values: Mapping[str, str], more: Collection[str]) -> str:
+    words = {wanted.family, *more}
+    if wanted.family in ("postprocess", "view", "check"):
+        words.add("profile")
+    texts = (_text(f"tests/{name}") for name in ("common", wanted.family))
+    return "".join(_filled(text, values, words) for text in texts)
+
+
+def _rendered(text: str, values: Mapping[str, str], wanted: Wanted) -> str:
+    words = set(wanted.phases) | ({"types"} if wanted.types else set())
+    return _filled(_text(text), values, words)
+
+
+def _text(name: str) -> str:
+    return (_KIT / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def _filled(text: str, values: Mapping[str, str], words: Collection[str]) -> str:
+    lines, shown = [], True
+    for line in text.splitlines():
+        if line.startswith("#["):
+            shown = line[2:] in words
+        elif line == "#]":
+            shown = True
+        elif shown:
+            lines.append(_PLACE.sub(lambda place: values[place[1]], line))
+    return "\n".join(lines) + "\n"
+
+
+def _refuse(wanted: Wanted, registry: Registry, *, installed: bool = True) -> None:
+    stem = wanted.stem
+    if not _NAME.fullmatch(wanted.name) or keyword.iskeyword(stem) or (wanted.legacy and stem in _TAKEN):
+        raise UsageError(
+            f"{wanted.name!r} cannot be the name of {FAMILIES[wanted.family][1]}",
+            "take letters and digits, with dashes or underscores between words, e.g. my-plugin",
+        )
+    if wanted.legacy and wanted.family == "workload":
+        raise UsageError("workload generators have a typed contract only", "leave --legacy out")
+    if wanted.types and wanted.family not in _TYPED_FOR:
+        raise UsageError(f"{FAMILIES[wanted.family][1]} is for profiles of all types", "leave -st out")
+    if wanted.phases != Wanted._field_defaults["phases"] and not (wanted.legacy and wanted.family in _PHASED):
+        raise UsageError(
+            "only collectors and postprocessors of the documented API have the phases before and after",
+            "leave --no-before-phase and --no-after-phase out, or add --legacy",
+        )
+    wrong = [one for one in wanted.types if not _TYPE.fullmatch(one)]
+    if wrong:
+        raise UsageError(f"{wrong[0]!r} cannot be a type of profiles", "such are time, memory and mixed")
+    _refuse_known(wanted, registry, installed)
+
+
+def _refuse_known(wanted: Wanted, registry: Registry, installed: bool) -> None:
+    try:
+        source = registry.source(wanted.family, wanted.name)
+    except PluginError:
+        return
+    if installed or source.kind == "built-in":
+        raise PluginError(
+            f"there is {FAMILIES[wanted.family][1]} {wanted.name!r} already ({source})", "take another name"
+        )
+
+
+def _written(texts: Mapping[Path, str]) -> list[Path]:
+    there: Sequence[Path] = [path for path in texts if path.exists()]
+    if there:
+        raise UsageError(f"{there[0]} is there already", "take another name, or remove it")
+    for path, text in texts.items():
+        try:
+            atomic.write(path, text.encode())
+        except OSError as problem:
+            raise UsageError(
+                f"cannot write {path}: {problem.strerror}", "name a folder that you may write to"
+            ) from None
+    return list(texts)

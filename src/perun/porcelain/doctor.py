@@ -1,0 +1,154 @@
+"""`perun doctor`: whether Perun can work well here, and what to do where it cannot."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from perun import __version__, conditions, machine
+from perun.conditions import Condition
+from perun.errors import PerunError
+from perun.plugin.api import FAMILIES, Readiness
+from perun.plugin.registry import Registry
+from perun.porcelain import background, batch, hooks, jobs, preparations
+from perun.porcelain.repository import Repository
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: `ok`, or what is wrong and what to do about it.
+
+    `about` groups findings: `project` or the family of a plugin.
+    """
+
+    about: str
+    name: str
+    ok: bool
+    message: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All that was found. `project` is empty outside of a repository."""
+
+    versions: Mapping[str, str]
+    machine: str
+    conditions: tuple[Condition, ...]
+    project: tuple[Finding, ...]
+    collectors: tuple[Finding, ...]
+    plugins: tuple[Finding, ...]
+
+
+def diagnose(
+    repo: Repository | None,
+    registry: Registry,
+    environ: Mapping[str, str],
+    trouble: PerunError | None = None,
+) -> Diagnosis:
+    """Look at everything; nothing is measured.
+
+    :param repo: the repository, None outside of any, and where it cannot be opened because of `trouble`.
+    """
+    project = () if repo is None else tuple(_project(repo))
+    if trouble is not None:
+        project = (Finding("project", "repository", False, trouble.message, trouble.hint),)
+    return Diagnosis(
+        _versions(environ),
+        machine.class_of(machine.describe()),
+        tuple(conditions.observe()),
+        project,
+        tuple(_collectors(registry, environ)),
+        tuple(_plugins(registry)),
+    )
+
+
+def _versions(environ: Mapping[str, str]) -> dict[str, str]:
+    import subprocess
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    found = {"perun": __version__, "python": f"{python} ({sys.executable})"}
+    try:
+        git = subprocess.run(
+            ["git", "--version"], env=dict(environ), capture_output=True, text=True, check=False, timeout=10
+        )
+        found["git"] = git.stdout.strip().removeprefix("git version ")
+    except (OSError, subprocess.TimeoutExpired):
+        found["git"] = ""
+    return found
+
+
+def _project(repo: Repository) -> Iterator[Finding]:
+    yield Finding("project", "repository", True, str(repo.root))
+    yield _matrix(repo)
+    yield _preparation(repo)
+    yield _hooks(repo)
+    interrupted = batch.interrupted(repo)
+    if interrupted:
+        hint = f"go on with: perun run matrix --resume  (or forget it: rm {interrupted})"
+        yield Finding("project", "batch", False, "a batch was interrupted", hint)
+
+
+def _matrix(repo: Repository) -> Finding:
+    try:
+        count = len(jobs.matrix(repo))
+    except PerunError as problem:
+        return Finding("project", "job matrix", False, problem.message, problem.hint)
+    return Finding("project", "job matrix", True, f"{count} job{'s' * (count != 1)}")
+
+
+def _preparation(repo: Repository) -> Finding:
+    try:
+        commands = [command for command, _ in preparations.commands(repo)]
+    except PerunError as problem:
+        return Finding("project", "execute.pre_run", False, problem.message, problem.hint)
+    if commands:
+        return Finding("project", "execute.pre_run", True, "; ".join(commands))
+    from perun.config.builds import recognise
+
+    found = recognise(repo.root)
+    hint = (
+        f"set it with: {found.command}" if found is not None else "set it where the program has to be built"
+    )
+    message = "not set: what is not in the repository is missing when other versions are measured"
+    return Finding("project", "execute.pre_run", found is None, message, hint)
+
+
+def _hooks(repo: Repository) -> Finding:
+    try:
+        installed = [hook.name for hook in hooks.status(repo) if hook.installed]
+    except PerunError as problem:
+        return Finding("project", "hooks", True, problem.message)
+    waiting = background.waiting(repo)
+    message = ", ".join(installed) or "none installed: perun hooks install"
+    if waiting and not background.state(repo).working:
+        hint = "they are measured after the next commit"
+        return Finding("project", "hooks", False, f"{message}; {len(waiting)} commits were left behind", hint)
+    return Finding("project", "hooks", True, message)
+
+
+def _collectors(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding]:
+    for name in registry.names("collect"):
+        try:
+            collector = registry.get("collect", name)
+            ask = getattr(collector, "readiness", None)
+            found = [Readiness(*one) for one in ask(environ)] if ask is not None else [Readiness()]
+        except PerunError as problem:
+            yield Finding("collect", name, False, problem.message, problem.hint)
+            continue
+        for one in found:
+            part = f"{name} ({one.part})" if one.part else name
+            yield Finding("collect", part, not one.missing, one.missing, one.hint)
+
+
+def _plugins(registry: Registry) -> Iterator[Finding]:
+    """The plugins of other families that cannot be used, and those that others hide."""
+    for family in FAMILIES:
+        for name in registry.names(family) if family != "collect" else ():
+            try:
+                registry.get(family, name)
+            except PerunError as problem:
+                yield Finding(family, name, False, problem.message, problem.hint)
+        for message in registry.shadowed(family):
+            yield Finding(family, "hidden", False, message, "give it another name")

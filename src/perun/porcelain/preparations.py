@@ -1,0 +1,105 @@
+"""What is remembered of `execute.pre_run`: versions that it failed on, and how long it takes.
+
+It is kept in `.perun/cache/preparations.json`, apart for each list of commands: with other commands a version
+that could not be built before may well build.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from perun import atomic
+from perun.errors import ConfigError, DamagedStore, JobFailed
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.store import tree
+
+KEPT = 20
+"""Durations that are kept: enough to tell a usual one, and few enough to follow when a build gets slower."""
+
+
+class PreparationFailed(JobFailed):
+    """A command of `execute.pre_run` ended by itself and said that it failed: it would do so again."""
+
+
+def commands(repo: Repository) -> list[tuple[str, list[str]]]:
+    """The commands of `execute.pre_run`, each as it is written and split as a shell would.
+
+    :raises ConfigError: where one cannot be split.
+    """
+    import shlex
+
+    written = repo.config.get("execute.pre_run") or []
+    found = []
+    for command in [written] if isinstance(written, str) else map(str, written):
+        try:
+            argv = shlex.split(command)
+        except ValueError as problem:
+            where = repo.config.origin("execute.pre_run")
+            raise ConfigError(
+                f"{where}: execute.pre_run: {command!r} cannot be split: {problem}", "close the quotes"
+            ) from None
+        if argv:
+            found.append((command, argv))
+    return found
+
+
+class Preparations:
+    """The memory of one repository for the commands that are configured now."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._path = repo.root / PERUN_FOLDER / "cache" / "preparations.json"
+        self._lock = repo.store.lock
+        written = "\0".join(command for command, _ in commands(repo))
+        self._matters = bool(written)
+        self._key = tree.sha1(written.encode("utf-8", "surrogateescape")).hex()
+        self._known = self._read().get(self._key, {})
+
+    def why_broken(self, version: str) -> str:
+        """How preparing the version failed; empty where it is not known to fail."""
+        return str(self._part("broken").get(version, ""))
+
+    @property
+    def seconds(self) -> float | None:
+        """How long preparing a version usually takes; None where that is not known."""
+        from statistics import median
+
+        known = [one for one in self._part("seconds").values() if isinstance(one, (int, float))]
+        return median(known) if known else None
+
+    def failed(self, version: str, why: str) -> None:
+        """Remember that the version cannot be prepared."""
+        self._note("broken", version, why)
+
+    def succeeded(self, version: str, seconds: float) -> None:
+        """Remember that it can, and how long it took."""
+        if self._matters:
+            self._note("seconds", version, round(seconds, 3), forget="broken")
+
+    def _note(self, part: str, version: str, value: Any, forget: str = "") -> None:
+        with self._lock():
+            content = self._read()
+            self._known = content.setdefault(self._key, {})
+            values = {**self._part(part)}
+            values.pop(version, None)  # so that it comes last
+            values[version] = value
+            if part == "seconds":
+                values = dict(list(values.items())[-KEPT:])
+            self._known[part] = values
+            if forget:
+                self._known[forget] = {one: why for one, why in self._part(forget).items() if one != version}
+            with suppress(OSError):  # without it only time is lost
+                atomic.write(self._path, json.dumps(content, indent=1).encode())
+
+    def _part(self, name: str) -> Mapping[str, Any]:
+        part = self._known.get(name)
+        return part if isinstance(part, dict) else {}
+
+    def _read(self) -> dict[str, Any]:
+        with suppress(DamagedStore, ValueError, RecursionError):
+            content = json.loads(tree.read(self._path) or b"{}")
+            if isinstance(content, dict) and all(isinstance(one, dict) for one in content.values()):
+                return content
+        return {}

@@ -1,0 +1,1 @@
+"""What the version control systems of Perun's own share."""

@@ -1,0 +1,143 @@
+"""A folder as the only version of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from perun import atomic
+from perun.errors import VersionControlError
+from perun.plugin.api import MajorVersion, MinorVersion, Vcs
+
+FILE: Final = ".svs"
+LINE: Final = "main"
+"""The only line of development."""
+
+
+class Svs(Vcs):
+    """One minor version, whatever is in the folder; see :class:`perun.plugin.api.Vcs`.
+
+    `.svs` tells when the version was made, by whom and for what; its SHA-256 is the checksum of the version,
+    so it stays the same when the folder is moved. Nothing is ever dirty, put aside or checked out.
+    """
+
+    type: ClassVar[str] = "svs"
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        super().__init__(root, environ)
+        self._file = root / FILE
+
+    def init(self, params: Mapping[str, Any]) -> bool:
+        """Make `.svs` where it is missing; `{"description": TEXT}` describes the version."""
+        unknown = [str(key) for key in params if key != "description"]
+        if unknown:
+            raise VersionControlError(
+                f"svs has no parameter {unknown[0]!r}", "it has one: --vcs-param description TEXT"
+            )
+        if self._file.exists():
+            self._version()
+            return True
+        from perun.vcs._common import person
+
+        author, email = person.current(self.environ)
+        described = {
+            "date": person.moment(),
+            "author": author,
+            "email": email,
+            "desc": str(params.get("description") or f"The only version of {self.root.name}"),
+        }
+        try:
+            atomic.write(self._file, (json.dumps(described) + "\n").encode())
+        except OSError as problem:
+            raise VersionControlError(
+                f"cannot write {self._file}: {problem.strerror}", "name a folder that you may write to"
+            ) from None
+        return True
+
+    def snapshot(self, name: str, message: str = "") -> str:
+        """Refused: there is one version only."""
+        raise VersionControlError(
+            "svs keeps one version only, the folder as it is",
+            "for versions with names take tagit: perun init --vcs-type tagit in a folder without .perun",
+        )
+
+    def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
+        """The only version."""
+        yield self.get_minor_version_info(head)
+
+    def walk_major_versions(self) -> Iterator[MajorVersion]:
+        """The only line, `main`."""
+        yield MajorVersion(LINE, self.get_minor_head())
+
+    def get_minor_head(self) -> str:
+        """Checksum of the only version."""
+        return self._version().checksum
+
+    def get_head_major_version(self) -> str:
+        """`main`."""
+        self._version()
+        return LINE
+
+    def get_minor_version_info(self, minor_version: str) -> MinorVersion:
+        """The only version."""
+        self.massage_parameter(minor_version)
+        return self._version()
+
+    def check_minor_version_validity(self, minor_version: str) -> None:
+        """Raise unless it is the checksum of the only version."""
+        if minor_version != self.get_minor_head():
+            raise VersionControlError(
+                f"{minor_version!r} is not the full checksum of a version", "see perun log"
+            )
+
+    def massage_parameter(self, parameter: str, parameter_type: str | None = None) -> str:
+        """The checksum for HEAD, main, and a prefix of four digits or more."""
+        checksum = self.get_minor_head()
+        if parameter in ("HEAD", "@", LINE) or (len(parameter) >= 4 and checksum.startswith(parameter)):
+            return checksum
+        raise VersionControlError(
+            f"there is no version {parameter!r}", "svs keeps no history: the only version is HEAD"
+        )
+
+    def is_dirty(self) -> bool:
+        """Never: whatever is in the folder is the version."""
+        return False
+
+    def save_state(self) -> tuple[bool, str]:
+        """Nothing to put aside."""
+        return False, self.get_minor_head()
+
+    def restore_state(self, saved: bool, state: str) -> None:
+        """The folder is in that state, if there is such a version at all."""
+        self.check_minor_version_validity(state)
+
+    def checkout(self, minor_version: str) -> None:
+        """The folder is that version, if there is such a version at all."""
+        self.massage_parameter(minor_version)
+
+    def missing_history(self) -> str:
+        """There is none to miss, and that may surprise."""
+        return "svs keeps one version only; see the documentation of version control for those with a history"
+
+    def _version(self) -> MinorVersion:
+        try:
+            data = self._file.read_bytes()
+            described = json.loads(data)
+            fields = [described[key] for key in ("date", "author", "email", "desc")]
+        except FileNotFoundError:
+            raise VersionControlError(
+                f"{self.root} is not under the version control svs",
+                "put it there with: perun init --vcs-type svs",
+            ) from None
+        except OSError as problem:
+            raise VersionControlError(
+                f"{self._file} cannot be read: {problem.strerror}", "check its permissions"
+            ) from None
+        except (ValueError, TypeError, KeyError):
+            raise VersionControlError(f"{self._file} is damaged", "restore it from a backup") from None
+        import hashlib
+
+        date, author, email, desc = map(str, fields)
+        return MinorVersion(date, author, email, hashlib.sha256(data).hexdigest(), desc, ())

@@ -1,0 +1,183 @@
+"""What Perun says of the machine: before a matrix, in `status`, and in `doctor`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.conditions import observe
+from perun.machine import class_of, describe
+
+MATRIX = (
+    "vcs: {type: git, url: ..}\ncmds: ['true']\ncollectors: [{name: time, params: {warmup: 0, repeat: 1}}]\n"
+)
+OTHER = {"cpu": {"model": "Elsewhere 9000", "total": 3}, "architecture": "odd64"}
+CLASS = "Elsewhere 9000, 3 processors, odd64"
+
+
+@pytest.fixture
+def matrix(project: Any) -> Path:
+    local = Path(project.path, ".perun/local.yml")
+    local.write_text(MATRIX)
+    return local
+
+
+def lines_of(err: str) -> list[str]:
+    return [line for line in err.splitlines() if line.startswith("environment: ")]
+
+
+def test_a_matrix_tells_what_makes_times_uncertain(perun: Any, project: Any, matrix: Path) -> None:
+    lasting = {one.message for one in observe() if not one.momentary}
+    told = lines_of(perun("run", "matrix").err)
+    assert {f"environment: {message}" for message in lasting} <= set(told)
+    assert lines_of(perun("run", "matrix", "--dry-run").err) == []
+    assert lines_of(perun("run", "matrix", "--quiet-env").err) == []
+    for path in (project.path / ".perun/jobs").glob("*.perf"):
+        profile = json.loads(path.read_bytes())
+        assert profile["machine"]["conditions"] == [one.key for one in observe() if not one.momentary]
+
+
+def elsewhere(project: Any) -> None:
+    """Let the one pending profile be from another machine, as if it had come from there by `add`."""
+    (path,) = (project.path / ".perun/jobs").glob("*.perf")
+    text = path.read_text()
+    profile = json.loads(text)
+    profile["machine"] = OTHER
+    path.write_text(json.dumps(profile))
+
+
+def test_status_marks_profiles_of_other_machines(perun: Any, project: Any, matrix: Path) -> None:
+    perun("run", "matrix")
+    elsewhere(project)
+    perun("add", "0@p")
+    perun("run", "matrix")
+    perun("add", "0@p")
+    done = perun("status")
+    rows = [line for line in done.lines if "@i" in line]
+    assert sorted("other machine" in row for row in rows) == [False, True]
+    assert done.err == f"note: from another machine than this one, so times do not compare: {CLASS}\n"
+    registered = perun("status", "--json").json["registered"]
+    assert sorted(str(one["other_machine"]) for one in registered) == [CLASS, "None"]
+
+
+def test_pending_profiles_of_other_machines(
+    perun: Any, project: Any, matrix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perun("run", "matrix")
+    cache = project.path / ".perun/cache/machines/pending.json"
+    assert class_of(describe()) in cache.read_text()
+    cache.write_text(cache.read_text().replace(class_of(describe()), CLASS))
+    done = perun("status")
+    assert "other machine" in done.out
+    assert CLASS in done.err
+    for content in (
+        "",
+        "{",
+        "[]",
+        '{"format": 1, "machines": {"x": 3}}',
+        '{"format": 1, "machines": {"x": "y"}}',
+    ):
+        cache.write_text(content)
+        done = perun("status")
+        assert "other machine" not in done.out + done.err
+
+
+def test_doctor(perun: Any, project: Any, matrix: Path) -> None:
+    done = perun("doctor")
+    assert "ok    job matrix: 1 job" in done.out
+    assert "ok    time: can run here" in done.out
+    assert f"this machine: {class_of(describe())}" in done.out
+    for condition in observe():
+        if not condition.momentary:
+            assert condition.message in done.out
+            assert condition.advice in done.out
+    project.write({"Makefile": "all:\n"})
+    done = perun("doctor")
+    assert "look  execute.pre_run: not set" in done.out
+    assert "perun config set execute.pre_run '[\"make\"]'" in done.out
+    answer = perun("doctor", "--json").json
+    assert answer["schema"] == "perun.doctor/1"
+    assert answer["machine"] == class_of(describe())
+    assert {"perun", "python", "git"} == answer["versions"].keys()
+    assert [one["name"] for one in answer["project"]] == [
+        "repository",
+        "job matrix",
+        "execute.pre_run",
+        "hooks",
+    ]
+
+
+def test_doctor_outside_of_a_repository_and_in_a_broken_one(perun: Any, tmp_path: Path) -> None:
+    assert "there is none here" in perun("doctor").out
+    perun("init")
+    (tmp_path / ".perun/local.yml").write_text("cmds: [\n")
+    done = perun("doctor")
+    assert f"look  repository: {tmp_path}/.perun/local.yml:" in done.out
+    (tmp_path / ".perun/local.yml").write_text("cmds: [x]\ncollectors: [none]\n")
+    assert "look  job matrix: " in perun("doctor").out
+    assert perun("doctor", "--json").json["project"][1]["ok"] is False
+
+
+PLUGIN = """\
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from perun.errors import CollectorUnavailable
+
+
+@dataclass(frozen=True)
+class Params:
+    pass
+
+
+class Engines:
+    name = "engines"
+    help = "Has two engines."
+    Params = Params
+
+    def readiness(self, environ):
+        yield ("one",)
+        yield ("two", "bpftrace is not installed", "apt-get install bpftrace")
+
+    def collect(self, run, params, ctx):
+        raise CollectorUnavailable("never")
+
+
+PLUGIN = Engines
+"""
+
+
+def test_doctor_tells_what_collectors_lack(perun: Any, project: Any, environment: Any) -> None:
+    project.write(
+        {
+            ".perun/plugins/collect/engines.py": PLUGIN,
+            ".perun/plugins/collect/broken.py": "import nothing_at_all\n",
+            ".perun/plugins/check/worse.py": "1 / 0\n",
+        }
+    )
+    shared = Path(environment["PERUN_CONFIG_DIR"])
+    shared.mkdir(exist_ok=True)
+    (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
+    done = perun("doctor")
+    assert "ok    engines (one): can run here" in done.out
+    assert "look  engines (two): bpftrace is not installed\n        apt-get install bpftrace" in done.out
+    assert "look  broken: " in done.out
+    assert "plugins that cannot be used" in done.out
+    assert "look  worse: " in done.out
+
+
+@pytest.mark.parametrize(
+    ("template", "word"), [("master", "to build each version"), ("user", "is set: make")]
+)
+def test_init_proposes_how_to_build(template: str, word: str, perun: Any, tmp_path: Path) -> None:
+    (tmp_path / "Makefile").touch()
+    done = perun("init", "-t", template)
+    assert "this project is built by make (Makefile)" in done.err
+    assert word in done.err
+    assert perun("config", "get", "execute.pre_run").out.strip() == (
+        'execute.pre_run: ["make"]' if template == "user" else "execute.pre_run: []"
+    )
+    assert "built by" not in perun("init").err

@@ -1,0 +1,340 @@
+"""`perun hooks`: commits are measured in the background, pushes are checked, and other hooks are kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = "#!/bin/sh\nsleep {}\n"
+MATRIX = """\
+vcs: {type: git, url: ..}
+cmds: [./prog]
+collectors: [{name: time, params: {warmup: 0, repeat: 3}}]
+profiles: {register_after_run: true}
+"""
+
+
+@pytest.fixture
+def git(project: Any, environment: dict[str, str]) -> Callable[..., str]:
+    """Run git as a user does, whose hooks find what `perun` needs; all that was written."""
+
+    def run(*arguments: str, cwd: Path = project.path, code: int | None = 0) -> str:
+        done = subprocess.run(
+            ["git", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        )
+        assert code is None or done.returncode == code, done
+        assert "Traceback" not in done.stderr, done
+        assert "Warning" not in done.stderr, done
+        return done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture
+def measured(project: Any, git: Any) -> Any:
+    """A project whose program is measured."""
+    project.write({"prog": PROGRAM.format(0.019)})
+    (project.path / "prog").chmod(0o755)
+    project.commit("Add a program")
+    (project.path / ".perun/local.yml").write_text(MATRIX)
+    return project
+
+
+def hook(project: Any, name: str, text: str, mode: int = 0o755) -> Path:
+    path = Path(project.path, ".git/hooks", name)
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def hooks_of(project: Any) -> dict[str, bytes]:
+    folder = project.path / ".git/hooks"
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".sample"}
+
+
+def commit(project: Any, git: Any, seconds: float) -> str:
+    project.write({"prog": PROGRAM.format(seconds)})
+    return str(git("commit", "-aqm", f"Take {seconds} s"))
+
+
+def test_commits_are_measured_in_the_background(perun: Any, measured: Any, git: Any) -> None:
+    installed = perun("hooks", "install")
+    assert [line.rpartition("/")[2] for line in installed.lines] == [
+        "post-commit calls perun",
+        "post-merge calls perun",
+    ]
+    assert "execute.pre_run" in installed.err
+    told = commit(measured, git, 0.021)
+    first = measured.head
+    assert f"perun: {first[:10]} is measured in the background; log: " in told
+    waited = perun("hooks", "status", "--wait")
+    assert waited.lines[:3] == [
+        "post-commit  calls perun",
+        "post-merge   calls perun",
+        "pre-push     not installed",
+    ]
+    log = measured.path / f".perun/logs/{first}-hook.log"
+    assert waited.lines[-1] == f"newest log: {log}"
+    assert "registered time-prog" in log.read_text()
+    assert log.read_text().endswith("perun hooks: measured; nothing got slower\n")
+    assert "1 registered profile" in perun("status").out
+    assert list((measured.path / ".perun/hooks/queue").iterdir()) == []
+
+    commit(measured, git, 0.2)
+    second = measured.head
+    waited = perun("hooks", "status", "--wait")
+    assert f"perun: {second[:10]} made something slower: perun check head {second[:10]}" in waited.err
+    assert "Degradation" in (measured.path / f".perun/logs/{second}-hook.log").read_text()
+    assert "made something slower" not in perun("hooks", "status").err
+    assert "1 degradation(-)" in perun("status").out
+    assert git("status", "--porcelain") == ""
+
+
+def test_what_was_found_is_told_at_the_next_commit(perun: Any, measured: Any, git: Any) -> None:
+    perun("hooks", "install")
+    (measured.path / ".perun/local.yml").write_text(MATRIX + "execute: {pre_run: ['false']}\n")
+    commit(measured, git, 0.01)
+    head = measured.head
+    subprocess.run(
+        ["sh", "-c", "until [ -s .perun/hooks/news ]; do sleep 0.05; done"], timeout=20, check=True
+    )
+    assert f"perun: {head[:10]} could not be measured as a whole  (see " in commit(measured, git, 0.02)
+    perun("hooks", "status", "--wait")
+
+
+def test_commits_in_a_row_are_measured_one_after_the_other(perun: Any, measured: Any, git: Any) -> None:
+    perun("hooks", "install")
+    for number in range(3):
+        commit(measured, git, 0.01 + number / 1000)
+    perun("hooks", "status", "--wait")
+    for version in ("HEAD", "HEAD~1", "HEAD~2"):
+        assert (
+            "registered"
+            in (measured.path / f".perun/logs/{measured.git('rev-parse', version)}-hook.log").read_text()
+        )
+
+
+def test_a_merge_is_measured_and_a_rebase_is_not(perun: Any, measured: Any, git: Any) -> None:
+    perun("hooks", "install", "--on", "post-merge")
+    git("checkout", "-qb", "side")
+    git("commit", "-q", "--allow-empty", "-m", "Aside")
+    git("checkout", "-q", "main")
+    assert "is measured in the background" in git("merge", "-q", "--no-ff", "side")
+    perun("hooks", "status", "--wait")
+    assert (measured.path / f".perun/logs/{measured.head}-hook.log").exists()
+    perun("hooks", "install")
+    git("commit", "-q", "--allow-empty", "-m", "Another")
+    perun("hooks", "status", "--wait")
+    assert "in the background" not in git("rebase", "-q", "--force-rebase", "HEAD~2")
+
+
+@pytest.fixture
+def remote(measured: Any, git: Any, tmp_path: Path) -> Path:
+    """A bare repository that has what is measured."""
+    git("init", "-q", "--bare", str(tmp_path / "remote"))
+    git("remote", "add", "origin", str(tmp_path / "remote"))
+    git("push", "-q", "origin", "main")
+    return tmp_path / "remote"
+
+
+def test_a_push_of_something_slower_is_stopped(perun: Any, measured: Any, git: Any, remote: Path) -> None:
+    perun("run", "matrix")
+    perun("hooks", "install", "--on", "pre-push")
+    commit(measured, git, 0.021)
+    perun("run", "matrix")
+    git("push", "origin", "main")
+    for seconds in (0.2, 0.201):  # compared with what the remote has, not with the commit before
+        commit(measured, git, seconds)
+        perun("run", "matrix")
+    told = git("push", "origin", "main", code=1)
+    assert "Degradation" in told
+    assert (
+        "error: what you push made something slower\nhint: to push all the same: git push --no-verify" in told
+    )
+    git("push", "--no-verify", "origin", "main")
+    git("push", "origin", "main:refs/heads/other", ":refs/heads/absent", code=None)
+    git("push", "origin", "--delete", "main", code=None)
+
+
+def test_a_push_of_what_is_not_measured_goes_on(perun: Any, measured: Any, git: Any, remote: Path) -> None:
+    perun("hooks", "install", "--on", "pre-push")
+    commit(measured, git, 0.2)
+    git("push", "origin", "main")
+    (measured.path / ".perun/local.yml").write_text("cmds: [")
+    commit(measured, git, 0.3)
+    assert "local.yml" in git("push", "origin", "main")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#!/bin/sh\nset -eu\necho "$0 $*: $(cat)" >>../told\nexit 0\necho never\n',
+        '#!/usr/bin/env bash\necho "$0 $*: $(cat)" >>../told\n',
+        '#!/usr/bin/env -S sh\necho "${0%.before-perun} $*: $(cat)" >>../told\n',
+        "#!/usr/bin/env python3\nimport sys\n"
+        "name = sys.argv[0].removesuffix('.before-perun')\n"
+        "with open('../told', 'a') as told:\n"
+        "    told.write(f\"{name} {' '.join(sys.argv[1:])}: {sys.stdin.read().strip()}\\n\")\n",
+    ],
+    ids=["sh", "bash", "odd", "python"],
+)
+def test_a_hook_that_is_there_is_kept(
+    text: str, perun: Any, measured: Any, git: Any, remote: Path, tmp_path: Path
+) -> None:
+    for name in ("post-commit", "pre-push"):
+        hook(measured, name, text)
+    before = hooks_of(measured)
+    installed = perun("hooks", "install", "--on", "post-commit,pre-push")
+    assert installed.out.count("calls perun; what was there before still runs") == 2
+    assert perun("hooks", "install", "--on", "post-commit,pre-push").out == installed.out
+    told = commit(measured, git, 0.03)
+    assert "is measured in the background" in told
+    perun("hooks", "status", "--wait")
+    head = measured.head
+    git("push", "-q", "origin", "main")
+    old = measured.git("rev-parse", "HEAD~1")
+    assert (tmp_path / "told").read_text().splitlines() == [
+        ".git/hooks/post-commit : ",
+        f".git/hooks/pre-push origin {remote}: refs/heads/main {head} refs/heads/main {old}",
+    ]
+    removed = perun("hooks", "uninstall")
+    assert removed.out.count("no longer calls perun; your hook is as it was") == 2
+    assert hooks_of(measured) == before
+    assert perun("hooks", "uninstall").lines == ["nothing to take away: perun is in none of these hooks"]
+
+
+def test_a_hook_that_refuses_still_does(perun: Any, measured: Any, git: Any, remote: Path) -> None:
+    hook(measured, "pre-push", "#!/usr/bin/env python3\nraise SystemExit(3)\n")
+    perun("hooks", "install", "--on", "pre-push")
+    commit(measured, git, 0.03)
+    git("push", "origin", "main", code=1)
+
+
+def test_a_hook_that_is_switched_off_stays_so(perun: Any, measured: Any, git: Any) -> None:
+    path = hook(measured, "post-commit", "#!/bin/sh\ntouch ../ran\n", 0o644)
+    before = hooks_of(measured)
+    perun("hooks", "install", "--on", "post-commit")
+    assert "is measured" in commit(measured, git, 0.03)
+    assert not (measured.path.parent / "ran").exists()
+    perun("hooks", "status", "--wait")
+    perun("hooks", "uninstall")
+    assert hooks_of(measured) == before
+    assert not path.stat().st_mode & 0o111
+
+
+def test_a_link_is_not_written_through(perun: Any, measured: Any) -> None:
+    measured.write({"scripts/hook": "#!/bin/sh\ntrue\n"})
+    (measured.path / "scripts/hook").chmod(0o755)
+    link = measured.path / ".git/hooks/post-commit"
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to("../../scripts/hook")
+    perun("hooks", "install")
+    assert (measured.path / "scripts/hook").read_text() == "#!/bin/sh\ntrue\n"
+    perun("hooks", "uninstall")
+    assert os.readlink(link) == "../../scripts/hook"
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_hooks_path(relative: bool, perun: Any, measured: Any, git: Any, tmp_path: Path) -> None:
+    folder = measured.path / "tools" if relative else tmp_path / "all hooks"
+    git("config", "core.hooksPath", "tools" if relative else str(folder))
+    (measured.path / "sub").mkdir()
+    done = perun("hooks", "install", cwd=measured.path / "sub")
+    assert f"{folder}/post-commit calls perun" in done.out
+    assert ("outside of this repository" in done.err) is not relative
+    assert "in the background" in commit(measured, git, 0.02)
+    perun("hooks", "status", "--wait")
+    assert not list((measured.path / ".git/hooks").glob("post-*[!e]"))
+
+
+def test_in_a_linked_working_tree(perun: Any, measured: Any, git: Any, tmp_path: Path) -> None:
+    git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "linked")
+    perun("hooks", "install", cwd=tmp_path / "linked")
+    assert "post-commit" in hooks_of(measured)
+    told = git("commit", "-q", "--allow-empty", "-m", "There", cwd=tmp_path / "linked")
+    head = git("rev-parse", "HEAD", cwd=tmp_path / "linked").strip()
+    assert f"perun: {head[:10]} is measured" in told
+    perun("hooks", "status", "--wait")
+    assert "registered" in (measured.path / f".perun/logs/{head}-hook.log").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(perun: Any, measured: Any) -> None:
+    path = hook(measured, "post-merge", "#!/bin/sh\n# mine\n")
+    path.parent.chmod(0o555)
+    failed = perun("hooks", "install", check=False)
+    path.parent.chmod(0o755)
+    assert failed.code == 4
+    assert f"the folder of hooks cannot be written: {path.parent}: Permission denied" in failed.err
+
+
+@pytest.mark.parametrize("value", ["/dev/null", "file.txt", "file.txt/below", "/proc/hooks"])
+def test_a_folder_that_cannot_be_one(value: str, perun: Any, measured: Any, git: Any) -> None:
+    git("config", "core.hooksPath", value)
+    failed = perun("hooks", "install", check=False)
+    assert failed.code == 4
+    assert f"the folder of hooks cannot be written: {Path(measured.path, value)}: " in failed.err
+    assert "core.hooksPath" in failed.err
+    assert perun("hooks", "status").code == 0
+    assert perun("hooks", "uninstall").code == 0
+
+
+def test_wrong_names(perun: Any, measured: Any) -> None:
+    failed = perun("hooks", "install", "--on", "post-commit,pre-commit", check=False)
+    assert (failed.code, "'pre-commit'" in failed.err, "pre-push" in failed.err) == (2, True, True)
+    assert "post-commit" not in hooks_of(measured)
+
+
+def test_without_perun_commits_go_on(perun: Any, measured: Any, git: Any) -> None:
+    perun("hooks", "install")
+    path = measured.path / ".git/hooks/post-commit"
+    path.write_text(path.read_text().replace("python", "nohtyp"))
+    assert "is gone, nothing is measured; repair: perun hooks install" in commit(measured, git, 0.02)
+    perun("hooks", "install")
+    (measured.path / ".perun").rename(measured.path / "away")
+    assert commit(measured, git, 0.03) == ""
+
+
+def test_without_a_matrix_nothing_happens(perun: Any, project: Any, git: Any) -> None:
+    done = perun("hooks", "install")
+    assert "next: say what to measure with `perun config edit`" in done.err
+    assert git("commit", "-q", "--allow-empty", "-m", "Empty") == ""
+
+
+def test_status_as_json(perun: Any, measured: Any) -> None:
+    hook(measured, "pre-push", "#!/bin/sh\n")
+    perun("hooks", "install")
+    answer = perun("hooks", "status", "--json").json
+    assert answer["schema"] == "perun.hooks/1"
+    assert [(one["name"], one["installed"], one["other"]) for one in answer["hooks"]] == [
+        ("post-commit", True, False),
+        ("post-merge", True, False),
+        ("pre-push", False, True),
+    ]
+    assert (answer["working"], answer["waiting"], answer["log"]) == (False, [], None)
+
+
+def test_what_a_killed_process_left_is_measured_later(perun: Any, measured: Any, git: Any) -> None:
+    perun("hooks", "install")
+    queue = measured.path / ".perun/hooks/queue"
+    queue.mkdir(parents=True)
+    (queue / measured.head).touch()
+    old = measured.head
+    assert "left behind, measured with the next commit: " + old[:10] in perun("hooks", "status").out
+    commit(measured, git, 0.02)
+    perun("hooks", "status", "--wait")
+    assert (measured.path / f".perun/logs/{old}-hook.log").exists()
+
+
+def test_the_folder_of_the_user_is_not_where_it_is_measured(perun: Any, measured: Any, git: Any) -> None:
+    done = perun("run", "--in-a-copy", "matrix")
+    assert "registered" in done.out
+    assert perun("run", "--in-a-copy", "--in-place", "matrix", check=False).code == 2
+    assert perun("run", "--in-a-copy", "--force-dirty", "matrix", check=False).code == 2

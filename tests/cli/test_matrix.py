@@ -1,0 +1,590 @@
+"""`perun run matrix` as a batch: its plan, rounds, what is missing, resuming, and failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.porcelain import batch, journal, saving
+from perun.porcelain.repository import Repository, open_repository
+from perun.store.pending import Pending
+
+QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
+
+
+@pytest.fixture
+def configure(project: Any) -> Callable[[str], None]:
+    """Write the local configuration, as a user does in the editor."""
+
+    def write(text: str) -> None:
+        (project.path / ".perun/local.yml").write_text(f"vcs:\n  type: git\n  url: ..\n{text}")
+
+    return write
+
+
+@pytest.fixture
+def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
+    """What the program `sh run.sh` of the project has noted: its version and arguments, for each run."""
+    path = tmp_path / "record"
+    path.touch()
+    environment["RECORD"] = str(path)
+    for number in (4, 5, 6):
+        project.commit(f"Version {number}", {"run.sh": f"echo {number} $* >>$RECORD\n"})
+    return path
+
+
+def stored(project: Any) -> Counter[tuple[str, ...]]:
+    """How many profiles there are of each version and job, pending or registered: the object, by its JSON."""
+    repo = repository(project)
+    found: Counter[tuple[str, ...]] = Counter()
+    for path in (project.path / ".perun/jobs").glob("*.perf"):
+        profile = json.loads(path.read_bytes())
+        found[_key(profile["origin"], profile)] += 1
+    for version in project.git("rev-list", "--all").split():
+        for entry in repo.store.indexes.read(version):
+            found[_key(version, json.loads(repo.store.objects.get_body(entry.checksum)))] += 1
+    return found
+
+
+def _key(version: str, profile: dict[str, Any]) -> tuple[str, ...]:
+    header = profile["header"]
+    params = json.dumps(profile["collector_info"]["params"])
+    return version, header["cmd"], header["args"], header["workload"], params
+
+
+def repository(project: Any) -> Repository:
+    return open_repository(project.path, dict(os.environ))
+
+
+def journals(project: Any) -> list[Path]:
+    return sorted((project.path / ".perun/batches").glob("*"))
+
+
+def headings(outcome: Any) -> list[str]:
+    return [line.split(maxsplit=2)[2] for line in outcome.lines if line.startswith("* ")]
+
+
+# -- which versions, and how often ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "versions"),
+    [
+        (["--since", "HEAD~3"], [6, 5, 4]),
+        (["--since", "HEAD~4", "--every", "2"], [6, 4]),
+        (["--every", "2"], [6, 4, 2]),
+        (["--every", "100"], [6]),
+        (["--since", "HEAD~1"], [6]),
+    ],
+)
+def test_some_of_history(
+    perun: Callable[..., Any],
+    project: Any,
+    configure: Callable[[str], None],
+    options: list[str],
+    versions: list[int],
+) -> None:
+    for number in (4, 5, 6):
+        project.commit(f"Commit {number}")
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
+    outcome = perun("run", "matrix", *options)
+    if len(versions) > 1:
+        assert headings(outcome) == [f"Commit {number}" for number in versions]
+    assert len(stored(project)) == len(versions)
+
+
+def test_since_goes_with_other_heads(
+    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
+) -> None:
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
+    outcome = perun("run", "-m", "HEAD~1", "matrix", "--since", "HEAD~2", "--dry-run")
+    assert headings(outcome) == ["Commit 2"]
+
+
+def test_no_version_left(perun: Callable[..., Any], project: Any, configure: Callable[[str], None]) -> None:
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
+    outcome = perun("run", "matrix", "--since", "HEAD", check=False)
+    assert outcome.code == 2
+    assert "there is no version after HEAD" in outcome.err
+    assert perun("run", "matrix", "--since", "no-such", check=False).code == 4
+    assert perun("run", "matrix", "--every", "0", check=False).code == 2
+
+
+def test_rounds_are_interleaved(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
+) -> None:
+    configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\n")
+    outcome = perun("run", "matrix", "--since", "HEAD~2", "--rounds", "3")
+    assert record.read_text().splitlines() == [f"{version} {arg}" for version in (6, 5) for arg in "ab"] * 3
+    assert headings(outcome) == [
+        f"Version {version} (round {number} of 3)" for number in (1, 2, 3) for version in (6, 5)
+    ]
+    assert set(stored(project).values()) == {3}
+    assert len(stored(project)) == 4
+
+
+@pytest.mark.parametrize("registering", [True, False])
+def test_rounds_of_one_version_prepare_it_once(
+    perun: Callable[..., Any],
+    project: Any,
+    record: Path,
+    configure: Callable[[str], None],
+    registering: bool,
+) -> None:
+    """Profiles of one second, and of one name, are all kept."""
+    configure(
+        f"cmds: [sh run.sh]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sh run.sh build]}}\n"
+        f"profiles: {{register_after_run: {registering}}}\n"
+    )
+    perun("run", "matrix", "--rounds", "5")
+    assert record.read_text().splitlines() == ["6 build", *["6"] * 5]
+    assert list(stored(project).values()) == [5]
+
+
+# -- what is missing -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("registering", [True, False])
+def test_missing(
+    perun: Callable[..., Any],
+    project: Any,
+    record: Path,
+    configure: Callable[[str], None],
+    registering: bool,
+) -> None:
+    profiles = f"profiles: {{register_after_run: {registering}}}\n"
+    configure(f"cmds: [sh run.sh]\nargs: [a]\ncollectors: [{QUICK}]\n{profiles}")
+    perun("run", "-m", "HEAD~1", "matrix")
+    configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\n{profiles}")
+    perun("run", "matrix", "--since", "HEAD~3", "--missing")
+    assert record.read_text().splitlines() == ["5 a", "6 a", "6 b", "5 b", "4 a", "4 b"]
+    assert set(stored(project).values()) == {1}
+    outcome = perun("run", "matrix", "--since", "HEAD~3", "--missing")
+    assert outcome.out == "nothing to run: no profile is missing\n"
+    perun("run", "-m", "HEAD~2", "matrix", "--missing", "--rounds", "3")
+    assert record.read_text().splitlines()[6:] == ["4 a", "4 b"] * 2
+    assert journals(project) == []
+
+
+def test_missing_with_the_same_collector_twice(
+    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
+) -> None:
+    other = "{name: time, params: {warmup: 0, repeat: 2}}"
+    configure(f"cmds: ['true']\ncollectors: [{other}]\n")
+    perun("run", "matrix")
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}, {other}]\n")
+    assert perun("run", "matrix", "--missing").out.count("stored") == 1
+    assert set(stored(project).values()) == {1}
+    assert len(stored(project)) == 2
+
+
+# -- the plan ------------------------------------------------------------------------------------------------
+
+
+def test_dry_run(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
+) -> None:
+    configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sleep 0.2]}}\n")
+    before = sorted(project.path.rglob("*"))
+    outcome = perun("run", "matrix", "--since", "HEAD~2", "--dry-run")
+    head, parent = project.git("rev-list", "-2", "HEAD").split()
+    jobs = ["  sh run.sh a (time)", "  sh run.sh b (time)"]
+    assert outcome.lines == [
+        *(f"* {head[:10]} Version 6", *jobs),
+        *(f"* {parent[:10]} Version 5", *jobs),
+        "4 jobs in 2 versions; no stored profile tells how long they take",
+    ]
+    assert sorted(project.path.rglob("*")) == before
+    assert record.read_text() == ""
+
+    configure(f"cmds: [sh run.sh]\nargs: [a]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sleep 0.2]}}\n")
+    perun("run", "matrix")
+    configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sleep 0.2]}}\n")
+    outcome = perun("run", "matrix", "-n", "--since", "HEAD~2", "--rounds", "2")
+    assert re.fullmatch(r"  sh run\.sh a \(time, about 0\.\d\d s\)", outcome.lines[1])
+    assert outcome.lines[2] == "  sh run.sh b (time)"
+    assert re.fullmatch(
+        r"8 jobs in 2 versions: about [01]\.\d\d s, (0\.[89]|1\.\d)\d s of it for execute\.pre_run; "
+        r"and 4 of them whose time no stored profile tells",
+        outcome.lines[-1],
+    )
+
+
+def test_estimates_know_the_parameters(
+    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
+) -> None:
+    slow = "{name: time, params: {warmup: 0, repeat: 5}}"
+    configure(f"cmds: [sleep 0.1]\ncollectors: [{slow}, {QUICK}]\nprofiles: {{register_after_run: true}}\n")
+    perun("run", "-m", "HEAD~1", "matrix")
+    outcome = perun("run", "matrix", "--dry-run")
+    times = [float(found) for found in re.findall(r"about (\S+) s\)", outcome.out)]
+    assert 0.5 <= times[0] < 2
+    assert 0.1 <= times[1] < 0.5
+
+
+def test_remaining_time_on_a_terminal(
+    perun: Callable[..., Any],
+    terminal: Callable[..., Any],
+    project: Any,
+    configure: Callable[[str], None],
+) -> None:
+    """It comes from stored profiles: the second job is known to take longer than the first."""
+    configure(f"cmds: [sleep]\nargs: ['1.2', '4']\ncollectors: [{QUICK}]\n")
+    perun("run", "matrix")
+    outcome = terminal("run", "matrix", columns=80)
+    assert re.search(
+        r"measuring \S+ \S*0/2\S* 0:0[1-4], 0:0[34] left", re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", outcome.out)
+    )
+
+
+# -- failures ------------------------------------------------------------------------------------------------
+
+
+def test_summary_names_all_that_failed(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
+) -> None:
+    configure(
+        f"cmds: [sh run.sh, 'false']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [grep -q -v 5 run.sh]}}\n"
+    )
+    outcome = perun("run", "matrix", "--since", "HEAD~3", "--quiet-env", check=False)
+    six, five, four = project.git("rev-list", "-3", "HEAD").split()
+    assert outcome.code == 8
+    broken = 'false (time): the command "false" exited with status 1 (run 1 of 1)'
+    broken = broken.replace('"', "'")
+    assert outcome.lines[-4:] == [
+        "what failed:",
+        f"  {six[:10]} {broken}",
+        f"  {four[:10]} {broken}",
+        f"  {five[:10]}: execute.pre_run: 'grep -q -v 5 run.sh' ended with status 1",
+    ]
+    assert outcome.err.startswith(
+        "error: 2 profiles collected, 2 jobs failed, 1 version skipped; the first: "
+    )
+
+
+def test_versions_that_do_not_build(
+    perun: Callable[..., Any],
+    project: Any,
+    record: Path,
+    environment: dict[str, str],
+    configure: Callable[[str], None],
+) -> None:
+    def matrix(*options: str) -> Any:
+        record.write_text("")
+        return perun("run", "matrix", "--since", "HEAD~3", "--quiet-env", *options, check=False)
+
+    build = "sh -c 'sh run.sh build; test -n \"$MENDED\" || grep -q -v 5 run.sh'"
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [{json.dumps(build)}]}}\n")
+    assert matrix().code == 8
+    assert record.read_text().splitlines() == ["6 build", "5 build", "4 build"]
+    again = matrix()
+    assert again.code == 0
+    assert again.err == ""
+    assert record.read_text().splitlines() == ["6 build", "4 build"]
+    assert f"  skipped: known to fail: execute.pre_run: {build!r} ended with status 1" in again.lines
+    assert "  hint: try such versions again with --retry-broken" in again.lines
+    assert "2 jobs in 2 versions: about" in matrix("--dry-run").out
+
+    only = perun("run", "-m", "HEAD~1", "matrix", check=False)
+    assert only.code == 8  # there was nothing else
+    assert "known to fail" in only.err
+    assert matrix("--retry-broken").code == 8
+    environment["MENDED"] = "yes"
+    assert matrix("--retry-broken").code == 0
+    assert record.read_text().splitlines() == ["6 build", "5 build", "4 build"]
+    assert matrix().out.count("stored") == 3  # it is forgotten
+    del environment["MENDED"]
+    assert matrix().code == 8
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: ['true']}}\n")
+    assert matrix().out.count("stored") == 3  # other commands may well build it
+
+
+def test_uncommitted_changes_say_nothing_of_the_version(
+    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
+) -> None:
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [grep -q 3 file.txt]}}\n")
+    project.write({"file.txt": "changed\n"})
+    assert perun("run", "--force-dirty", "matrix", check=False).code == 8
+    project.git("checkout", "file.txt")
+    perun("run", "matrix")
+
+
+# -- resuming ------------------------------------------------------------------------------------------------
+
+SIXTY = f"cmds: ['true', 'echo']\nargs: [a, b, c, d, e]\ncollectors: [{QUICK}]\n"
+"""Ten jobs: sixty on three versions in two rounds."""
+SIXTY_OPTIONS = ("run", "-c", "matrix", "--rounds", "2")
+
+
+def expected(project: Any, rounds: int = 2) -> Counter[tuple[str, ...]]:
+    """What an undisturbed run of the sixty jobs gives."""
+    params = {"warmup": 0, "repeat": 1, "timeout": 0.0, "ignore_failure": False}
+    (real,) = {key[4] for key in stored(project)} or {json.dumps(params)}
+    return Counter(
+        {
+            (version, cmd, arg, "", real): rounds
+            for version in project.git("rev-list", "HEAD").split()
+            for cmd in ("true", "echo")
+            for arg in "abcde"
+        }
+    )
+
+
+def test_nothing_to_resume(perun: Callable[..., Any], project: Any, configure: Callable[[str], None]) -> None:
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
+    for _ in range(2):
+        outcome = perun("run", "matrix", "--resume", check=False)
+        assert outcome.code == 2
+        assert "no batch was interrupted" in outcome.err
+        perun("run", "matrix")
+    assert journals(project) == []
+
+
+def test_what_failed_is_tried_again(
+    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
+) -> None:
+    configure(f"cmds: [sh run.sh, test -e mended]\ncollectors: [{QUICK}]\n")
+    assert perun("run", "matrix", check=False).code == 8
+    assert perun("run", "matrix", "--resume", check=False).code == 8
+    project.write({"mended": ""})
+    outcome = perun("run", "matrix", "--resume", "--dry-run")
+    assert outcome.lines[1:2] == ["  test -e mended (time)"]
+    perun("run", "matrix", "--resume")
+    assert record.read_text().splitlines() == ["6"]
+    assert set(stored(project).values()) == {1}
+    assert len(stored(project)) == 2
+    assert perun("run", "matrix", "--resume", check=False).code == 2
+
+
+@pytest.mark.parametrize(
+    "options", [["--since", "HEAD~1"], ["--every", "2"], ["--rounds", "2"], ["--missing"]]
+)
+def test_resume_goes_with_no_other_plan(
+    perun: Callable[..., Any], project: Any, configure: Callable[[str], None], options: list[str]
+) -> None:
+    configure(SIXTY)
+    outcome = perun("run", "matrix", "--resume", *options, check=False)
+    assert outcome.code == 2
+    assert "--resume goes on with what was planned before" in outcome.err
+    assert perun("run", "-m", "HEAD", "matrix", "--resume", check=False).code == 2
+
+
+def test_a_changed_matrix_is_not_resumed(
+    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
+) -> None:
+    configure(f"cmds: ['true', 'false']\ncollectors: [{QUICK}]\n")
+    perun("run", "matrix", check=False)
+    configure(f"cmds: ['true', 'echo']\ncollectors: [{QUICK}]\n")
+    outcome = perun("run", "matrix", "--resume", check=False)
+    assert outcome.code == 5
+    assert f"{journals(project)[0]} was of another job matrix" in outcome.err
+
+
+def test_an_interruption_says_how_to_go_on(
+    project: Any,
+    perun: Callable[..., Any],
+    command: list[str],
+    environment: dict[str, str],
+    configure: Callable[[str], None],
+) -> None:
+    configure(f"cmds: [sleep]\nargs: ['0', '30', '0.01']\ncollectors: [{QUICK}]\n")
+    process = subprocess.Popen(
+        [*command, "run", "matrix"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_for(lambda: stored(project))
+    while_it_runs = perun("run", "matrix", "--resume", check=False)
+    assert while_it_runs.code == 2  # nobody else may go on with it
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"interrupted, 2 of 3 jobs are left; go on with: perun run matrix --resume" in err
+    listed = perun("run", "matrix", "--resume", "--dry-run").lines
+    assert [line.partition(" (")[0] for line in listed[1:3]] == ["  sleep 30", "  sleep 0.01"]
+
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
+    other = perun("run", "matrix")
+    assert "an earlier batch was interrupted; perun run matrix --resume goes on with it" in other.err
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+STEPS = [
+    (journal, "_append"),
+    (Pending, "_create"),
+    (Pending, "_refresh"),
+    (Pending, "remove"),
+    (saving, "link"),
+]
+"""Functions before and after which a batch is ended: all that write."""
+
+
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize(("owner", "name"), STEPS, ids=[name for _, name in STEPS])
+@pytest.mark.parametrize("registering", [True, False], ids=["registering", "pending"])
+def test_ended_at_each_step(
+    project: Any,
+    configure: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    owner: Any,
+    name: str,
+    after: bool,
+    registering: bool,
+) -> None:
+    """A batch of two jobs is ended at every call of a function that writes; each profile is there once."""
+    configure(
+        f"cmds: ['true']\nargs: [a, b]\ncollectors: [{QUICK}]\n"
+        f"profiles: {{register_after_run: {registering}}}\n"
+    )
+    original = getattr(owner, name)
+    ends_at = 1  # the first call of all may be that which begins the journal
+    calls = 0
+
+    def ending(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == ends_at and not after:
+            raise KeyboardInterrupt
+        result = original(*arguments, **named)
+        if calls == ends_at:
+            raise KeyboardInterrupt
+        return result
+
+    for ends_at in range(1, 30):
+        calls = 0
+        batch_of_two(project, monkeypatch, owner, name, ending)
+        for path in journals(project):
+            assert path.suffix == ".jsonl", path
+        if calls < ends_at:
+            break
+        repo = repository(project)
+        try:
+            planned, kept = batch.resumable(repo)
+        except Exception:
+            planned, kept = batch.plan(repo, batch.Wanted()), None  # it had not begun, or has come to its end
+            if stored(project):
+                kept, planned = None, batch.Plan((), (), planned.placement, None, registering)
+        if planned.total:
+            list(batch.run(repo, planned, kept))
+        elif kept is not None:
+            kept.close()
+        assert set(stored(project).values()) == {1}, ends_at
+        assert len(stored(project)) == 2
+        clear(project)
+    assert ends_at > 1 or (not registering and name in ("link", "remove"))
+
+
+def batch_of_two(
+    project: Any, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, ending: Callable[..., Any]
+) -> None:
+    repo = repository(project)
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, ending)
+        stream = batch.run(repo, batch.plan(repo, batch.Wanted()))
+        try:
+            list(stream)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            stream.close()
+
+
+def clear(project: Any) -> None:
+    for path in (*(project.path / ".perun/jobs").glob("*.perf"), *journals(project)):
+        path.unlink()
+    repo = repository(project)
+    for entry in repo.store.indexes.read(project.head):
+        repo.store.indexes.remove(project.head, [entry])
+
+
+@pytest.mark.parametrize("registering", [True, False], ids=["registering", "pending"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
+def test_interrupted_at_random(
+    project: Any,
+    command: list[str],
+    environment: dict[str, str],
+    configure: Callable[[str], None],
+    number: signal.Signals,
+    registering: bool,
+) -> None:
+    configure(f"{SIXTY}profiles: {{register_after_run: {registering}}}\n")
+    interruptions = _interrupt_until_done(project, command, environment, number, random.Random(number), 0.4)
+    assert interruptions
+    assert stored(project) == expected(project)
+    assert journals(project) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_interrupted_at_random_often(
+    project: Any,
+    command: list[str],
+    environment: dict[str, str],
+    configure: Callable[[str], None],
+    seed: int,
+) -> None:
+    configure(f"{SIXTY}profiles: {{register_after_run: {bool(seed % 2)}}}\n")
+    chance = random.Random(seed)
+    number = chance.choice([signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+    _interrupt_until_done(project, command, environment, number, chance, 0.6)
+    assert stored(project) == expected(project)
+    assert journals(project) == []
+
+
+def _interrupt_until_done(
+    project: Any,
+    command: list[str],
+    environment: dict[str, str],
+    number: signal.Signals,
+    chance: random.Random,
+    longest: float,
+) -> int:
+    """Start the sixty jobs, end them at random and resume until they are done; how often they were ended.
+
+    Nothing is ended before the first profile is there: that would show nothing of resuming.
+    """
+    arguments = [*command, *SIXTY_OPTIONS]
+    interruptions = 0
+    deadline = time.monotonic() + 100
+    while True:
+        assert time.monotonic() < deadline
+        kept = _size(project)
+        process = subprocess.Popen(
+            arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        wait_for(lambda kept=kept, process=process: _size(project) != kept or process.poll() is not None)
+        try:
+            code = process.wait(chance.uniform(0, longest))
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+            code = process.wait(20)
+        assert process.stderr is not None
+        err = process.stderr.read().decode()
+        process.stderr.close()
+        assert "Traceback" not in err and "bug" not in err, err
+        if code == 0:
+            return interruptions
+        if journals(project):
+            interruptions += 1
+            arguments = [*command, "run", "matrix", "--resume"]
+        else:
+            return interruptions  # it was ended when all was done
+
+
+def _size(project: Any) -> int:
+    return sum(path.stat().st_size for path in journals(project) if path.exists())

@@ -1,0 +1,194 @@
+"""Folders without git: the verbs on tagit and svs, `perun tag`, and version control of a plugin."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+RUN = ("collect", "-c", "./app", "time", "--repeat", "2", "--warmup", "0")
+
+
+@pytest.fixture
+def folder(tmp_path, perun):
+    """A folder with a program, which is the current directory."""
+    program(tmp_path, "exit 0")
+    return tmp_path
+
+
+def program(folder: Path, line: str) -> None:
+    (folder / "app").write_text(f"#!/bin/sh\n{line}\n")
+    (folder / "app").chmod(0o755)
+
+
+def test_the_life_of_a_folder_under_tagit(perun, folder):
+    done = perun("init", "--vcs-type", "tagit")
+    assert f"Initialized tagit repository in {folder}" in done.out
+    assert "none yet" in perun("status").out
+    failed = perun("log", check=False)
+    assert (failed.code, "perun tag NAME" in failed.err) == (4, True)
+
+    assert perun("tag", "v1", "-m", "The first").lines[0].endswith(" v1")
+    perun(*RUN)
+    perun("add", "0@p")
+    program(folder, "sleep 0.1")
+    perun("tag", "v2")
+    perun(*RUN)
+    assert "1 pending profile" in perun("status").out
+    perun("add", "0@p")
+
+    log = json.loads(perun("log", "--json").out)["versions"]
+    assert [one["desc"].partition("\n")[0] for one in log] == ["v2", "v1"]
+    found = perun("check", "head", check=False)
+    assert "Degradation" in found.out, found
+    assert perun("show", "0@i", "raw").out
+    assert perun("add", "--minor", "v1", "0@p", check=False).code != 0
+    assert perun("fsck").code == 0
+
+
+def test_other_snapshots_are_measured_beside_the_folder(perun, folder):
+    perun("init", "--vcs-type", "tagit")
+    (folder / "name").write_text("one")
+    program(folder, 'cat name > "$PERUN_TEST_SAW"')
+    perun("tag", "one")
+    (folder / "name").write_text("two")
+    perun("tag", "two")
+    (folder / "name").write_text("mine")
+    saw = folder.parent / f"{folder.name}-saw"
+    for options in ((), ("--in-place",)):
+        perun("collect", "-m", "one", *options, *RUN[1:], env={"PERUN_TEST_SAW": str(saw)})
+        assert saw.read_text() == "one"
+        assert (folder / "name").read_text() == "mine"
+    assert "main" in perun("status").lines[0]
+    assert list((folder / ".perun" / "tmp").glob("worktree*")) == []
+
+
+def test_going_back_refuses_to_lose_anything(perun, folder):
+    perun("init", "--vcs-type", "tagit")
+    (folder / "same").write_text("same")
+    perun("tag", "v1")
+    program(folder, "exit 1")
+    perun("tag", "v2")
+    program(folder, "exit 2")
+    failed = perun("tag", "--restore", "v1", check=False)
+    assert failed.code == 4
+    assert "app" in failed.err.splitlines()[0]
+    assert "exit 2" in (folder / "app").read_text()
+    program(folder, "exit 1")
+    (folder / "same").write_text("changed")
+    done = perun("tag", "--restore", "v1")
+    assert "exit 0" in (folder / "app").read_text()
+    assert (folder / "same").read_text() == "changed"
+    assert "left as they are" in done.err
+    assert "detached" in perun("status").lines[0]
+    failed = perun("tag", "v3", check=False)
+    assert (failed.code, "--restore 'v2'" in failed.err) == (4, True)
+    assert perun("tag", "--restore", "v1", "-m", "text", check=False).code == 2
+
+
+def test_the_life_of_a_folder_under_svs(perun, folder):
+    perun("init", "--vcs-type", "svs", "--vcs-param", "description", "An old folder")
+    assert "An old folder" in perun("log").out
+    perun(*RUN)
+    perun("add", "0@p")
+    program(folder, "sleep 0.05")
+    perun("collect", "-ot", "second", *RUN[1:])
+    assert "1 registered profile" in perun("status").out
+    assert "1 pending profile" in perun("status").out
+    perun("add", "0@p")
+    assert len(perun("log", "--short").lines) == 2
+    checked = perun("check", "head")
+    assert "svs keeps one version only" in checked.out + checked.err
+    assert perun("check", "profiles", "0@i", "1@i", check=False).code in (0, 1)
+    failed = perun("tag", "v1", check=False)
+    assert (failed.code, "tagit" in failed.err) == (4, True)
+    failed = perun("collect", "-m", "v1", *RUN[1:], check=False)
+    assert (failed.code, "no version 'v1'" in failed.err) == (4, True)
+
+
+@pytest.mark.parametrize("system", ["tagit", "svs"])
+def test_the_matrix(perun, folder, system):
+    perun("init", "--vcs-type", system)
+    if system == "tagit":
+        perun("tag", "v1")
+    perun("config", "set", "cmds", '["./app"]')
+    perun("config", "set", "collectors", '[{"name": "time", "params": {"repeat": 2, "warmup": 0}}]')
+    perun("run", "matrix")
+    assert "1 pending profile" in perun("status").out
+
+
+def test_git_has_commands_of_its_own(perun, project):
+    failed = perun("tag", "v1", check=False)
+    assert (failed.code, "git" in failed.err) == (4, True)
+    assert perun("tag", "-r", "HEAD", check=False).code == 4
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_init_again_keeps_the_system(perun, folder):
+    perun("init", "--vcs-type", "svs")
+    assert "Reinitialized" in perun("init").out
+    assert not (folder / ".git").exists()
+    failed = perun("init", "--vcs-type", "git", check=False)
+    assert (failed.code, "perun config --local set vcs.type git" in failed.err) == (4, True)
+    perun("config", "--local", "set", "vcs.type", "git")
+    perun("init", "--vcs-type", "git")
+    assert (folder / ".git").exists()
+
+
+def test_parameters_that_it_has_not(perun, folder):
+    failed = perun("init", "--vcs-type", "tagit", "--vcs-flag", "bare", check=False)
+    assert (failed.code, "no parameter 'bare'" in failed.err) == (4, True)
+
+
+def test_init_sees_the_plugins_of_the_folder(perun, folder):
+    plugins = folder / ".perun" / "plugins" / "vcs"
+    plugins.mkdir(parents=True)
+    (plugins / "ours.py").write_text(
+        dedent(
+            """
+            from perun.vcs.svs import Svs
+
+
+            class Ours(Svs):
+                type = "ours"
+
+
+            PLUGIN = Ours
+            """
+        )
+    )
+    failed = perun("init", "--vcs-type", "ours", check=False)
+    assert failed.code == 9
+    command = failed.err.splitlines()[1].partition(": perun ")[2]
+    import shlex
+
+    perun(*shlex.split(command))
+    assert "Initialized ours repository" in perun("init", "--vcs-type", "ours").out
+    assert "main" in perun("status").lines[0]
+
+
+def test_completion_of_snapshots(perun, folder):
+    perun("init", "--vcs-type", "tagit")
+    perun("tag", "v1")
+    perun("tag", "w1")
+    words = {"_PERUN_COMPLETE": "bash_complete", "COMP_WORDS": "perun tag -r v", "COMP_CWORD": "3"}
+    assert perun(env=words).out.split(",")[1].strip() == "v1"
+
+
+def test_a_killed_run_in_place_is_mended(perun, folder):
+    perun("init", "--vcs-type", "tagit")
+    (folder / "name").write_text("one")
+    program(folder, "kill -9 $PPID")
+    perun("tag", "one")
+    (folder / "name").write_text("two")
+    perun("tag", "two")
+    (folder / "name").write_text("mine")
+    assert perun("collect", "-m", "one", "--in-place", *RUN[1:], check=False).code == -9
+    assert (folder / "name").read_text() == "one"
+    assert "perun recover" in perun("tag", "three", check=False).err
+    perun("recover")
+    assert (folder / "name").read_text() == "mine"
+    assert "major version main" in perun("status").lines[0]
+    perun("tag", "three")
