@@ -123,7 +123,16 @@ def memory_recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = tmp_path_factory.mktemp("recorder") / LIBRARY.name
     options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-builtin", "-fno-omit-frame-pointer"]
     subprocess.run(
-        ["cc", *options, "-fvisibility=hidden", "-Wl,-z,now", "-o", library, *sorted(native.glob("*.c")), "-ldl"],
+        [
+            "cc",
+            *options,
+            "-fvisibility=hidden",
+            "-Wl,-z,now",
+            "-o",
+            library,
+            *sorted(native.glob("*.c")),
+            "-ldl",
+        ],
         check=True,
     )
     return library
