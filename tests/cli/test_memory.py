@@ -59,6 +59,8 @@ int main() {
     return leaked->size() != 1000;
 }
 """
+PLACES = ("fill", "<listcomp>")
+"""Where a list of `fill` is made: a function of its own before Python 3.12."""
 PYTHON_PROGRAM = """\
 import json, sys
 def build(count):
@@ -450,6 +452,27 @@ def test_python_scripts_modules_and_code(perun: Callable[..., Any], built: Any) 
     ):
         perun("collect", "-c", command, "memory", "--python")
         assert max(amount for (amount,) in rows(latest(built), "amount")) > 45_000
+
+
+def test_python_programs_that_are_killed_fork_and_have_threads(perun: Callable[..., Any], built: Any) -> None:
+    pytest.importorskip("memray")
+    start = "import os, sys, threading\ndef fill():\n    sys.kept = [bytes(5000) for _ in range(9)]\n"
+    programs = {
+        "killed.py": "fill()\nos.kill(os.getpid(), 9)\n",
+        "forked.py": "if os.fork():\n    os.wait()\nelse:\n    fill()\n",
+        "threads.py": (
+            "assert threading.active_count() == 1\n"
+            "one = threading.Thread(target=fill)\none.start()\none.join()\n"
+        ),
+    }
+    built.write({name: start + rest for name, rest in programs.items()})
+    for name in programs:
+        perun("collect", "-c", f"{sys.executable} {name}", "memory", "--python", "--follow-children")
+        profile = latest(built)
+        filled = [amount for name, amount in rows(profile, "function", "amount") if name in PLACES]
+        assert max(filled) > 45_000
+        assert profile["memory"]["processes"] == (2 if name == "forked.py" else 1)
+        assert profile["memory"]["ended"].startswith("early" if name == "killed.py" else "normally")
 
 
 def test_python_is_refused_where_it_cannot_be(perun: Callable[..., Any], built: Any, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import zlib
 from collections.abc import Callable
@@ -151,3 +152,12 @@ def test_zlib_reads_what_is_compressed(deflate: Path, name: str, piece: int) -> 
     assert checksum == zlib.crc32(data)
     if piece >= 16_384 and name not in ("noise", "nothing", "one byte"):
         assert len(packed) < 1.4 * len(zlib.compress(data, 1)) + 50 * (1 + len(data) // piece)
+
+
+@pytest.mark.skipif(not shutil.which("aarch64-linux-gnu-gcc"), reason="no compiler for 64-bit ARM")
+def test_compiles_for_other_processors(tmp_path: Path) -> None:
+    options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fno-builtin", "-fPIC", "-shared"]
+    subprocess.run(
+        ["aarch64-linux-gnu-gcc", *options, "-o", tmp_path / "recorder.so", *SOURCES.glob("*.c"), "-ldl"],
+        check=True,
+    )

@@ -510,8 +510,7 @@ def read_or_refused(folder: Path, data: bytes, tail: bytes) -> None:
         analysis = Analysis(1000, 10)
         for events in recording.pieces():
             analysis.add(events)
-        places = Places(Symboliser(""), Path("/project"))
-        sites = recording.sites(places, whole=True)
+        sites = Places(Symboliser(""), Path("/project")).of(recording, whole=True)
         process = Process("program", analysis.rows(), analysis.totals(), sites, analysis.interval)
         resources([process], Shape(), "program")
     except DamagedRecording as refusal:

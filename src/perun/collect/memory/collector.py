@@ -212,6 +212,7 @@ class _Analyst:
         from perun.collect.memory.analysis import Analysis
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import Process
+        from perun.collect.memory.records import Recording
 
         sampling = self._params.sampling
         analysis = Analysis(
@@ -223,7 +224,11 @@ class _Analyst:
             # Python's processes go by one clock already.
             shift = 0 if self._params.python else recording.started - first.started
             analysis.add(events._replace(time=events.time + shift) if shift else events)
-        sites = recording.sites(self._places, whole=self._params.all)
+        whole = self._params.all
+        if isinstance(recording, Recording):
+            sites = self._places.of(recording, whole=whole)
+        else:
+            sites = recording.sites(self._places, whole=whole)
         return Process(
             readable(os.path.basename(recording.exe)) or str(recording.pid),
             analysis.rows(),

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.collect.memory.elf import Elf, read_elf
-from perun.collect.memory.records import Module, Stack
+from perun.collect.memory.records import UNWINDERS, Module, Recording, Stack
 from perun.collect.memory.symbols import NOTHING, Frame, Frames, Symboliser
 
 UNREACHABLE: Final = "unreachable"
@@ -72,6 +72,12 @@ class Places:
         self._elves: dict[str, Elf | None] = {}
         self.without_lines: set[str] = set()
         """Paths of modules, but for those of the runtime, that are on a stack and have no line numbers."""
+
+    def of(self, recording: Recording, *, whole: bool) -> list[Site | None]:
+        """The sites of all stacks of a recording; `unknown` is that of one that was to have no stacks."""
+        if recording.unwinder == UNWINDERS[0]:
+            return [Site(UNKNOWN, (UNKNOWN,))] * len(recording.stacks)
+        return self.sites(recording.stacks, recording.modules, whole=whole)
 
     def sites(self, stacks: Sequence[Stack], modules: Sequence[Module], *, whole: bool) -> list[Site | None]:
         """The site of each stack; None for one that has no frame to show.

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from numpy.typing import NDArray
 from perun.collect.memory.analysis import Events, Ints
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
 from perun.errors import ProfileError
-
-if TYPE_CHECKING:
-    from perun.collect.memory.places import Places, Site
 
 MAGIC: Final = b"PERUNMEM"
 TAIL_MAGIC: Final = b"PERUNTAI"
@@ -171,14 +168,6 @@ class Recording:
                     yield self._events(chunk)
         if tail is not None:
             yield from self._rest(*tail, number)
-
-    def sites(self, places: Places, *, whole: bool) -> list[Site | None]:
-        """The sites of :attr:`stacks`, see :meth:`Places.sites`."""
-        if self.unwinder == UNWINDERS[0]:  # nobody can tell what is of whom
-            from perun.collect.memory.places import UNKNOWN, Site
-
-            return [Site(UNKNOWN, (UNKNOWN,))] * len(self.stacks)
-        return places.sites(self.stacks, self.modules, whole=whole)
 
     def _opened(self, path: Path) -> BinaryIO:
         try:

@@ -11,18 +11,24 @@ static uint32_t slot_of(uint64_t key) { return (uint32_t)((key * 0x9e3779b97f4a7
 
 /* -- columns ------------------------------------------------------------------------------------------------ */
 
-/* Append `count` of `packer->values` in planes, and compress them; returns their width. */
-static uint8_t add_values(struct packer *packer, size_t *at, uint32_t count) {
+/* Append `count` of `packer->values` in planes, and compress them, the first `apart` apart from the others, as they
+ * are of another kind; returns their width. */
+static uint8_t add_values_apart(struct packer *packer, size_t *at, uint32_t count, uint32_t apart) {
   uint64_t any = 0;
   for (uint32_t i = 0; i < count; i++) any |= packer->values[i];
   uint8_t width = any ? (uint8_t)((71 - __builtin_clzll(any)) / 8) : 0;
   for (unsigned plane = 0; plane < width; plane++) {
     uint8_t *out = packer->unpacked + *at;
     for (uint32_t i = 0; i < count; i++) out[i] = (uint8_t)(packer->values[i] >> (8 * plane));
-    deflate_add(&packer->deflate, packer->unpacked, *at, *at + count);
+    deflate_add(&packer->deflate, packer->unpacked, *at, *at + apart);
+    deflate_add(&packer->deflate, packer->unpacked, *at + apart, *at + count);
     *at += count;
   }
   return width;
+}
+
+static uint8_t add_values(struct packer *packer, size_t *at, uint32_t count) {
+  return add_values_apart(packer, at, count, 0);
 }
 
 static void add_bytes(struct packer *packer, size_t *at, size_t size) {
@@ -171,7 +177,7 @@ size_t chunk_pack(struct packer *packer, struct record_chunk header, const uint6
 
   uint64_t *fresh = packer->site_keys; /* no longer needed */
   header.fresh = find_addresses(packer, events, event_count, header.amounts, fresh);
-  header.width[BACK] = add_values(packer, &at, event_count);
+  header.width[BACK] = add_values_apart(packer, &at, event_count, header.amounts);
   header.address_shift = fold_signs(fresh, header.fresh);
   memcpy(values, fresh, header.fresh * sizeof *fresh);
   header.width[FRESH] = add_values(packer, &at, header.fresh);
