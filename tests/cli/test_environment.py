@@ -53,7 +53,7 @@ def test_status_marks_profiles_of_other_machines(perun: Any, project: Any, matri
     perun("run", "matrix")
     elsewhere(project)
     perun("add", "0@p")
-    perun("run", "matrix")
+    perun("run", "-ot", "second", "matrix")
     perun("add", "0@p")
     done = perun("status")
     rows = [line for line in done.lines if "@i" in line]

@@ -89,7 +89,7 @@ def test_outside_of_a_repository(perun, tmp_path, line):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("statsu", "Did you mean status?"),
+        ("chekc", "Did you mean check?"),
         ("nothing-like-it", "No such command 'nothing-like-it'"),
         ("config gett x", "Did you mean 'get'?"),
         ("run matrx", "matrix"),

@@ -103,7 +103,7 @@ def test_what_was_found_is_told_at_the_next_commit(perun: Any, measured: Any, gi
     commit(measured, git, 0.01)
     head = measured.head
     subprocess.run(
-        ["sh", "-c", "until [ -s .perun/hooks/news ]; do sleep 0.05; done"], timeout=20, check=True
+        ["sh", "-c", "until [ -s .perun/hooks/news ]; do sleep 0.05; done"], timeout=60, check=True
     )
     assert f"perun: {head[:10]} could not be measured as a whole  (see " in commit(measured, git, 0.02)
     perun("hooks", "status", "--wait")

@@ -119,7 +119,7 @@ def test_versions_in_the_folder_itself(
 ) -> None:
     configure("execute: {pre_run: [sh -c 'echo built >>built.o']}\n")
     before = picture(dirty)
-    outcome = perun("run", "-c", "--in-place", "matrix")
+    outcome = perun("run", "-c", "--in-place", "matrix", "--quiet-env")
     lines = [line.split() for line in record.read_text().splitlines()]
     versions = dirty.git("rev-list", "HEAD").split()
     assert lines == [
@@ -151,7 +151,7 @@ def test_what_the_run_changes_is_kept_apart(
     """A build that writes to tracked files must neither reach the next version nor be lost."""
     before = picture(dirty)
     configure("execute: {pre_run: [sh -c 'echo by the build >>file.txt']}\n")
-    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~2", "--in-place", "matrix")
+    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~2", "--in-place", "matrix", "--quiet-env")
     contents = [line.split(maxsplit=2)[2] for line in record.read_text().splitlines()]
     assert contents == ["3 by the build", "2 by the build"]
     versions = [dirty.git("rev-parse", f"HEAD~{number}") for number in (0, 2)]
@@ -259,11 +259,12 @@ def test_interruption(
 ) -> None:
     configure(cmds="sh -c 'cat file.txt >>$RECORD; grep -q 3 file.txt || exec sleep 300'")
     before = picture(dirty)
-    run = start("run", "-c", "--in-place", "matrix")
+    run = start("run", "-c", "--in-place", "matrix", "--quiet-env")
     wait_for(lambda: record.exists() and record.read_text() == "3\n3\n2\n")
     run.send_signal(number)
     out, err = run.communicate(timeout=20)
-    assert (run.returncode, err) == (code, b"")
+    left = b"\ninterrupted, 2 of 4 jobs are left; go on with: perun run matrix --resume\n"
+    assert (run.returncode, err) == (code, left)
     assert out.count(b"stored") == 2
     assert picture(dirty) == before
     assert len(perun("status", "--json").json["pending"]) == 2

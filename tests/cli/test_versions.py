@@ -130,7 +130,7 @@ def test_a_history_beside_uncommitted_changes(
     configure("execute: {pre_run: [sh -c 'echo generated > file.o; echo changed >> file.txt']}\n")
     before = picture(dirty.path)
     versions = dirty.git("rev-list", "HEAD").split()
-    outcome = perun("run", "-c", "matrix")
+    outcome = perun("run", "-c", "matrix", "--quiet-env")
     lines = [line.split() for line in record.read_text().splitlines()]
     assert [line[1] for line in lines] == versions
     assert [line[2:] for line in lines] == [["3", "changed"], ["2", "changed"], ["1", "changed"]]
@@ -312,14 +312,16 @@ def test_interruption(
     else:
         configure(cmds=script)
     before = picture(dirty.path)
-    run = start("run", "-c", "matrix")
+    run = start("run", "-c", "matrix", "--quiet-env")
     wait_for(lambda: record.exists() and record.read_text().endswith("\n"))
     processes = [int(word) for word in record.read_text().split()]
     assert all(map(is_running, processes))
     run.send_signal(number)
     out, err = run.communicate(timeout=20)
     assert run.returncode == code
-    assert err == b"warning: uncommitted changes are not measured; --force-dirty (-f) measures them too\n"
+    told, _, left = err.partition(b"\n")
+    assert told == b"warning: uncommitted changes are not measured; --force-dirty (-f) measures them too"
+    assert left.endswith(b" jobs are left; go on with: perun run matrix --resume\n") or not left
     assert out.count(b"stored") == 1
     wait_for(lambda: not any(map(is_running, processes)))
     assert picture(dirty.path) == before

@@ -108,11 +108,10 @@ def _preparation(repo: Repository) -> Finding:
     from perun.config.builds import recognise
 
     found = recognise(repo.root)
-    hint = (
-        f"set it with: {found.command}" if found is not None else "set it where the program has to be built"
-    )
+    if found is None:
+        return Finding("project", "execute.pre_run", True, "not set; nothing is built before measuring")
     message = "not set: what is not in the repository is missing when other versions are measured"
-    return Finding("project", "execute.pre_run", found is None, message, hint)
+    return Finding("project", "execute.pre_run", False, message, f"set it with: {found.command}")
 
 
 def _hooks(repo: Repository) -> Finding:

@@ -16,6 +16,7 @@ from perun.porcelain.forecast import Forecast
 from perun.porcelain.journal import Journal
 from perun.porcelain.preparations import Preparations
 from perun.porcelain.run import Event, JobBroke, JobDone, VersionSkipped, VersionStarted, failure_of
+from perun.porcelain.versions import refuse_after_interruption
 
 if TYPE_CHECKING:
     from perun.cli.progress import Progress
@@ -75,6 +76,7 @@ def run_matrix(
             journal.close()
         session.say("nothing to run: " + ("the batch is complete" if resume else "no profile is missing"))
         return
+    refuse_after_interruption(repo)  # before anything is told
     left_over = "" if resume else batch.interrupted(repo)
     if left_over:
         session.note(
