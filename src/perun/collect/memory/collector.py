@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.errors import CollectorUnavailable, JobFailed
-from perun.plugin.api import CollectContext, Run
+from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ SAMPLING: Final = 0.025
 """Seconds of a snapshot where nothing else is asked for; manual 4.1.2 has it in its example."""
 MOST_SNAPSHOTS: Final = 256
 _SECOND: Final = 1_000_000_000
+_REINSTALL: Final = "install Perun anew with: pip install --force-reinstall perun-pvs"
+_MEMRAY: Final = "install it where the measured Python is: pip install 'perun-pvs[python-memory]'"
+_SYMBOLISER: Final = "install one with: apt-get install binutils"
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,21 @@ class MemoryCollector:
     def __init__(self, library: Path | None = None) -> None:
         self._library = library or LIBRARY
 
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """Whether the recorder was built, functions can be named, and Python programs be recorded."""
+        from perun.collect.memory.symbols import find_tool
+
+        if not self._library.is_file():
+            yield Readiness("", "the recorder of allocations is missing", _REINSTALL)
+            return
+        yield Readiness()
+        if not find_tool(environ):
+            yield Readiness(
+                "functions and lines", "neither addr2line nor llvm-symbolizer was found", _SYMBOLISER
+            )
+        if find_spec("memray") is None:
+            yield Readiness("--python", "memray is not installed here", _MEMRAY)
+
     def collect(self, run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
         """Run the command once, with the recorder.
 
@@ -123,7 +142,7 @@ class MemoryCollector:
         if not self._library.is_file():
             raise CollectorUnavailable(
                 f"the recorder of allocations is missing: {self._library}",
-                "install Perun anew with: pip install --force-reinstall perun-pvs",
+                _REINSTALL,
             )
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
@@ -265,7 +284,7 @@ class _Analyst:
         elif not self._tool:
             notes.append(
                 "neither addr2line nor llvm-symbolizer was found, so functions and lines are not known; "
-                "install one with: apt-get install binutils"
+                + _SYMBOLISER
             )
         elif self._places.without_lines and not self._params.all:
             names = sorted(readable(os.path.basename(path)) for path in self._places.without_lines)
