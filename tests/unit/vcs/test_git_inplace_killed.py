@@ -211,7 +211,8 @@ def test_git_itself_killed_in_the_middle_of_a_checkout(dirty: Any, tmp_path: Pat
     try:
         step()
     except VersionControlError as problem:
-        assert "index.lock" in problem.message or "signal 9" in problem.message
+        # Which git is killed, that one or one that it started, is a matter of time.
+        assert any(text in problem.message for text in ("index.lock", "signal 9", "without a message"))
     assert (tmp_path / "killed").exists()
     assert_nothing_lost(dirty)
     for lock in (dirty.root / ".git").glob("*.lock"):

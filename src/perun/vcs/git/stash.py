@@ -48,7 +48,7 @@ def create(git: GitCommand) -> str:
         answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
     if answer.code:
         raise VersionControlError(
-            f"git cannot put aside the uncommitted changes in {git.folder}: {answer.complaint}",
+            f"git cannot put aside the uncommitted changes in {git.folder}: {answer.complaint or 'without a message'}",
             "commit them (files of `git add -N` too), or measure without --in-place",
         )
     return answer.text
