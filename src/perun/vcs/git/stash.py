@@ -47,8 +47,9 @@ def create(git: GitCommand) -> str:
             raise git.failure("update-index", refreshed)
         answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
     if answer.code:
+        reason = answer.complaint or "without a message"
         raise VersionControlError(
-            f"git cannot put aside the uncommitted changes in {git.folder}: {answer.complaint or 'without a message'}",
+            f"git cannot put aside the uncommitted changes in {git.folder}: {reason}",
             "commit them (files of `git add -N` too), or measure without --in-place",
         )
     return answer.text
