@@ -294,7 +294,14 @@ def deep_site(number: int, depth: int = 12) -> Site:
     return Site(frames[0], tuple(frames))
 
 
-@pytest.mark.parametrize(("sites", "seconds"), [(20_000, 1), (2_000, 40), (50, 5000)])
+@pytest.mark.parametrize(
+    ("sites", "seconds"),
+    [
+        (20_000, 1),
+        pytest.param(2_000, 40, marks=pytest.mark.slow),
+        pytest.param(50, 5000, marks=pytest.mark.slow),
+    ],
+)
 def test_a_profile_stays_below_5_mb(sites: int, seconds: int) -> None:
     numbers = np.random.default_rng(1).integers(1, sites, 300_000)
     times = np.linspace(0, seconds, len(numbers))

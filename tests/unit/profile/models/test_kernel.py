@@ -350,7 +350,7 @@ values = st.one_of(
 points = st.lists(st.tuples(values, values), max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     points=points,
     regression=st.sampled_from(["ll", "lc"]),
