@@ -1,7 +1,7 @@
 """What the engines hand over: entries and exits of functions, or the calls that were made of them.
 
-Functions are numbers; what they stand for is told at the end, see :class:`perun.collect._calls.profile.Function`.
-Times are nanoseconds since the beginning of the run.
+Functions are numbers; what they stand for is told at the end, see
+:class:`perun.collect._calls.profile.Function`. Times are nanoseconds since the beginning of the run.
 """
 
 from __future__ import annotations
