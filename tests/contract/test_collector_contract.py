@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import os
 import pkgutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from perun.profile.formats import dumps_pending, loads, validate
 
 _typed: Collector[TimeParams] = TimeCollector()
 
-QUICK: dict[str, Mapping[str, Any]] = {"memory": {}, "time": {"warmup": 1, "repeat": 2}}
+QUICK: dict[str, Mapping[str, Any]] = {"complexity": {}, "memory": {}, "time": {"warmup": 1, "repeat": 2}}
 """Every built-in collector, with parameters that keep its run short."""
 
 
@@ -32,15 +33,27 @@ def collector(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param == "memory":
         recorder = request.getfixturevalue("memory_recorder")
         monkeypatch.setattr("perun.collect.memory.collector.LIBRARY", recorder)
+    if request.param == "complexity":
+        runtime = request.getfixturevalue("complexity_runtime")
+        monkeypatch.setattr("perun.collect.complexity.collector.LIBRARY", runtime)
     return importlib.import_module(f"perun.collect.{request.param}").PLUGIN()
 
 
+@pytest.fixture(scope="session")
+def calling(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that tells of its calls, for a script to run."""
+    program = tmp_path_factory.mktemp("calling") / "calling"
+    options = ["-g", "-O1", "-fno-omit-frame-pointer", "-finstrument-functions", "-x", "c", "-"]
+    subprocess.run(["cc", "-o", program, *options], input=b"int main(void) { return 0; }", check=True)
+    return program
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, calling: Path) -> Run:
     project = tmp_path / "project"
     project.mkdir()
     script = project / "prog"
-    script.write_text("#!/bin/sh\necho out; echo err >&2; exit ${1:-0}\n")
+    script.write_text("#!/bin/sh\necho out; echo err >&2; " + f"{calling}; exit ${{1:-0}}\n")
     script.chmod(0o755)
     return Run("./prog", cwd=project, environ={"PATH": "/usr/bin:/bin"})
 
