@@ -25,7 +25,7 @@ PIECE: Final = 1 << 18
 """Calls that are decoded at once."""
 
 _PROCESS: Final = struct.Struct("=8sIIIIII3Q3QII")
-_THREAD: Final = struct.Struct("=8sIIIIQQQQQQQQQQQQQIIQQ")
+_THREAD: Final = struct.Struct("=8sIIIIQQQQQQQQQQQQQQIIQQ")
 _FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
 _CALL: Final = np.dtype([("start", "u8"), ("duration", "u8"), ("exclusive", "u8"), ("size", "u8")])
 _FRAME: Final = np.dtype(
@@ -118,21 +118,27 @@ class Process:
 
     def _thread(self, path: Path, shift: int) -> Iterator[Calls]:
         fields = _unpacked(_THREAD, _read(path, HEADER_SIZE), b"PERUNCXC", path)
-        _, tid, frames_at, calls_at, window_at, first, top, _, window, following, _, *rest = fields
+        _, tid, frames_at, calls_at, written_at, first, top, _, window, following, end, written, *rest = (
+            fields
+        )
         missed, skipped, too_deep, lost, error = rest[:5]
-        size = path.stat().st_size
-        used = window_at + (following - window) if window else calls_at
-        total, remainder = divmod(used - calls_at, _CALL.itemsize)
-        depth, odd = divmod(top - first, _FRAME.itemsize)
-        if remainder or odd or total < 0 or used > size or not 0 <= depth < _MOST_FRAMES:
+        kept, odd_bytes = divmod(following - window, _CALL.itemsize)
+        moved, odd_bytes_before = divmod(written, _CALL.itemsize)
+        depth, odd_frames = divmod(top - first, _FRAME.itemsize)
+        if (
+            odd_bytes
+            or odd_bytes_before
+            or odd_frames
+            or not window <= following <= end
+            or not 0 <= depth < _MOST_FRAMES
+            or max(written_at + written, calls_at + following - window) > path.stat().st_size
+            or frames_at + (depth + 1) * _FRAME.itemsize > calls_at
+        ):
             raise _damaged(path, "its counts make no sense")
         last = self._end
-        if total:
-            rows = np.memmap(path, _CALL, "r", offset=calls_at, shape=(total,))
-            for start in range(0, total, PIECE):
-                piece = rows[start : start + PIECE]
-                last = max(last, int(((piece["start"] & _LOW) + (piece["duration"] & _SPAN)).max()))
-                yield self._decoded(piece, tid, shift, path)
+        for rows in _pieces(path, (written_at, moved), (calls_at, kept)):
+            last = max(last, int(((rows["start"] & _LOW) + (rows["duration"] & _SPAN)).max()))
+            yield self._decoded(rows, tid, shift, path)
         frames = np.fromfile(path, _FRAME, depth, offset=frames_at + _FRAME.itemsize)
         yield self._opened(frames, last, tid, shift, path)
         self.gaps = self.gaps.plus(Gaps(missed, depth, skipped, too_deep, lost, error))
@@ -217,6 +223,15 @@ class Process:
 def processes(folder: Path) -> list[Process]:
     """The processes that recorded something, the first one first."""
     return sorted(map(Process, folder.glob("*.process")), key=lambda process: process.started)
+
+
+def _pieces(path: Path, *parts: tuple[int, int]) -> Iterator[NDArray[np.void]]:
+    """The calls of parts of a file, each with its position and how many there are."""
+    with open(path, "rb") as file:
+        for at, total in parts:
+            file.seek(at)
+            for start in range(0, total, PIECE):
+                yield np.fromfile(file, _CALL, min(PIECE, total - start))
 
 
 def _read(path: Path, size: int) -> bytes:

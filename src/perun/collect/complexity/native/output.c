@@ -36,9 +36,13 @@ static size_t pages(size_t size) {
   return (size + page - 1) / page * page;
 }
 
-/* Map a part of a file whose blocks are reserved: on a full disk, writing would kill the program otherwise. */
+/* On a full disk, writing to what is mapped would kill the program, were its blocks not reserved. */
+static bool reserve(int file, uint64_t at, size_t size) {
+  return syscall(SYS_fallocate, file, 0, (off_t)at, (off_t)size) == 0 || errno == EOPNOTSUPP;
+}
+
 static void *map(int file, uint64_t at, size_t size, size_t reserved) {
-  if (syscall(SYS_fallocate, file, 0, (off_t)at, (off_t)reserved) != 0 && errno != EOPNOTSUPP) return NULL;
+  if (!reserve(file, at, reserved)) return NULL;
   void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)at);
   return mapped == MAP_FAILED ? NULL : mapped;
 }
@@ -136,12 +140,15 @@ struct record_thread *output_thread(void) {
   unsigned number = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED);
   snprintf(name, sizeof name, "%s-%u.calls", base, number);
   size_t frames = (size_t)RECORD_FRAMES * sizeof(struct record_frame);
-  size_t calls_at = pages(RECORD_HEADER_SIZE + frames), first = pages(RECORD_HEADER_SIZE + (64u << 10));
+  size_t calls_at = pages(RECORD_HEADER_SIZE + frames), size = calls_at + window_size;
+  size_t first = pages(RECORD_HEADER_SIZE + (64u << 10));
   int file = make(name);
   if (file < 0) return NULL;
-  struct record_thread *made = lengthen(file, calls_at) ? map(file, 0, calls_at, first) : NULL;
+  struct record_thread *made = NULL;
+  if (lengthen(file, size) && reserve(file, calls_at, window_size)) made = map(file, 0, size, first);
   syscall(SYS_close, file);
   if (!made) return NULL;
+  madvise((char *)made + calls_at, window_size, MADV_POPULATE_WRITE);
   memcpy(made->magic, RECORD_CALLS_MAGIC, sizeof made->magic);
   made->byte_order = RECORD_BYTE_ORDER;
   made->version = RECORD_VERSION;
@@ -149,7 +156,10 @@ struct record_thread *output_thread(void) {
   made->tid = (uint32_t)syscall(SYS_gettid);
   *(uint32_t *)((char *)made + RECORD_HEADER_SIZE - 4) = number;
   made->frames_at = RECORD_HEADER_SIZE;
-  made->calls_at = made->window_at = calls_at;
+  made->calls_at = calls_at;
+  made->written_at = size;
+  made->window = made->next = (uint64_t)(uintptr_t)made + calls_at;
+  made->end = made->window + window_size;
   made->first_frame = made->top = (uint64_t)(uintptr_t)made + RECORD_HEADER_SIZE;
   made->most_frames = made->first_frame + (first - RECORD_HEADER_SIZE);
   struct record_frame *none = (struct record_frame *)(uintptr_t)made->first_frame;
@@ -167,8 +177,7 @@ bool output_deepen(struct record_thread *thread) {
   name_of(thread, name);
   int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC, 0);
   if (file < 0) return false;
-  bool reserved =
-      syscall(SYS_fallocate, file, 0, (off_t)thread->frames_at, (off_t)want) == 0 || errno == EOPNOTSUPP;
+  bool reserved = reserve(file, thread->frames_at, want);
   syscall(SYS_close, file);
   if (reserved) thread->most_frames = thread->first_frame + want;
   return reserved;
@@ -176,32 +185,29 @@ bool output_deepen(struct record_thread *thread) {
 
 bool output_grow(struct record_thread *thread) {
   char name[NAME_SIZE];
-  uint64_t at = thread->window ? thread->window_at + window_size : thread->calls_at;
+  struct rlimit limit;
+  size_t size = thread->next - thread->window;
   name_of(thread, name);
-  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC, 0);
-  void *window = NULL;
-  if (file >= 0 && lengthen(file, at + window_size)) window = map(file, at, window_size, window_size);
-  if (!window) {
-    thread->error = errno ? (uint32_t)errno : EIO;
-    if (file >= 0) syscall(SYS_close, file);
-    return false;
+  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CLOEXEC, 0);
+  uint64_t at = thread->written_at + thread->written;
+  errno = file < 0 ? errno : 0;
+  /* Writing more than is allowed would send the program a signal. */
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && at + size > limit.rlim_cur)
+    errno = EFBIG;
+  for (size_t done = 0; !errno && done < size;) {
+    long written = syscall(SYS_pwrite64, file, (const char *)(uintptr_t)thread->window + done, size - done, (off_t)(at + done));
+    if (written > 0)
+      done += (size_t)written;
+    else
+      errno = written < 0 ? (errno == EINTR ? 0 : errno) : ENOSPC;
   }
-  syscall(SYS_close, file);
-  madvise(window, window_size, MADV_POPULATE_WRITE);
-  if (thread->window) munmap((void *)(uintptr_t)thread->window, window_size);
-  thread->window_at = at;
-  thread->window = thread->next = (uint64_t)(uintptr_t)window;
-  thread->end = thread->window + window_size / sizeof(struct record_call) * sizeof(struct record_call);
+  thread->error = (uint32_t)errno;
+  if (file >= 0) syscall(SYS_close, file);
+  if (thread->error) return false;
+  thread->written += size;
+  thread->next = thread->window;
   output_clock(false);
   return true;
 }
 
-void output_close(struct record_thread *thread, bool shorten) {
-  char name[NAME_SIZE];
-  if (shorten && thread->window) {
-    name_of(thread, name);
-    (void)!truncate(name, (off_t)(thread->window_at + (thread->next - thread->window)));
-  }
-  if (thread->window) munmap((void *)(uintptr_t)thread->window, window_size);
-  munmap(thread, pages(RECORD_HEADER_SIZE + (size_t)RECORD_FRAMES * sizeof(struct record_frame)));
-}
+void output_close(struct record_thread *thread) { munmap(thread, thread->written_at); }

@@ -28,6 +28,6 @@ bool output_grow(struct record_thread *thread);
 bool output_deepen(struct record_thread *thread);
 
 /* Unmap the file of a thread that ends, or that this process has of the one that it was forked from. */
-void output_close(struct record_thread *thread, bool shorten);
+void output_close(struct record_thread *thread);
 
 #endif

@@ -1,10 +1,10 @@
 /* What the runtime reads and writes; perun/collect/complexity/records.py and table.py are its other ends.
  *
  * PERUN_COMPLEXITY_FOLDER names the folder for the files, PERUN_COMPLEXITY_TABLE a file of what to record, and
- * PERUN_COMPLEXITY_STORAGE the number of calls that are mapped at once. A process makes its files when the first
+ * PERUN_COMPLEXITY_STORAGE the number of calls that are kept until they are written. A process makes its files when the first
  * function is entered: `P.process`, and for each of its threads `P-T.calls`, where P is its number and a count.
  *
- * All files are mapped: whatever ends the process, they hold what it did. All numbers are of the machine's order. */
+ * What is written to is mapped: whatever ends the process, its files hold what it did. All numbers are of the machine's order. */
 #ifndef PERUN_COMPLEXITY_RECORD_H
 #define PERUN_COMPLEXITY_RECORD_H
 
@@ -39,7 +39,7 @@ struct record_function {
   uint32_t reserved;
 };
 
-/* -- P-T.calls: a header, frames of the calls that are open, then calls ----------------------------------------------- */
+/* -- P-T.calls: a header, frames of the calls that are open, the last calls, and those before them ----------------------------------------------- */
 
 #define RECORD_FRAMES (1u << 18)
 
@@ -58,10 +58,11 @@ struct record_thread {
   uint32_t byte_order, version;
   uint32_t pid, tid;
   uint64_t frames_at, calls_at; /* in the file */
-  uint64_t window_at;           /* in the file, of what is mapped of the calls */
+  uint64_t written_at;          /* in the file, of the calls that were moved out of the way of later ones */
   /* Addresses in the process. The first frame is none: nothing is called within it. */
   uint64_t first_frame, top, most_frames;
   uint64_t window, next, end;
+  uint64_t written; /* bytes */
   /* Counts of exits that were missing, of entries and exits in a signal handler that interrupted the runtime, of
    * calls deeper than RECORD_FRAMES, and of calls that could not be written. */
   uint64_t missed, skipped, too_deep, lost;

@@ -49,14 +49,14 @@ static struct record_frame *top_of(const struct record_thread *thread) { return 
 static void thread_ends(void *thread) {
   starting = true; /* what its destructors call is lost, without harm */
   self = NULL;
-  output_close(thread, true);
+  output_close(thread);
   munmap(own, sizeof *own);
   starting = false;
 }
 
 static void child_starts(void) {
   if (state != RUNNING) return;
-  if (self) output_close(self, false);
+  if (self) output_close(self);
   self = NULL;
   state = UNKNOWN;
   memset(sites, 0, sizeof sites);
@@ -128,20 +128,28 @@ static __attribute__((noinline)) bool more_room(struct record_thread *thread) {
   return grown;
 }
 
-static inline void close_call(struct record_thread *thread, uint64_t now) {
-  struct record_frame *frame = top_of(thread);
+/* Write a call that is recorded where there is room for it, and forget its frame. */
+static inline void write_call(struct record_thread *thread, struct record_frame *frame, uint64_t now) {
+  uint64_t *call = (uint64_t *)(uintptr_t)thread->next; /* a struct record_call, without its loads and masks */
   uint64_t duration = now > frame->start ? now - frame->start : 0;
+  uint64_t exclusive = duration > frame->inner ? duration - frame->inner : 0;
   frame[-1].inner += duration;
-  if (LIKELY(frame->is_recorded) && (LIKELY(thread->next != thread->end) || more_room(thread))) {
-    uint64_t *call = (uint64_t *)(uintptr_t)thread->next; /* a struct record_call, without its loads and masks */
-    uint64_t exclusive = duration > frame->inner ? duration - frame->inner : 0;
-    call[0] = (frame->start - first_tick) << 16 >> 16 | (uint64_t)frame->order << 48;
-    call[1] = duration << 18 >> 18 | (uint64_t)frame->id << 46;
-    call[2] = exclusive << 18 >> 18 | (uint64_t)frame->caller << 46;
-    call[3] = (uint64_t)frame->size << 16 >> 16 | (uint64_t)(frame->order >> 16) << 48;
-    thread->next += sizeof(struct record_call);
-  }
+  call[0] = (frame->start - first_tick) << 16 >> 16 | (uint64_t)frame->order << 48;
+  call[1] = duration << 18 >> 18 | (uint64_t)frame->id << 46;
+  call[2] = exclusive << 18 >> 18 | (uint64_t)frame->caller << 46;
+  call[3] = (uint64_t)frame->size << 16 >> 16 | (uint64_t)(frame->order >> 16) << 48;
+  thread->next += sizeof(struct record_call);
   thread->top = (uint64_t)(uintptr_t)(frame - 1);
+}
+
+static void close_call(struct record_thread *thread, uint64_t now) {
+  struct record_frame *frame = top_of(thread);
+  if (frame->is_recorded && (thread->next != thread->end || more_room(thread))) {
+    write_call(thread, frame, now);
+  } else {
+    frame[-1].inner += now > frame->start ? now - frame->start : 0;
+    thread->top = (uint64_t)(uintptr_t)(frame - 1);
+  }
 }
 
 static __attribute__((noinline)) void close_gone(struct record_thread *thread, uint64_t frame) {
@@ -173,7 +181,7 @@ static __attribute__((noinline)) void close_before(struct record_thread *thread,
 static __attribute__((noinline)) struct site *new_site(struct record_thread *thread, uint64_t place, uint64_t function, uint32_t slot) {
   int error = errno;
   uint64_t before = clock_ticks();
-  struct site found = {place, NULL, RECORD_NOBODY, 1, false, false};
+  struct site found = {place, NULL, RECORD_NOBODY, 1, false, false, false};
   struct site *site = NULL;
   pthread_mutex_lock(&lock);
   while (sites[slot].place && sites[slot].place != place) slot = (slot + 1) & (SLOTS - 1);
@@ -193,8 +201,10 @@ static __attribute__((noinline)) struct site *new_site(struct record_thread *thr
   return site;
 }
 
+static inline uint32_t slot_of(uint64_t place) { return (uint32_t)((place * 0x9E3779B97F4A7C15u) >> 47); }
+
 static inline struct site *site_of(struct record_thread *thread, uint64_t place, uint64_t function) {
-  uint32_t slot = (uint32_t)((place * 0x9E3779B97F4A7C15u) >> 47);
+  uint32_t slot = slot_of(place);
   for (;; slot = (slot + 1) & (SLOTS - 1)) {
     uint64_t there = __atomic_load_n(&sites[slot].place, __ATOMIC_ACQUIRE);
     if (LIKELY(there == place)) return &sites[slot];
@@ -220,13 +230,15 @@ static __attribute__((noinline)) bool has_deepened(struct record_thread *thread)
   return deeper;
 }
 
-/* A function was entered; `frame` is the address just above its return address. */
-static inline void entered(uint64_t function, uint64_t place, uint64_t frame, const struct registers *registers) {
+/* A function was entered; `frame` is the address just above its return address. What is returned is the site of a
+ * call whose size is to be read, by sized(): only then registers are needed. */
+static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t function, uint64_t place,
+                                                                      uint64_t frame) {
   struct record_thread *thread = self;
-  if (UNLIKELY(!thread) && !(thread = thread_starts())) return;
+  if (UNLIKELY(!thread) && !(thread = thread_starts())) return NULL;
   if (UNLIKELY(thread->busy)) {
     thread->skipped++;
-    return;
+    return NULL;
   }
   thread->busy = 1;
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -244,11 +256,48 @@ static inline void entered(uint64_t function, uint64_t place, uint64_t frame, co
       new->caller = new[-1].id;
       new->is_recorded = LIKELY(site->sampling == 1) || is_sampled(site);
       new->order = thread->entries++;
-      new->size = site->program && new->is_recorded ? size_of(site->program, registers) : -1;
+      new->size = -1;
       new->start = time_of(thread);
       thread->top = (uint64_t)(uintptr_t)new;
+      if (UNLIKELY(site->program) && new->is_recorded) return site; /* busy still */
     }
   }
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+  return NULL;
+}
+
+/* What nearly every call comes down to; it calls nothing, so that it needs no registers of its caller's. */
+static inline const struct site *entered(uint64_t function, uint64_t place, uint64_t frame) {
+  struct record_thread *thread = self;
+  if (UNLIKELY(!thread || thread->busy)) return entered_otherwise(function, place, frame);
+  const struct site *site = &sites[slot_of(place)];
+  struct record_frame *top = top_of(thread), *new = top + 1;
+  if (UNLIKELY(__atomic_load_n(&site->place, __ATOMIC_ACQUIRE) != place || !site->is_plain || top->frame <= frame ||
+               (uint64_t)(uintptr_t)new >= thread->most_frames || !clock_is_counter))
+    return entered_otherwise(function, place, frame);
+  thread->busy = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  new->inner = 0;
+  new->frame = frame;
+  new->function = function;
+  new->size = -1;
+  new->id = site->id;
+  new->caller = top->id;
+  new->is_recorded = 1;
+  new->order = thread->entries++;
+  thread->top = (uint64_t)(uintptr_t)new;
+  new->start = clock_counter() - thread->paused;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+  return NULL;
+}
+
+static inline void sized(const struct site *site, const struct registers *registers) {
+  struct record_thread *thread = self;
+  struct record_frame *top = top_of(thread);
+  top->size = size_of(site->program, registers);
+  top->start = time_of(thread);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   thread->busy = 0;
 }
@@ -281,8 +330,7 @@ static __attribute__((noinline)) void left_otherwise(struct record_thread *threa
   }
 }
 
-static inline void left(uint64_t function, uint64_t frame) {
-  uint64_t tick = clock_ticks();
+static __attribute__((noinline)) void left_slowly(uint64_t function, uint64_t frame, uint64_t tick) {
   struct record_thread *thread = self;
   if (UNLIKELY(!thread)) return;
   if (UNLIKELY(thread->busy)) {
@@ -293,7 +341,7 @@ static inline void left(uint64_t function, uint64_t frame) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   const struct record_frame *top = top_of(thread);
   uint64_t now = tick - thread->paused;
-  if (LIKELY(top->frame == frame && top->function == function))
+  if (top->frame == frame && top->function == function)
     close_call(thread, now);
   else if (top->frame <= frame || is_foreign(thread, frame))
     left_otherwise(thread, function, frame, now);
@@ -301,35 +349,65 @@ static inline void left(uint64_t function, uint64_t frame) {
   thread->busy = 0;
 }
 
+static inline void left(uint64_t function, uint64_t frame) {
+  uint64_t tick = clock_ticks();
+  struct record_thread *thread = self;
+  if (UNLIKELY(!thread || thread->busy)) {
+    left_slowly(function, frame, tick);
+    return;
+  }
+  struct record_frame *top = top_of(thread);
+  if (UNLIKELY(top->frame != frame || top->function != function || !top->is_recorded || thread->next == thread->end)) {
+    left_slowly(function, frame, tick);
+    return;
+  }
+  thread->busy = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  write_call(thread, top, tick - thread->paused);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+}
+
 /* -- hooks ------------------------------------------------------------------------------------------------------------ */
 
 #if defined(__x86_64__)
-/* The registers that a function may keep its arguments in while it calls the hook are handed over as they are. */
+/* The registers that a function may keep its arguments in while it calls the hook are as they were after a call of C;
+ * they are handed over where a size is to be read. */
 __asm__(
     ".text\n"
     ".globl __cyg_profile_func_enter\n"
     ".type __cyg_profile_func_enter, @function\n"
+    ".p2align 4\n"
     "__cyg_profile_func_enter:\n"
     ".cfi_startproc\n"
     "  movq (%rsp), %rsi\n"
     "  movq %rbp, %rdx\n"
-    "  movq %rbx, %rcx\n"
-    "  movq %r12, %r8\n"
-    "  movq %r13, %r9\n"
     "  subq $8, %rsp\n"
     "  .cfi_adjust_cfa_offset 8\n"
-    "  pushq %r15\n"
-    "  .cfi_adjust_cfa_offset 8\n"
-    "  pushq %r14\n"
-    "  .cfi_adjust_cfa_offset 8\n"
     "  call perun_function_entered\n"
-    "  addq $24, %rsp\n"
-    "  .cfi_adjust_cfa_offset -24\n"
+    "  testq %rax, %rax\n"
+    "  jne 1f\n"
+    "  addq $8, %rsp\n"
+    "  .cfi_adjust_cfa_offset -8\n"
+    "  ret\n"
+    "1:\n"
+    "  .cfi_adjust_cfa_offset 8\n"
+    "  movq %rax, %rdi\n"
+    "  movq %rbx, %rsi\n"
+    "  movq %rbp, %rdx\n"
+    "  movq %r12, %rcx\n"
+    "  movq %r13, %r8\n"
+    "  movq %r14, %r9\n"
+    "  movq %r15, (%rsp)\n"
+    "  call perun_function_sized\n"
+    "  addq $8, %rsp\n"
+    "  .cfi_adjust_cfa_offset -8\n"
     "  ret\n"
     ".cfi_endproc\n"
     ".size __cyg_profile_func_enter, . - __cyg_profile_func_enter\n"
     ".globl __cyg_profile_func_exit\n"
     ".type __cyg_profile_func_exit, @function\n"
+    ".p2align 4\n"
     "__cyg_profile_func_exit:\n"
     ".cfi_startproc\n"
     "  movq %rbp, %rsi\n"
@@ -337,10 +415,14 @@ __asm__(
     ".cfi_endproc\n"
     ".size __cyg_profile_func_exit, . - __cyg_profile_func_exit\n");
 
-INTERNAL void perun_function_entered(uint64_t function, uint64_t place, uint64_t rbp, uint64_t rbx, uint64_t r12,
-                                     uint64_t r13, uint64_t r14, uint64_t r15) {
+INTERNAL const struct site *perun_function_entered(uint64_t function, uint64_t place, uint64_t rbp) {
+  return entered(function, place, rbp + 16);
+}
+
+INTERNAL void perun_function_sized(const struct site *site, uint64_t rbx, uint64_t rbp, uint64_t r12, uint64_t r13,
+                                   uint64_t r14, uint64_t r15) {
   const struct registers registers = {rbx, rbp, r12, r13, r14, r15};
-  entered(function, place, rbp + 16, &registers);
+  sized(site, &registers);
 }
 
 INTERNAL void perun_function_left(uint64_t function, uint64_t rbp) { left(function, rbp + 16); }
@@ -350,7 +432,9 @@ INTERNAL void perun_function_left(uint64_t function, uint64_t rbp) { left(functi
 EXPORTED void __cyg_profile_func_enter(void *function, void *caller) {
   (void)caller;
   const struct registers none = {0};
-  entered((uint64_t)(uintptr_t)function, (uint64_t)(uintptr_t)__builtin_return_address(0), FRAME, &none);
+  const struct site *site =
+      entered((uint64_t)(uintptr_t)function, (uint64_t)(uintptr_t)__builtin_return_address(0), FRAME);
+  if (site) sized(site, &none);
 }
 
 EXPORTED void __cyg_profile_func_exit(void *function, void *caller) {

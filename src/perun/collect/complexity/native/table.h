@@ -14,6 +14,7 @@ struct site {
   uint32_t sampling;
   bool is_recorded;
   bool is_inlined; /* in another function, whose frame it has */
+  bool is_plain;   /* every call is recorded, without a size */
 };
 
 /* Read the table that the environment names. */
