@@ -16,6 +16,7 @@ import pytest
 import perun.collect
 from perun.collect.time import TimeCollector
 from perun.collect.time.collector import TimeParams
+from perun.collect.trace.collector import ENGINES, make_engine
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Collector, Run
 from perun.plugin.params import specs
@@ -24,7 +25,12 @@ from perun.profile.formats import dumps_pending, loads, validate
 
 _typed: Collector[TimeParams] = TimeCollector()
 
-QUICK: dict[str, Mapping[str, Any]] = {"complexity": {}, "memory": {}, "time": {"warmup": 1, "repeat": 2}}
+QUICK: dict[str, Mapping[str, Any]] = {
+    "complexity": {},
+    "memory": {},
+    "time": {"warmup": 1, "repeat": 2},
+    "trace": {"output_handling": "suppress"},
+}
 """Every built-in collector, with parameters that keep its run short."""
 
 
@@ -36,6 +42,13 @@ def collector(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param == "complexity":
         runtime = request.getfixturevalue("complexity_runtime")
         monkeypatch.setattr("perun.collect.complexity.collector.LIBRARY", runtime)
+    if request.param == "trace":
+        refusals = [make_engine(name, os.environ).unavailable()[0] for name in ENGINES]
+        if all(refusals):
+            pytest.skip("; ".join(refusals))
+        monkeypatch.setitem(
+            QUICK, "trace", {**QUICK["trace"], "binary": str(request.getfixturevalue("calling"))}
+        )
     return importlib.import_module(f"perun.collect.{request.param}").PLUGIN()
 
 
