@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -250,3 +252,83 @@ def test_library(trace: Trace, engine: str, tmp_path: Path) -> None:
     profile = trace(tmp_path / "main", func=("libtwice.so#twice",), **chosen)
     assert calls(profile) == {"twice": 9}
     assert profile["trace"]["calls"] == 9
+
+
+def test_usdt(trace: Trace, probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(why)
+    if (
+        not Path("/usr/include/x86_64-linux-gnu/sys/sdt.h").is_file()
+        and not Path("/usr/include/sys/sdt.h").is_file()
+    ):
+        pytest.skip("sys/sdt.h is not installed")
+    source = tmp_path / "probed.c"
+    source.write_text(
+        "#include <sys/sdt.h>\nvolatile int n;\n"
+        "int main(void) { for (int i = 0; i < 12; i++) { DTRACE_PROBE1(app, sort_begin, i); n += i;\n"
+        "  DTRACE_PROBE(app, sort_end); DTRACE_PROBE(app, tick); } return 0; }\n"
+    )
+    program = tmp_path / "probed"
+    subprocess.run(["cc", "-g", "-O1", source, "-o", program], check=True)
+    chosen: dict[str, Any] = {"engine": "ebpf", "strategy": "custom"}
+    assert calls(trace(program, with_usdt=True, **chosen)) == {"sort_begin#sort_end": 12, "tick": 11}
+    assert calls(trace(program, usdt=("sort_begin#tick",), **chosen)) == {"sort_begin#tick": 12}
+    assert calls(trace(program, usdt=("probed#tick#4",), **chosen)) == {"tick": 3}
+    with pytest.raises(UsageError) as failure:
+        trace(program, usdt=("sort_bgin",), **chosen)
+    assert "sort_begin" in failure.value.hint
+
+
+def test_nothing_is_left_where_perun_is_killed(
+    probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(why)
+    source = tmp_path / "lasting.c"
+    source.write_text(
+        "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
+    )
+    program = tmp_path / "lasting"
+    subprocess.run(["cc", "-g", "-O0", source, "-o", program], check=True)
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
+        "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
+        "from perun.plugin.api import CollectContext, Run\n"
+        f"EbpfEngine.folder = Path({str(probes)!r})\n"
+        f"run = Run('./lasting', cwd=Path({str(tmp_path)!r}), environ=dict(os.environ))\n"
+    header = "sys/sdt.h"
+    if not any((Path("/usr/include") / folder / header).is_file() for folder in ("", "x86_64-linux-gnu")):
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    killed = subprocess.Popen([sys.executable, "-c", code], env=environ)
+    try:
+        records = tmp_path / "trace" / "records"
+        assert _soon(lambda: records.exists() and _running(program))
+    finally:
+        killed.kill()
+        killed.wait()
+    assert _soon(lambda: not _running(program) and not _running(probes / "perun_trace", tmp_path))
+
+
+def _soon(holds: Callable[[], bool]) -> bool:
+    for _ in range(100):
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _running(program: Path, argument: Path | None = None) -> bool:
+    """Whether a process runs this program, one of whose arguments begins so."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "exe") == str(program):
+                given = (process / "cmdline").read_bytes()
+                if argument is None or str(argument).encode() in given:
+                    return True
+        except OSError:
+            continue
+    return False
