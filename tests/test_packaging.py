@@ -15,7 +15,7 @@ import pytest
 PROJECT = Path(__file__).parents[1]
 PACKAGE = PROJECT / "src" / "perun"
 NOT_INSTALLED = {"meson.build", "meson.options"}
-BUILT = {"perun/collect/memory/libperun_memory.so"}
+BUILT = {"perun/collect/complexity/libperun_complexity.so", "perun/collect/memory/libperun_memory.so"}
 WITH_CLANG = {"perun/collect/trace/perun_trace", "perun/collect/trace/trace.bpf.o"}
 """What is built besides where clang and libbpf are there."""
 

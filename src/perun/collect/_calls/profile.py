@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Ints
-from perun.profile.columns import PACKED_FROM
+from perun.collect._calls.events import UNKNOWN, Calls
+from perun.profile.columns import PACKED_FROM, is_packed
 from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
@@ -62,12 +62,9 @@ class _Kept:
         for column, name in zip(self.columns, self.FIELDS, strict=True):
             column.frombytes(np.ascontiguousarray(getattr(calls, name)[chosen], np.int64).tobytes())
 
-    def take(self) -> dict[str, Ints]:
+    def take(self) -> dict[str, array[int]]:
         """The columns, which are not kept any more."""
-        taken = {
-            name: np.frombuffer(column, np.int64) if column else np.zeros(0, np.int64)
-            for name, column in zip(self.FIELDS, self.columns, strict=True)
-        }
+        taken = dict(zip(self.FIELDS, self.columns, strict=True))
         self.columns = []
         return taken
 
@@ -150,16 +147,18 @@ class CallTable:
             measured = any(key.sized for key in keys)
             taken = [self._groups.pop(key).take() for key in keys]
             ranks = [] if measured else _ranks([columns["start"] for columns in taken])
-            for number, (key, columns) in enumerate(zip(keys, taken, strict=True)):
-                made: dict[str, Any] = {
-                    "amount": columns["duration"] / _MICROSECOND,
-                    "exclusive": columns["exclusive"],
-                    "call-order": columns["order"],
-                    "timestamp": columns["start"] / _MICROSECOND,
+            for number, key in enumerate(keys):
+                columns = taken[number]
+                made = {
+                    "amount": _microseconds(columns.pop("duration")),
+                    "exclusive": _column(columns.pop("exclusive")),
+                    "call-order": _column(columns.pop("order")),
+                    "timestamp": _microseconds(columns.pop("start")),
                 }
                 if key.sized or not measured:
-                    made["structure-unit-size"] = columns["size"] if measured else ranks[number]
-                yield key, {name: _column(values) for name, values in made.items()}
+                    made["structure-unit-size"] = _column(columns.pop("size") if measured else ranks[number])
+                columns.clear()
+                yield key, made
 
 
 def _constants(
@@ -180,17 +179,22 @@ def _constants(
     return constants
 
 
-def _ranks(starts: Sequence[Ints]) -> list[Ints]:
+def _ranks(starts: Sequence[array[int]]) -> list[array[int]]:
     """Of each value the number of smaller ones in all of the arrays; of equal ones the first comes first."""
-    joined = np.concatenate(starts)
+    joined = np.concatenate([np.array(some, np.int64) for some in starts])
     ranks = np.empty(len(joined), np.int64)
     ranks[np.argsort(joined, kind="stable")] = np.arange(len(joined))
-    return np.split(ranks, np.cumsum([len(some) for some in starts])[:-1])
+    parts = np.split(ranks, np.cumsum([len(some) for some in starts])[:-1])
+    return [array("q", part.tobytes()) for part in parts]
 
 
-def _column(values: Any) -> Any:
-    if len(values) < PACKED_FROM:
-        return values.tolist()
-    column = array("d" if values.dtype.kind == "f" else "q")
-    column.frombytes(np.ascontiguousarray(values).tobytes())
-    return column
+def _microseconds(nanoseconds: array[int]) -> Column:
+    times = np.array(nanoseconds, np.float64)
+    times /= _MICROSECOND
+    column = array("d")
+    column.frombytes(times.data.cast("B"))
+    return _column(column)
+
+
+def _column(values: Column) -> Column:
+    return values.tolist() if is_packed(values) and len(values) < PACKED_FROM else values  # type: ignore[union-attr]

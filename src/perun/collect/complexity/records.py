@@ -45,6 +45,7 @@ _FRAME: Final = np.dtype(
 _LOW: Final = np.uint64((1 << 48) - 1)
 _SPAN: Final = np.uint64((1 << 46) - 1)
 _FUNCTION_AT: Final = np.uint64(46)
+_FASTEST: Final = 10_000.0
 _MOST_FRAMES: Final = 1 << 18
 
 
@@ -98,10 +99,14 @@ class Process:
         self.has_ended = bool(ended)
         self.started = self._clock[0]
         self.gaps = Gaps()
+        if functions > NOBODY:
+            raise _damaged(path, "it has more functions than any")
         self.places = self._places(functions)
         last = 2 if self._ticks[2] > self._ticks[1] else 1
         ticks, passed = self._ticks[last] - self._ticks[0], self._clock[last] - self._clock[0]
         self._speed = passed / ticks if ticks > 0 and passed > 0 else 1.0
+        if max(points) >> 63 or not 1 / _FASTEST <= self._speed <= _FASTEST or ticks < 0:
+            raise _damaged(path, "its clock makes no sense")
         self._end = ticks
 
     def calls(self, origin: int) -> Iterator[Calls]:
@@ -207,7 +212,8 @@ class Process:
         if modules.exists():
             for line in modules.read_text("utf-8", "surrogateescape").splitlines():
                 number, _, path = line.partition(" ")
-                paths[int(number)] = path
+                if number.isdecimal():
+                    paths[int(number)] = path
         with open(self._path, "rb") as file:
             file.seek(HEADER_SIZE)
             data = file.read(functions * _FUNCTION.itemsize)
