@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -43,10 +43,16 @@ _STACK: Final = _NUMBER
 DEEPEST_RETURN: Final = 64
 """Calls within each other whose returns the kernel catches."""
 _MARKER: Final = b"\xf3\x0f\x1e\xfa"
-_INSTRUCTION: Final = re.compile(
-    r"^ *([0-9a-f]+):\s+(?:(?:repz|rep|bnd|notrack) )?(ret|jmp)\w*\s*(?:([0-9a-f]+)\b)?"
+_INSTRUCTION: Final = re.compile(r"^ *([0-9a-f]+):\s+(?:(?:repz|rep|bnd|notrack) )?(\w+)\s*(.*)$")
+_COLD: Final = re.compile(r"<[^>]*\.cold[^>]*>")
+_FREE_REGISTERS: Final = frozenset(
+    f"%{name}"
+    for name in (
+        *("rax", "eax", "rbx", "ebx", "rbp", "ebp"),
+        *(f"r{number}{part}" for number in range(10, 16) for part in ("", "d")),
+    )
 )
-_NO_TAIL_CALL: Final = re.compile(r"<[^>]*\.cold[^>]*>")
+"""Registers that hold neither a parameter nor the stack pointer."""
 
 
 class EbpfEngine:
@@ -89,8 +95,8 @@ class EbpfEngine:
             )
         records, summary = around.folder / "records", around.folder / "summary"
         file = around.folder / "plan"
-        exits = self._exits(plan) if plan.throws else None
-        file.write_text(_plan_text(plan, exits), "utf-8", "surrogateescape")
+        code = self._code(plan)
+        file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
         loader = [str(self.folder / name) for name in ("perun_trace", "trace.bpf.o")]
         argv = [*loader, str(file), str(records), str(summary), *around.run.command().argv]
         ended = execute(around, argv, around.run.environ)
@@ -101,14 +107,25 @@ class EbpfEngine:
         self.lost = int(told.get("lost", 0))
         return Recorded(self._calls(plan, records), int(told.get("status", 0)), ended.early, ended.real)
 
-    def _exits(self, plan: Plan) -> dict[tuple[str, int], list[int]]:
-        """Addresses of the instructions that leave each function, by path and address of the function."""
-        exits = {}
-        for path in {probe.path for probe in plan.probes}:
-            functions = [probe.function for probe in plan.probes if probe.path == path]
-            for address, leaving in leaving_instructions(path, functions, self._environ).items():
-                exits[path, address] = leaving
-        return exits
+    def _code(self, plan: Plan) -> dict[str, Code]:
+        """What the instructions of each file tell; nothing where there is no disassembler.
+
+        :raises CollectorUnavailable: where it cannot be done without.
+        """
+        from shutil import which
+
+        tool = which("objdump", path=self._environ.get("PATH", os.defpath))
+        if not tool and plan.throws:
+            raise CollectorUnavailable(
+                "the program throws exceptions, and the objdump that finds its returns is not there",
+                "install it with: apt-get install binutils",
+            )
+        if not tool:
+            return {}
+        return {
+            path: read_code(path, [probe.function for probe in plan.probes if probe.path == path], tool)
+            for path in {probe.path for probe in plan.probes}
+        }
 
     def _calls(self, plan: Plan, file: Path) -> Iterator[Calls]:
         nestings: dict[int, Nesting] = {}
@@ -231,61 +248,84 @@ def _chosen(events: Events, rows: Any) -> Events:
     return Events(events.time[rows], events.function[rows], events.entry[rows], events.size[rows])
 
 
-def leaving_instructions(
-    path: str, functions: Sequence[Function], environ: Mapping[str, str]
-) -> dict[int, list[int]]:
-    """The addresses of returns and of jumps into other functions, by the address of the function.
+class Code(NamedTuple):
+    """What the instructions of functions tell, by the addresses of the functions.
 
-    :raises CollectorUnavailable: where there is no disassembler.
+    :ivar entries: where to probe the entry: the first instruction that the kernel emulates, where the
+        instructions before it change no parameter and not the stack; else the address of the function.
+    :ivar leaving: returns, and jumps into other functions.
     """
+
+    entries: dict[int, int]
+    leaving: dict[int, list[int]]
+
+
+def read_code(path: str, functions: Sequence[Function], tool: str) -> Code:
+    """Disassemble functions of a file with `objdump`."""
     import subprocess
     from bisect import bisect_right
-    from shutil import which
 
-    tool = which("objdump", path=environ.get("PATH", os.defpath))
-    if not tool:
-        raise CollectorUnavailable(
-            "the program throws exceptions, so its returns have to be found by objdump, which is not there",
-            "install it with: apt-get install binutils",
-        )
     ordered = sorted((function.address, function.address + function.size) for function in functions)
     starts = [start for start, _ in ordered]
-    found: dict[int, list[int]] = {start: [] for start in starts}
-    command = [tool, "--disassemble", "--no-show-raw-insn", "-w", path]
+    code = Code({start: start for start in starts}, {start: [] for start in starts})
+    undecided = set(starts)
+    if not starts:
+        return code
+    span = (f"--start-address={starts[0]}", f"--stop-address={ordered[-1][1]}")
+    command = [tool, "--disassemble", "--no-show-raw-insn", "-w", *span, path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             instruction = _INSTRUCTION.match(line)
             if not instruction:
                 continue
-            address = int(instruction[1], 16)
+            address, name, operands = int(instruction[1], 16), instruction[2], instruction[3]
             place = bisect_right(starts, address) - 1
             if place < 0 or address >= ordered[place][1]:
                 continue
             start, end = ordered[place]
-            if instruction[2] == "jmp":
-                target = int(instruction[3], 16) if instruction[3] else -1
-                if start <= target < end or target < 0 or _NO_TAIL_CALL.search(line):
-                    continue
-            found[start].append(address)
-    return found
+            if start in undecided and not _is_harmless(name, operands):
+                undecided.discard(start)
+                if name == "push" and operands.startswith("%"):
+                    code.entries[start] = address
+            if name.startswith("ret") or (name == "jmp" and _is_tail_call(operands, start, end)):
+                code.leaving[start].append(address)
+    return code
 
 
-def _plan_text(plan: Plan, exits: Mapping[tuple[str, int], Sequence[int]] | None) -> str:
+def _is_harmless(name: str, operands: str) -> bool:
+    """Whether an instruction leaves the parameters and the stack as they are, and goes on to the next one."""
+    if name.startswith("endbr") or name in ("test", "cmp", "testb", "cmpb", "testl", "cmpl", "testq", "cmpq"):
+        return True
+    target = operands.rpartition(",")[2].split(" ")[0]
+    return name.startswith(("mov", "lea", "xor")) and target in _FREE_REGISTERS
+
+
+def _is_tail_call(operands: str, start: int, end: int) -> bool:
+    target = operands.split(" ")[0]
+    if not re.fullmatch("[0-9a-f]+", target) or _COLD.search(operands):
+        return False
+    return not start <= int(target, 16) < end
+
+
+def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
     """The plan as the loader reads it."""
     lines: dict[str, list[str]] = {}
     for number, probe in enumerate(plan.probes):
         own = lines.setdefault(probe.path, [])
-        offset = probe.function.offset + (len(_MARKER) if _has_marker(probe) else 0)
-        own.append(f"e {offset} {number} 0")
-        if exits is None:
-            own.append(f"r {offset} {number} 0")
+        address = probe.function.address
+        moved = probe.function.offset - address
+        known = code.get(probe.path)
+        entry = known.entries[address] if known else address
+        if entry == address and _has_marker(probe):
+            entry += len(_MARKER)
+        own.append(f"e {entry + moved} {number} 0")
+        if plan.throws and known:
+            own += [f"x {leaving + moved} {number} 0" for leaving in known.leaving[address]]
         else:
-            moved = probe.function.offset - probe.function.address
-            leaving = exits.get((probe.path, probe.function.address), ())
-            own += [f"x {address + moved} {number} 0" for address in leaving]
-        if probe.size is not None or exits is not None:
-            own.append(_size_line(number, probe.size, exits is not None))
+            own.append(f"r {entry + moved} {number} 0")
+        if probe.size is not None or plan.throws:
+            own.append(_size_line(number, probe.size, plan.throws))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
         own = lines.setdefault(pair.path, [])
         own += [f"e {one.offset} {number} {one.semaphore}" for one in pair.start]
