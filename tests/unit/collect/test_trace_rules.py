@@ -28,8 +28,13 @@ int search(struct list *l, int v) { return l->length > v; }
 int through(struct list **l) { return (*l)->length; }
 int inner(int key, struct pair *p) { return p->second.length + key; }
 double mixed(double x, const char *name, unsigned long count) { return x + count + *name; }
-struct big returned(int *values, int n) { struct big made = {values[0], n, 0}; return made; }
-int on_stack(struct big b, int size, int q1, int q2, int q3, int q4, int q5, int len) { return b.a + size + len; }
+struct big returned(int *values, int n) {
+  struct big made = {values[0], n, 0};
+  return made;
+}
+int on_stack(struct big b, int size, int q1, int q2, int q3, int q4, int q5, int len) {
+  return b.a + size + len;
+}
 int none(int value) { return value; }
 int main(void) { return 0; }
 """
@@ -182,9 +187,10 @@ def test_sizes_that_are_named(c_program: Path) -> None:
         assert size_of(binary, inner, "p -> first . capacity").terms == (Term(1, (16,), 8, True),)
         assert size_of(binary, inner, "p->second.head->next->value").terms[0].offsets == (24, 8, 0)
         assert size_of(binary, inner, "$1").terms == (Term(1, (), 4, True),)
+        assert size_of(binary, inner, "p->second").terms == (Term(1, (32,), 2, False),)
         (on_stack,) = binary.find("on_stack")
         assert size_of(binary, on_stack, "len").stack == 32
-        for wrong in ("p->sekond", "q", "p->second", "p->", "->p", "", "p->second.length->more"):
+        for wrong in ("p->sekond", "q", "p->", "->p", "", "p->second.length->more"):
             with pytest.raises(UsageError):
                 size_of(binary, inner, wrong)
         assert find_size(binary, binary.find("none")[0]) is None

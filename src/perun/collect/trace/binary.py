@@ -281,6 +281,7 @@ class Binary:
         except OSError as problem:
             raise JobFailed(f"cannot read the program {path}: {problem.strerror}") from None
         except ELFError:
+            self._files.close()
             raise JobFailed(
                 f"{path} is no binary program, so it has no functions to trace",
                 "name the program that the command runs with --binary (-b)",
