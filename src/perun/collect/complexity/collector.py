@@ -25,9 +25,9 @@ MANY_CALLS: Final = 2_000_000
 
 
 class ComplexityCollector:
-    """Records every call of the functions of a program that the compiler instruments.
+    """Records every call of the functions of a C or C++ program, which is compiled for it.
 
-    :param library: the runtime, where it does not lie beside this module.
+    Each resource is one call: how long it took, and the size of the structure that it worked on.
     """
 
     name: ClassVar[str] = "complexity"
@@ -38,6 +38,7 @@ class ComplexityCollector:
     Params: ClassVar[type] = ComplexityParams
 
     def __init__(self, library: Path | None = None) -> None:
+        """:param library: the runtime, where it does not lie beside this module."""
         self._library = library or LIBRARY
 
     def collect(self, run: Run, params: ComplexityParams, ctx: CollectContext) -> Profile:

@@ -48,12 +48,12 @@ class ComplexityParams:
         short="-is",
         metavar="<int>",
         minimum=1,
-        help="How many calls of a thread are stored before the next part of its file is mapped.",
+        help="How many calls of a thread are kept until they are written.",
     )
     internal_direct_output: bool = param(
         False,
         short="-id",
-        help="Changes nothing: calls always go to mapped files, where they are safe whatever happens.",
+        help="Changes nothing: calls are always safe at once, however the program ends.",
     )
     build: str = param(
         "",
