@@ -24,7 +24,7 @@ import kernel
 import moving_average
 import profiles
 import regression
-import trace
+import tracing
 import versions
 import views
 from report import Place, Row, table
@@ -37,7 +37,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     kernel: (kernel.kernel,),
     check: (check.check_all, check.check_memory),
     views: (views.scatter, views.flamegraph),
-    trace: (trace.complexity,),
+    tracing: (tracing.complexity,),
 }
 
 
