@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ static struct record_process *process;
 static struct record_function *functions;
 static uint32_t modules;
 static unsigned threads;
+static char held; /* while a thread notes how the clock has gone */
 static size_t window_size;
 
 static size_t pages(size_t size) {
@@ -79,6 +81,7 @@ bool output_start(uint64_t *first_tick) {
   window_size = pages((wanted && wanted < (1ul << 26) ? wanted : STORAGE) * sizeof(struct record_call));
   clock_is_counter = clock_is_invariant();
   modules = threads = 0;
+  held = 0;
   process = NULL;
   int file = make_process(folder);
   if (file < 0) return false;
@@ -105,9 +108,12 @@ bool output_start(uint64_t *first_tick) {
 
 void output_clock(bool ended) {
   if (!process) return;
+  if (ended) process->ended = 1;
+  /* Both are of one thread; whoever comes second has nothing better to say. */
+  if (__atomic_test_and_set(&held, __ATOMIC_ACQUIRE)) return;
   process->clock[2] = clock_nanoseconds();
   process->ticks[2] = clock_ticks();
-  if (ended) process->ended = 1;
+  __atomic_clear(&held, __ATOMIC_RELEASE);
 }
 
 uint32_t output_module(const char *path) {
@@ -208,6 +214,23 @@ bool output_grow(struct record_thread *thread) {
   thread->next = thread->window;
   output_clock(false);
   return true;
+}
+
+void output_shrink(const struct record_thread *thread) {
+  char name[NAME_SIZE];
+  name_of(thread, name);
+  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CLOEXEC, 0);
+  if (file < 0) return;
+  const uint64_t page = pages(1), part[][2] = {
+      {thread->frames_at + pages(thread->top - thread->first_frame + 1), thread->calls_at},
+      {thread->calls_at + pages(thread->next - thread->window), thread->written_at},
+  };
+  for (unsigned number = 0; number < 2; number++) {
+    uint64_t from = (part[number][0] + page - 1) / page * page;
+    const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    if (from < part[number][1]) syscall(SYS_fallocate, file, mode, (off_t)from, (off_t)(part[number][1] - from));
+  }
+  syscall(SYS_close, file);
 }
 
 void output_close(struct record_thread *thread) { munmap(thread, thread->written_at); }

@@ -27,6 +27,9 @@ bool output_grow(struct record_thread *thread);
 /* Make room for more open calls; false where that cannot be. */
 bool output_deepen(struct record_thread *thread);
 
+/* Give back what the file of a thread that ends has reserved for more calls. */
+void output_shrink(const struct record_thread *thread);
+
 /* Unmap the file of a thread that ends, or that this process has of the one that it was forked from. */
 void output_close(struct record_thread *thread);
 

@@ -49,6 +49,7 @@ static struct record_frame *top_of(const struct record_thread *thread) { return 
 static void thread_ends(void *thread) {
   starting = true; /* what its destructors call is lost, without harm */
   self = NULL;
+  output_shrink(thread);
   output_close(thread);
   munmap(own, sizeof *own);
   starting = false;
