@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
-ENGINES: Final = ("ebpf", "uftrace")
+ENGINES: Final = ("ebpf", "uftrace", "stap")
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class TraceParams:
         "auto",
         short="-e",
         choices=("auto", *ENGINES),
-        help="Sets the data collection engine to be used: ebpf (needs root), uftrace (needs none), or "
-        "auto: what suits the program and this machine.",
+        help="Sets the data collection engine to be used: ebpf (needs root), uftrace (needs none), stap "
+        "(SystemTap), or auto: what suits the program and this machine.",
     )
     strategy: str = param(
         "userspace",
@@ -171,7 +171,13 @@ class _Session:
             engine = self._engine(plan)
             self._write_log(f"engine {engine.name}: {len(plan.probes)} functions, {len(plan.pairs)} pairs")
             self._tell(f"tracing {self._run} with {engine.name}")
-            around = Surroundings(self._run, self._folder, self._params.output_handling, self._params.timeout)
+            around = Surroundings(
+                self._run,
+                self._folder,
+                self._params.output_handling,
+                self._params.timeout,
+                not self._params.stap_cache_off,
+            )
             recorded = engine.record(plan, around)
             self._write_log(
                 f"ended with status {recorded.status} after {recorded.real:.3f} s {recorded.early}"
@@ -335,13 +341,10 @@ class _Session:
 def choose(plan: Plan) -> tuple[tuple[str, ...], str]:
     """The engines that suit a plan, the best first, and why it is the best."""
     if plan.pairs:
-        return ("ebpf",), "it records USDT probes"
+        return ("ebpf", "stap"), "it records USDT probes"
     if plan.throws:
         return ("ebpf",), "the program throws exceptions, which go through its probes unharmed"
-    return (
-        "ebpf",
-        "uftrace",
-    ), "nothing of the program is changed, and children and deep recursion are recorded"
+    return ("ebpf", "uftrace", "stap"), "nothing of the program is changed, and no call is left out"
 
 
 def make_engine(name: str, environ: Mapping[str, str], cache: Path | None = None) -> Engine:
@@ -350,6 +353,10 @@ def make_engine(name: str, environ: Mapping[str, str], cache: Path | None = None
         from perun.collect.trace.engines.uftrace import UftraceEngine
 
         return UftraceEngine(environ, cache)
+    if name == "stap":
+        from perun.collect.trace.engines.stap import StapEngine
+
+        return StapEngine(environ, cache)
     from perun.collect.trace.engines.ebpf import EbpfEngine
 
     return EbpfEngine(environ, cache)

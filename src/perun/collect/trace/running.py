@@ -40,13 +40,14 @@ class Surroundings(NamedTuple):
     """Where and how a command runs.
 
     :ivar folder: for what is written while it runs. :ivar output: `default`, `capture` or `suppress`.
-    :ivar timeout: seconds; 0 for never.
+    :ivar timeout: seconds; 0 for never. :ivar cached: whether SystemTap may keep compiled scripts.
     """
 
     run: Run
     folder: Path
     output: str
     timeout: float
+    cached: bool = True
 
     def last_errors(self) -> list[str]:
         """The last lines of the standard error, where it was not shown."""
