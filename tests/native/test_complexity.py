@@ -237,6 +237,18 @@ def test_rules_and_sampling(collect: Collect, notes: list[str]) -> None:
     assert profile["collector_info"]["params"]["sampling"] == [{"func": "inner", "sample": 10}]
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_functions_of_the_library(collect: Collect, compiler: str) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    environ = {"CXX": compiler}
+    own = calls(collect("trace_containers.cpp", "20", environ))
+    assert set(own) <= {"main", "total", "find", "Bag::add", "Bag::has", "Bag::Bag", "Bag::~Bag"}
+    every = calls(collect("trace_containers.cpp", "20", environ, rules=("std::vector*", "total")))
+    assert every["total"] == 20
+    assert any("push_back" in name or "emplace" in name or "_M_" in name for name in every)
+
+
 def test_unknown_rules(collect: Collect) -> None:
     with pytest.raises(UsageError, match=r"list_serch.*list_search"):
         collect("trace_list.c", rules=("list_serch",))

@@ -93,7 +93,7 @@ def _is_elf(path: str) -> bool:
 
 def _listed(binary: Binary, params: ComplexityParams, notes: list[str]) -> frozenset[Symbol]:
     if not params.rules:
-        return frozenset(binary.functions)
+        return frozenset(binary.own_functions)
     found = _found(binary, params.rules, notes)
     if not found:
         raise UsageError("; ".join(notes), "name functions of the program with --rules (-r)")
@@ -124,8 +124,7 @@ def _sizes(
 ) -> dict[Symbol, Size]:
     from perun.collect.trace.sizes import find_size, size_of
 
-    own = set(binary.own_functions)
-    wanted = [one for one in listed if (one in own or params.rules) and not _is_without_size(one)]
+    wanted = [function for function in listed if not _is_without_size(function)]
     sizes = {function: find_size(binary, function) for function in wanted}
     for text in params.size:
         name, _, expression = text.partition("=")

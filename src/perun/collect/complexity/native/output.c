@@ -17,6 +17,7 @@
 #include "clock.h"
 
 #define NAME_SIZE (PATH_MAX + 64)
+#define LITTLE (16u << 10) /* bytes that are reserved at first, as many threads do not call much */
 #define STORAGE 20000u /* calls that are mapped at once, where nothing else is asked for */
 #define SETTLE 200000u /* nanoseconds after which the speed of the counter is known well enough */
 #ifndef MADV_POPULATE_WRITE
@@ -46,7 +47,9 @@ static bool reserve(int file, uint64_t at, size_t size) {
 static void *map(int file, uint64_t at, size_t size, size_t reserved) {
   if (!reserve(file, at, reserved)) return NULL;
   void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)at);
-  return mapped == MAP_FAILED ? NULL : mapped;
+  if (mapped == MAP_FAILED) return NULL;
+  madvise(mapped, size, MADV_RANDOM); /* nothing is there that could be read ahead */
+  return mapped;
 }
 
 static int make(const char *name) {
@@ -147,14 +150,14 @@ struct record_thread *output_thread(void) {
   snprintf(name, sizeof name, "%s-%u.calls", base, number);
   size_t frames = (size_t)RECORD_FRAMES * sizeof(struct record_frame);
   size_t calls_at = pages(RECORD_HEADER_SIZE + frames), size = calls_at + window_size;
-  size_t first = pages(RECORD_HEADER_SIZE + (64u << 10));
+  size_t first = pages(RECORD_HEADER_SIZE + LITTLE);
   int file = make(name);
   if (file < 0) return NULL;
   struct record_thread *made = NULL;
-  if (lengthen(file, size) && reserve(file, calls_at, window_size)) made = map(file, 0, size, first);
+  size_t little = window_size < LITTLE ? window_size : LITTLE;
+  if (lengthen(file, size) && reserve(file, calls_at, little)) made = map(file, 0, size, first);
   syscall(SYS_close, file);
   if (!made) return NULL;
-  madvise((char *)made + calls_at, window_size, MADV_POPULATE_WRITE);
   memcpy(made->magic, RECORD_CALLS_MAGIC, sizeof made->magic);
   made->byte_order = RECORD_BYTE_ORDER;
   made->version = RECORD_VERSION;
@@ -165,7 +168,7 @@ struct record_thread *output_thread(void) {
   made->calls_at = calls_at;
   made->written_at = size;
   made->window = made->next = (uint64_t)(uintptr_t)made + calls_at;
-  made->end = made->window + window_size;
+  made->end = made->window + little;
   made->first_frame = made->top = (uint64_t)(uintptr_t)made + RECORD_HEADER_SIZE;
   made->most_frames = made->first_frame + (first - RECORD_HEADER_SIZE);
   struct record_frame *none = (struct record_frame *)(uintptr_t)made->first_frame;
@@ -208,6 +211,11 @@ bool output_grow(struct record_thread *thread) {
       errno = written < 0 ? (errno == EINTR ? 0 : errno) : ENOSPC;
   }
   thread->error = (uint32_t)errno;
+  bool is_first = thread->end - thread->window < window_size;
+  if (!thread->error && is_first && reserve(file, thread->calls_at, window_size)) {
+    thread->end = thread->window + window_size;
+    madvise((void *)(uintptr_t)thread->window, window_size, MADV_POPULATE_WRITE);
+  }
   if (file >= 0) syscall(SYS_close, file);
   if (thread->error) return false;
   thread->written += size;

@@ -145,7 +145,8 @@ void table_look_up(struct site *site, uint64_t function) {
   struct module *module = module_of(function), *around = module_of(site->place);
   const struct table_function *known = NULL;
   site->is_recorded = false;
-  if (!module || module->number == RECORD_NOBODY) return;
+  /* What is inlined of a header has its address in the library that the header is of. */
+  if (!module || module != around || module->number == RECORD_NOBODY) return;
   if (module->known) known = known_function(module->known, function - module->bias);
   if (known ? !known->is_recorded : header && header->only_listed) return;
   struct numbered *number = number_of(function, module);
@@ -157,7 +158,7 @@ void table_look_up(struct site *site, uint64_t function) {
   uint64_t size = known && known->size ? known->size : 512;
   if (!number->entry && site->place - function <= size) number->entry = site->place;
   site->is_inlined = site->place != number->entry;
-  if (module->known && around == module)
+  if (module->known)
     site->program = program_at(module->known, function - module->bias, site->place - module->bias,
                                site->is_inlined);
   site->is_plain = site->is_recorded && site->sampling == 1 && !site->program;
