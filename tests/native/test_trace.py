@@ -375,3 +375,40 @@ def test_script_for_systemtap(compiled: Callable[..., Path], tmp_path: Path) -> 
             pytest.skip("the symbols of this kernel are hidden")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count(".return") >= 4
+
+
+SIMPLE_FIRST = ("constant", "logarithmic", "linear", "quadratic", "power", "exponential")
+
+
+@pytest.mark.parametrize(
+    ("source", "args", "function", "model"),
+    [
+        ("trace_list.c", "4000", "list_search", "linear"),
+        ("trace_sort.c", "1200", "selection_sort", "quadratic"),
+        ("trace_containers.cpp", "4000", "total", "linear"),
+    ],
+)
+def test_model(
+    compiled: Callable[..., Path],
+    trace: Trace,
+    engine: str,
+    source: str,
+    args: str,
+    function: str,
+    model: str,
+) -> None:
+    from perun.plugin.api import UNTOLD
+    from perun.plugin.registry import Registry
+
+    profile = trace(compiled(source), args, engine=engine, strategy="custom", func=(function,))
+    rows = sorted((one for _, one in profile.all_resources()), key=lambda one: one["structure-unit-size"])
+    # On a machine with other work a call is interrupted for a thousand times as long as it takes.
+    step = max(3, len(rows) // 100)
+    quiet = [min(rows[at : at + step], key=lambda one: one["amount"]) for at in range(0, len(rows), step)]
+    profile.update_resources(quiet, replace=True)
+    analysis: Any = Registry().get("postprocess", "regression_analysis")
+    processed = analysis.process(profile, analysis.Params(method="full"), UNTOLD)
+    fits = {one["model"]: one["r_square"] for _, one in processed.all_models()}
+    # A quadratic model fits a line as well as a linear one: what counts is the simplest of those that fit.
+    simplest = next(name for name in SIMPLE_FIRST if fits[name] > max(fits.values()) - 0.03)
+    assert simplest == model, fits

@@ -98,7 +98,7 @@ class TraceParams:
     )
     keep_temp: bool = param(False, short="-k", help="Do not delete the temporary files in the file system.")
     verbose_trace: bool = param(
-        False, long="--verbose-trace", help="Write what was decoded as text too; useful for debugging."
+        False, short="-vt", help="Write what was decoded as text too; useful for debugging."
     )
     quiet: bool = param(False, short="-q", help="Reduces the verbosity of the collector info messages.")
     watchdog: bool = param(False, short="-w", help="Enable detailed logging of the whole collection process.")
@@ -115,9 +115,11 @@ class TraceParams:
         help="Enable detailed surveillance mode of the collector: logging, verbose trace, capturing of "
         "output, and all temporary files in an archive.",
     )
-    stap_cache_off: bool = param(False, help="Disables the SystemTap caching of compiled scripts.")
+    stap_cache_off: bool = param(
+        False, short="-sc", help="Disables the SystemTap caching of compiled scripts."
+    )
     no_profile: bool = param(
-        False, help="Tracer will not transform and save processed data into a perun profile."
+        False, short="-np", help="Tracer will not transform and save processed data into a perun profile."
     )
     ignore_failure: bool = param(False, help="Make a profile also where the command fails.")
 

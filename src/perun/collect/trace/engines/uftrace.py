@@ -170,7 +170,7 @@ class UftraceEngine:
 
     def _calls(self, plan: Plan, data: Path, folder: Path) -> Iterator[Calls]:
         sessions, tasks = _tasks(data, {probe.path for probe in plan.probes})
-        sizes = _sizes(folder, plan.probes)
+        sizes = _sizes(folder)
         threads = sorted(int(path.stem) for path in data.glob("[0-9]*.dat"))
         epoch = min((one.start for some in sessions.values() for one in some), default=0)
         for thread in threads:
@@ -199,6 +199,14 @@ class UftraceEngine:
         self._deepest = max(self._deepest, decoder.deepest)
 
 
+class _Noted(NamedTuple):
+    """What the script noted of a thread: when calls began, ascending, sums, and when those were read."""
+
+    time: Ints
+    sum: Ints
+    after: Ints
+
+
 class _Decoder:
     """Makes events of the records of one thread.
 
@@ -210,7 +218,7 @@ class _Decoder:
         probes: Sequence[Probe],
         sessions: Sequence[_Session],
         epoch: int,
-        sizes: tuple[Ints, Ints] | None,
+        sizes: _Noted | None,
     ) -> None:
         self.lost = 0
         self.deepest = 0
@@ -243,7 +251,7 @@ class _Decoder:
             has = entry & ((head & np.uint64(4)) != 0) & self._direct[function]
             size[has] = self._direct_sizes(function[has], values[at[has] + 2].view(np.int64))
         if self._sizes is not None:
-            self._look_up(size, time, function, entry)
+            time = self._look_up(self._sizes, size, time, function, entry)
         return Events(time - self._epoch, function, entry, size), used
 
     def _note(self, head: Any, kind: Any) -> None:
@@ -275,18 +283,19 @@ class _Decoder:
             size[mine] = divided(spec, _narrowed(value[mine], spec))
         return size
 
-    def _look_up(self, size: Ints, time: Ints, function: Ints, entry: Any) -> None:
-        """Put in the sizes that the script noted, by the time of the call."""
-        assert self._sizes is not None
-        times, sums = self._sizes
+    def _look_up(self, noted: _Noted, size: Ints, time: Ints, function: Ints, entry: Any) -> Ints:
+        """Put in the sizes that the script noted, by the time of the call; when the calls really began."""
+        begun = time.copy()
         for number in np.unique(function).tolist():
             spec = self._probes[number].size
             if spec is None or self._direct[number]:
                 continue
             mine = np.flatnonzero(entry & (function == number))
-            place = np.minimum(np.searchsorted(times, time[mine]), len(times) - 1)
-            found = times[place] == time[mine]
-            size[mine[found]] = divided(spec, sums[place[found]])
+            place = np.minimum(np.searchsorted(noted.time, time[mine]), len(noted.time) - 1)
+            found = (noted.time[place] == time[mine]) & (noted.after[place] > 0)
+            size[mine[found]] = divided(spec, noted.sum[place[found]])
+            begun[mine[found]] = noted.after[place[found]]
+        return begun
 
 
 def _table(probes: Sequence[Probe], session: _Session) -> tuple[Ints, Ints, Ints]:
@@ -375,11 +384,11 @@ def _narrowed(value: Ints, size: Size) -> Ints:
     return value.astype(kind).astype(np.int64) * term.factor
 
 
-_NOTED: Final = np.dtype([("time", "<u8"), ("thread", "<u8"), ("sum", "<i8")])
+_NOTED: Final = np.dtype([("time", "<u8"), ("thread", "<u8"), ("sum", "<i8"), ("after", "<u8")])
 
 
-def _sizes(folder: Path, probes: Sequence[Probe]) -> dict[int, tuple[Ints, Ints]]:
-    """What the script noted of each thread: times, ascending, and sums."""
+def _sizes(folder: Path) -> dict[int, _Noted]:
+    """What the script noted of each thread."""
     pieces = [np.fromfile(path, _NOTED) for path in sorted(folder.glob("sizes.[0-9]*"))]
     if not pieces:
         return {}
@@ -389,7 +398,7 @@ def _sizes(folder: Path, probes: Sequence[Probe]) -> dict[int, tuple[Ints, Ints]
     threads, starts = np.unique(noted["thread"], return_index=True)
     ends = [*starts[1:].tolist(), len(noted)]
     return {
-        int(thread): (noted["time"][start:end].astype(np.int64), noted["sum"][start:end].astype(np.int64))
+        int(thread): _Noted(*(noted[name][start:end].astype(np.int64) for name in ("time", "sum", "after")))
         for thread, start, end in zip(threads, starts.tolist(), ends, strict=True)
     }
 
@@ -439,7 +448,9 @@ int getpid(void);
 struct perun_iovec { void *base; size_t length; };
 long process_vm_readv(int, const struct perun_iovec *, unsigned long, const struct perun_iovec *,
                       unsigned long, unsigned long);
-typedef struct { uint64_t time; uint64_t thread; int64_t sum; } perun_size;
+typedef struct { uint64_t time; uint64_t thread; int64_t sum; uint64_t after; } perun_size;
+struct perun_time { int64_t seconds, nanoseconds; };
+int clock_gettime(int, struct perun_time *);
 ]]
 UFTRACE_FUNCS = { @NAMES@ }
 local sizes = {
@@ -451,18 +462,19 @@ local known = {}
 local buffer = ffi.new("uint64_t[1]")
 local into, from = ffi.new("struct perun_iovec[1]"), ffi.new("struct perun_iovec[1]")
 into[0].base = buffer
+local now_is = ffi.new("struct perun_time[1]")
 local not_read = ffi.new("int64_t", -0x7fffffffffffffffLL - 1)
 
 -- The next piece of the file; of a file of its own in a forked process.
 local function more()
-  if noted ~= nil then C.munmap(noted, most * 24) end
+  if noted ~= nil then C.munmap(noted, most * 32) end
   noted = nil
   local piece = C.open(string.format("%s.%d.%d", @FILE@, pid, file), 0x80042, ffi.cast("int", 384))
   file = file + 1
   used = 0
   if piece < 0 then return end
-  if C.ftruncate(piece, most * 24) == 0 then
-    local place = C.mmap(nil, most * 24, 3, 1, piece, 0)
+  if C.ftruncate(piece, most * 32) == 0 then
+    local place = C.mmap(nil, most * 32, 3, 1, piece, 0)
     if ffi.cast("intptr_t", place) ~= -1 then noted = ffi.cast("perun_size *", place) end
   end
   C.close(piece)
@@ -490,7 +502,6 @@ end
 
 function uftrace_begin(ctx) end
 function uftrace_end() end
-function uftrace_exit(ctx) end
 function uftrace_entry(ctx)
   local terms = sizes[ctx.name]
   if terms == nil or ctx.args == nil then return end
@@ -498,7 +509,7 @@ function uftrace_entry(ctx)
     known[ctx.tid] = true
     local now = C.getpid()
     if now ~= pid then
-      if noted ~= nil then C.munmap(noted, most * 24) end
+      if noted ~= nil then C.munmap(noted, most * 32) end
       pid, file, noted, used = now, 0, nil, most
     end
   end
@@ -509,6 +520,9 @@ function uftrace_entry(ctx)
   row.sum = sum(terms, ctx.args[1])
   row.time = ctx.timestamp
   used = used + 1
+  -- The call begins when its size is read, so that its time is not that of the reading.
+  C.clock_gettime(1, now_is)
+  row.after = now_is[0].seconds * 1000000000 + now_is[0].nanoseconds
 end
 """
 
