@@ -350,8 +350,16 @@ static __attribute__((noinline)) void left_slowly(uint64_t function, uint64_t fr
   thread->busy = 0;
 }
 
+static __attribute__((noinline)) void left_without_counter(uint64_t function, uint64_t frame) {
+  left_slowly(function, frame, clock_nanoseconds());
+}
+
 static inline void left(uint64_t function, uint64_t frame) {
-  uint64_t tick = clock_ticks();
+  if (UNLIKELY(!clock_is_counter)) {
+    left_without_counter(function, frame);
+    return;
+  }
+  uint64_t tick = clock_counter();
   struct record_thread *thread = self;
   if (UNLIKELY(!thread || thread->busy)) {
     left_slowly(function, frame, tick);
