@@ -36,7 +36,7 @@ def built(folder: Path, source: str, sanitizer: str) -> Path:
             [*common, "-c", path, "-o", objects[-1]], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-    argv = [*common, *INSTRUMENT, PROGRAMS / source, *objects, "-o", program]
+    argv = [*common, *INSTRUMENT, str(PROGRAMS / source), *map(str, objects), "-o", str(program)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if "cannot find" in done.stderr:
         pytest.skip(f"the compiler has no sanitizer: {done.stderr}")
