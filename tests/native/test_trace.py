@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -412,3 +413,32 @@ def test_model(
     # A quadratic model fits a line as well as a linear one: what counts is the simplest of those that fit.
     simplest = next(name for name in SIMPLE_FIRST if fits[name] > max(fits.values()) - 0.03)
     assert simplest == model, fits
+
+
+def test_interruption_keeps_what_there_is(
+    probes: Path, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "lasting.c"
+    source.write_text(
+        "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
+    )
+    subprocess.run(["cc", "-g", "-O0", source, "-o", tmp_path / "lasting"], check=True)
+    code = (
+        "import os; from pathlib import Path\n"
+        "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
+        "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
+        "from perun.plugin.api import CollectContext, Run\n"
+        f"EbpfEngine.folder = Path({str(probes)!r})\n"
+        f"run = Run('./lasting', cwd=Path({str(tmp_path)!r}), environ=dict(os.environ))\n"
+        f"context = CollectContext(Path({str(tmp_path)!r}))\n"
+        f"profile = TraceCollector().collect(run, TraceParams(engine={engine!r}), context)\n"
+        "print(profile['trace']['ended'], profile['trace']['calls'] > 50)\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, text=True)
+    assert _soon(lambda: _running(tmp_path / "lasting"))
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert out == "interrupted True\n"
+    assert not _running(tmp_path / "lasting")

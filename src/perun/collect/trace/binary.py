@@ -21,7 +21,9 @@ from perun.plugin.params import nearest
 DEBUG_FILES: Final = "/usr/lib/debug/.build-id"
 """Where distributions put the debug information of what they strip, by build-id."""
 KEPT_BINARIES: Final = 200
-_VERSION: Final = 1
+_VERSION: Final = 2
+_EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
+"""Functions that a program calls in which an exception may go through a frame and the program go on."""
 _RUNTIME: Final = re.compile(
     r"_start|_init|_fini|(de)?register_tm_clones|__do_global_(c|d)tors_aux|frame_dummy|__libc_csu_\w+"
     r"|_dl_relocate_static_pie|__(x86|i686)\.\w+|__cyg_profile_func_\w+|_GLOBAL__sub_[ID]_.*"
@@ -115,7 +117,7 @@ class Binary:
 
     @property
     def throws(self) -> bool:
-        """Whether it throws exceptions of C++ itself."""
+        """Whether it throws or catches exceptions of C++."""
         return self._known.throws
 
     @property
@@ -237,9 +239,7 @@ class Binary:
     def _imports_throw(self) -> bool:
         for name in (".dynsym", ".symtab"):
             table = self._elf.get_section_by_name(name)
-            if table is not None and any(
-                table.get_symbol_by_name(thrower) for thrower in ("__cxa_throw", "__cxa_rethrow")
-            ):
+            if table is not None and any(table.get_symbol_by_name(one) for one in _EXCEPTIONS):
                 return True
         return False
 
