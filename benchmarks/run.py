@@ -25,6 +25,7 @@ import memory
 import moving_average
 import profiles
 import regression
+import tracing
 import versions
 import views
 from report import Place, Row, table
@@ -38,6 +39,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     check: (check.check_all, check.check_memory),
     views: (views.scatter, views.flamegraph),
     memory: (memory.memory,),
+    tracing: (tracing.complexity,),
 }
 
 

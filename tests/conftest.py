@@ -136,3 +136,17 @@ def memory_recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
     )
     return library
+
+
+@pytest.fixture(scope="session")
+def complexity_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runtime that records calls: the one that was installed, else one that is built of the sources."""
+    from perun.collect.complexity.collector import LIBRARY
+
+    if LIBRARY.is_file():
+        return LIBRARY
+    library = tmp_path_factory.mktemp("runtime") / LIBRARY.name
+    sources = sorted((LIBRARY.parent / "native").glob("*.c"))
+    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now"]
+    subprocess.run(["cc", *options, "-o", library, *sources, "-pthread"], check=True)
+    return library

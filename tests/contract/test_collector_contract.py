@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import os
 import pkgutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import perun.collect
 from perun.collect.time import TimeCollector
 from perun.collect.time.collector import TimeParams
+from perun.collect.trace.collector import ENGINES, make_engine
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Collector, Run
 from perun.plugin.params import specs
@@ -24,9 +26,11 @@ from perun.profile.formats import dumps_pending, loads, validate
 _typed: Collector[TimeParams] = TimeCollector()
 
 QUICK: dict[str, Mapping[str, Any]] = {
+    "complexity": {},
     "memory": {},
     "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2},
     "time": {"warmup": 1, "repeat": 2},
+    "trace": {"output_handling": "suppress"},
 }
 """Every built-in collector, with parameters that keep its run short."""
 
@@ -36,15 +40,34 @@ def collector(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param == "memory":
         recorder = request.getfixturevalue("memory_recorder")
         monkeypatch.setattr("perun.collect.memory.collector.LIBRARY", recorder)
+    if request.param == "complexity":
+        runtime = request.getfixturevalue("complexity_runtime")
+        monkeypatch.setattr("perun.collect.complexity.collector.LIBRARY", runtime)
+    if request.param == "trace":
+        refusals = [make_engine(name, os.environ).unavailable()[0] for name in ENGINES]
+        if all(refusals):
+            pytest.skip("; ".join(refusals))
+        monkeypatch.setitem(
+            QUICK, "trace", {**QUICK["trace"], "binary": str(request.getfixturevalue("calling"))}
+        )
     return importlib.import_module(f"perun.collect.{request.param}").PLUGIN()
 
 
+@pytest.fixture(scope="session")
+def calling(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that tells of its calls, for a script to run."""
+    program = tmp_path_factory.mktemp("calling") / "calling"
+    options = ["-g", "-O1", "-fno-omit-frame-pointer", "-finstrument-functions", "-x", "c", "-"]
+    subprocess.run(["cc", "-o", program, *options], input=b"int main(void) { return 0; }", check=True)
+    return program
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, calling: Path) -> Run:
     project = tmp_path / "project"
     project.mkdir()
     script = project / "prog"
-    script.write_text("#!/bin/sh\necho out 7; echo err >&2; exit ${1:-0}\n")
+    script.write_text("#!/bin/sh\necho out 7; echo err >&2; " + f"{calling}; exit ${{1:-0}}\n")
     script.chmod(0o755)
     return Run("./prog", cwd=project, environ={"PATH": "/usr/bin:/bin"})
 

@@ -1,0 +1,42 @@
+/* Calls of a small function: prints the nanoseconds of CPU time of one, in the best of many batches. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define BATCHES 20
+
+__attribute__((noinline)) int leaf(int value) {
+  __asm__ volatile("");
+  return (value * 3 + (value >> 5)) ^ 0x1234567; /* uftrace needs a few bytes to patch */
+}
+
+#if defined(__x86_64__)
+#define COUNTER() __builtin_ia32_rdtsc()
+#else
+#define COUNTER() 0
+#endif
+
+static __attribute__((no_instrument_function)) double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+__attribute__((no_instrument_function)) int main(int count, char **arguments) {
+  long calls = atol(arguments[1]) / BATCHES;
+  double best = 1e9, counter = 1e9;
+  volatile unsigned long long ticks = 0;
+  for (int batch = 0; batch < BATCHES; batch++) {
+    int value = 0;
+    double start = now();
+    for (long call = 0; call < calls; call++) value = leaf(value);
+    double taken = (now() - start) / (double)calls;
+    if (taken < best) best = taken;
+    start = now();
+    for (long call = 0; call < 100000; call++) ticks += COUNTER();
+    taken = (now() - start) / 100000;
+    if (taken < counter) counter = taken;
+  }
+  printf("%.2f %.2f\n", best, counter);
+  return count < 2;
+}

@@ -1,0 +1,200 @@
+"""The profile of calls (manual 4.1.1): groups by function, caller and thread, in packed columns.
+
+Beyond the manual a resource has its `timestamp` (us from the beginning of the run), `exclusive` time (ns),
+`call-order`, `thread`, `caller` and `location`. The constant `size-source` says what its
+`structure-unit-size` is: the expression that it is the value of, or `call-order`, where no size could be
+read: then it is the number of calls of the function before this one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from perun.collect._calls.events import UNKNOWN, Calls
+from perun.profile.columns import PACKED_FROM, is_packed
+from perun.profile.factory import Profile
+
+if TYPE_CHECKING:
+    from perun.plugin.api import Run
+    from perun.profile.columns import Column
+
+COLLECTOR_TYPE: Final = "mixed"
+COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
+BY_ORDER: Final = "call-order"
+"""The `size-source` of resources whose size is only how often their function was called before."""
+_MICROSECOND: Final = 1000.0
+
+
+class Function(NamedTuple):
+    """What the number of a function stands for.
+
+    :param name: the uid, e.g. `SLList_insert(SLList*, int)`. :param location: path of its binary.
+    :param sizes: the expression that its sizes are values of, e.g. `list->size`; empty where it has none.
+    """
+
+    name: str
+    location: str = ""
+    sizes: str = ""
+
+
+class _Key(NamedTuple):
+    function: int
+    caller: int
+    thread: int
+    sized: bool
+
+
+class _Kept:
+    """The columns of one group while they grow; the times are nanoseconds still."""
+
+    FIELDS: Final = ("start", "duration", "exclusive", "size", "order")
+
+    def __init__(self) -> None:
+        self.columns = [array("q") for _ in self.FIELDS]
+
+    def add(self, calls: Calls, chosen: slice) -> None:
+        for column, name in zip(self.columns, self.FIELDS, strict=True):
+            column.frombytes(np.ascontiguousarray(getattr(calls, name)[chosen], np.int64).tobytes())
+
+    def take(self) -> dict[str, array[int]]:
+        """The columns, which are not kept any more."""
+        taken = dict(zip(self.FIELDS, self.columns, strict=True))
+        self.columns = []
+        return taken
+
+
+class CallTable:
+    """Calls put together for a profile; 40 bytes are kept of each.
+
+    :ivar total: number of calls so far.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._groups: dict[_Key, _Kept] = {}
+
+    def add(self, calls: Calls) -> None:
+        """Take in more calls, of any threads, in any order."""
+        if not calls.total:
+            return
+        self.total += calls.total
+        sized = (calls.size >= 0).astype(np.int64)
+        order = np.lexsort((calls.order, sized, calls.thread, calls.caller, calls.function))
+        calls, sized = calls.where(order), sized[order]
+        keys = (calls.function, calls.caller, calls.thread, sized)
+        changed = np.zeros(calls.total - 1, np.bool_)
+        for key in keys:
+            changed |= key[1:] != key[:-1]
+        starts = [0, *(np.flatnonzero(changed) + 1).tolist(), calls.total]
+        for start, end in pairwise(starts):
+            function, caller, thread, has_size = (int(key[start]) for key in keys)
+            group = _Key(function, caller, thread, bool(has_size))
+            self._groups.setdefault(group, _Kept()).add(calls, slice(start, end))
+
+    def profile(
+        self,
+        functions: Sequence[Function] | Mapping[int, Function],
+        run: Run,
+        collector: Mapping[str, Any],
+        summary: Mapping[str, Any],
+    ) -> Profile:
+        """The profile of all calls; the table is empty afterwards.
+
+        :param functions: what the numbers of functions stand for.
+        :param collector: the region `collector_info`, with `name` and `params`.
+        :param summary: what is known of the whole run: the region `trace` of the profile.
+        """
+        made = Profile(
+            {
+                "header": {
+                    "type": COLLECTOR_TYPE,
+                    "units": dict(COLLECTOR_DEFAULT_UNITS),
+                    "cmd": run.cmd,
+                    "args": run.args,
+                    "workload": run.workload,
+                },
+                "collector_info": dict(collector),
+                "postprocessors": [],
+                "trace": dict(summary),
+            }
+        )
+        resources: dict[str, dict[str, Column]] = {}
+        constants: dict[str, dict[str, Any]] = {}
+        counts: Counter[str] = Counter()
+        for key, columns in self._finished():
+            name = functions[key.function].name
+            group = f"{name}#{counts[name]}"
+            counts[name] += 1
+            resources[group] = columns
+            constants[group] = _constants(key, functions, "structure-unit-size" in columns)
+        made["resource_type_map"] = constants
+        made["resources"] = resources
+        self.total = 0
+        return made
+
+    def _finished(self) -> Iterator[tuple[_Key, dict[str, Column]]]:
+        """The groups, sorted, with the columns that they have in a profile."""
+        by_function: dict[int, list[_Key]] = {}
+        for key in sorted(self._groups):
+            by_function.setdefault(key.function, []).append(key)
+        for keys in by_function.values():
+            measured = any(key.sized for key in keys)
+            taken = [self._groups.pop(key).take() for key in keys]
+            ranks = [] if measured else _ranks([columns["start"] for columns in taken])
+            for number, key in enumerate(keys):
+                columns = taken[number]
+                made = {
+                    "amount": _microseconds(columns.pop("duration")),
+                    "exclusive": _column(columns.pop("exclusive")),
+                    "call-order": _column(columns.pop("order")),
+                    "timestamp": _microseconds(columns.pop("start")),
+                }
+                if key.sized or not measured:
+                    made["structure-unit-size"] = _column(columns.pop("size") if measured else ranks[number])
+                columns.clear()
+                yield key, made
+
+
+def _constants(
+    key: _Key, functions: Sequence[Function] | Mapping[int, Function], has_size: bool
+) -> dict[str, Any]:
+    function = functions[key.function]
+    constants: dict[str, Any] = {
+        "type": COLLECTOR_TYPE,
+        "subtype": "time delta",
+        "uid": function.name,
+        "thread": key.thread,
+        "location": function.location,
+    }
+    if key.caller != UNKNOWN:
+        constants["caller"] = functions[key.caller].name
+    if has_size:
+        constants["size-source"] = (function.sizes or "recorded") if key.sized else BY_ORDER
+    return constants
+
+
+def _ranks(starts: Sequence[array[int]]) -> list[array[int]]:
+    """Of each value the number of smaller ones in all of the arrays; of equal ones the first comes first."""
+    joined = np.concatenate([np.array(some, np.int64) for some in starts])
+    ranks = np.empty(len(joined), np.int64)
+    ranks[np.argsort(joined, kind="stable")] = np.arange(len(joined))
+    parts = np.split(ranks, np.cumsum([len(some) for some in starts])[:-1])
+    return [array("q", part.tobytes()) for part in parts]
+
+
+def _microseconds(nanoseconds: array[int]) -> Column:
+    times = np.array(nanoseconds, np.float64)
+    times /= _MICROSECOND
+    column = array("d")
+    column.frombytes(times.data.cast("B"))
+    return _column(column)
+
+
+def _column(values: Column) -> Column:
+    return values.tolist() if is_packed(values) and len(values) < PACKED_FROM else values  # type: ignore[union-attr]

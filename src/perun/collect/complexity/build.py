@@ -1,0 +1,172 @@
+"""Compiles programs so that they tell when functions are entered and left."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from perun.errors import CollectorUnavailable, JobFailed, UsageError
+
+_C: Final = (".c",)
+_CPP: Final = (".cpp", ".cc", ".cxx", ".c++", ".C", ".cp")
+_HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".h++", ".H", ".inl", ".ipp", ".tcc")
+_INSTRUMENT: Final = (
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls",
+    "-finstrument-functions",
+)
+_OF_GCC: Final = (
+    # Without these gcc makes functions with other parameters, or one of two.
+    "-fno-ipa-cp",
+    "-fno-ipa-sra",
+    "-fno-ipa-icf",
+    # A function that is not declared inline is called, so that what it works on is in memory.
+    "-fno-inline-functions",
+    "-fno-inline-small-functions",
+    "-fno-inline-functions-called-once",
+)
+_OF_CLANG: Final = ("-finline-hint-functions",)
+_SYSTEM_HEADERS: Final = "-finstrument-functions-exclude-file-list=/usr/include,/usr/lib/gcc"
+_COMPILERS: Final = ("cc", "gcc", "clang", "c89", "c99"), ("c++", "g++", "clang++")
+_ERRORS: Final = 15
+
+
+class Target(NamedTuple):
+    """What is compiled: the sources, with the options of the compiler, into `folder`.
+
+    :param whole: functions of system headers are instrumented too.
+    """
+
+    sources: Sequence[Path]
+    options: str
+    folder: Path
+    whole: bool = False
+
+
+def build_files(target: Target, cwd: Path, environ: Mapping[str, str]) -> Path:
+    """Compile the sources, each by itself, and link them; the path of the program.
+
+    :raises UsageError: where a file is no source of C or C++. :raises JobFailed: where it does not compile.
+    :raises CollectorUnavailable: where there is no compiler.
+    """
+    sources = _sources(target.sources, cwd)
+    folder = cwd / target.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    includes = [f"-I{path}" for path in dict.fromkeys((cwd / path).parent for path in target.sources)]
+    objects = []
+    compilers = {is_cpp: _compiler(is_cpp, environ) for is_cpp in {_is_cpp(source) for source in sources}}
+    options = shlex.split(target.options)
+    for number, source in enumerate(sources):
+        compiler = compilers[_is_cpp(source)]
+        made = folder / f"{source.stem}-{number}.o"
+        flags = instrumenting(compiler, environ, whole=target.whole)
+        _run([*compiler, *options, *flags, *includes, "-c", str(source), "-o", str(made)], cwd, environ)
+        objects.append(str(made))
+    program = folder / sources[0].stem
+    linker = compilers[max(compilers)]
+    _run([*linker, *objects, "-g", "-pthread", "-o", str(program), *options, "-lm"], cwd, environ)
+    for name in objects:
+        os.unlink(name)
+    return program
+
+
+def build_command(command: str, folder: Path, cwd: Path, environ: Mapping[str, str], *, whole: bool) -> None:
+    """Run the build command with compilers in its PATH that instrument whatever they compile.
+
+    :param folder: where these are put. :raises JobFailed: where the command fails.
+    """
+    from shutil import which
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = environ.get("PATH", os.defpath)
+    names = {*_COMPILERS[0], *_COMPILERS[1]}
+    names |= {os.path.basename(shlex.split(environ[key])[0]) for key in ("CC", "CXX") if environ.get(key)}
+    for name in sorted(names):
+        real = which(name, path=path)
+        if real is None:
+            continue
+        flags = shlex.join(instrumenting([real], environ, whole=whole))
+        wrapper = folder / name
+        wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(real)} "$@" {flags}\n')
+        wrapper.chmod(0o755)
+    if not any(folder.iterdir()):
+        raise _no_compiler()
+    _run(["/bin/sh", "-c", command], cwd, {**environ, "PATH": f"{folder}{os.pathsep}{path}"})
+
+
+def instrumenting(compiler: Sequence[str], environ: Mapping[str, str], *, whole: bool) -> list[str]:
+    """The options that make the compiler call the runtime."""
+    try:
+        said = subprocess.run([*compiler, "--version"], env=dict(environ), capture_output=True, check=False)
+    except OSError:
+        raise _no_compiler() from None
+    if b"clang" in said.stdout:
+        return [*_INSTRUMENT, *_OF_CLANG]
+    return [*_INSTRUMENT, *_OF_GCC, *([] if whole else [_SYSTEM_HEADERS])]
+
+
+def _sources(files: Sequence[Path], cwd: Path) -> list[Path]:
+    sources = []
+    for file in files:
+        path = cwd / file
+        if not path.is_file():
+            raise UsageError(f"there is no source file {file}", f"files are looked for in {cwd}")
+        if path.suffix in _C or path.suffix in _CPP:
+            sources.append(path)
+        elif path.suffix not in _HEADERS:
+            raise UsageError(
+                f"{file} is no source of C or C++", "its name should end in .c or .cpp, or .h for a header"
+            )
+    if not sources:
+        raise UsageError("only headers are named with --files (-f)", "name what includes them too")
+    return sources
+
+
+def _is_cpp(source: Path) -> bool:
+    return source.suffix in _CPP
+
+
+def _compiler(is_cpp: bool, environ: Mapping[str, str]) -> list[str]:
+    from shutil import which
+
+    named = environ.get("CXX" if is_cpp else "CC", "")
+    if named:
+        return shlex.split(named)
+    path = environ.get("PATH", os.defpath)
+    found = next(filter(None, (which(name, path=path) for name in _COMPILERS[is_cpp])), None)
+    if found is None:
+        raise _no_compiler()
+    return [found]
+
+
+def _no_compiler() -> CollectorUnavailable:
+    return CollectorUnavailable(
+        "no compiler of C and C++ was found", "install one with: apt-get install build-essential"
+    )
+
+
+def _run(argv: list[str], cwd: Path, environ: Mapping[str, str]) -> None:
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    except OSError as problem:
+        raise JobFailed(f"cannot build in {cwd}: {argv[0]}: {problem.strerror}") from None
+    if done.returncode:
+        said = done.stdout.decode("utf-8", "replace").splitlines()
+        wrong = [line for line in said if "error" in line] or said
+        told = "\n  ".join(["", *wrong[:_ERRORS]])
+        raise JobFailed(
+            f"the program does not compile: {shlex.join(argv)}{told}", "repair it, or the options"
+        )

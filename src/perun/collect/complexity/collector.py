@@ -1,0 +1,248 @@
+"""The complexity collector: has the program compiled, runs it, and makes a profile of its calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from perun.collect.complexity.params import ComplexityParams
+from perun.errors import CollectorUnavailable, JobFailed
+from perun.plugin.api import CollectContext, Run
+
+if TYPE_CHECKING:
+    from perun.collect._calls.profile import Function
+    from perun.collect._common.execution import Execution, Sample
+    from perun.collect.complexity.records import Gaps, Process
+    from perun.collect.complexity.selection import Selection
+    from perun.profile.factory import Profile
+
+LIBRARY: Final = Path(__file__).with_name("libperun_complexity.so")
+"""The runtime, which the build puts beside this module."""
+MANY_CALLS: Final = 2_000_000
+
+
+class ComplexityCollector:
+    """Records every call of the functions of a C or C++ program, which is compiled for it.
+
+    Each resource is one call: how long it took, and the size of the structure that it worked on.
+    """
+
+    name: ClassVar[str] = "complexity"
+    help: ClassVar[str] = (
+        "Generates `complexity` performance profile, capturing running times of function depending on "
+        "underlying structural sizes."
+    )
+    Params: ClassVar[type] = ComplexityParams
+
+    def __init__(self, library: Path | None = None) -> None:
+        """:param library: the runtime, where it does not lie beside this module."""
+        self._library = library or LIBRARY
+
+    def collect(self, run: Run, params: ComplexityParams, ctx: CollectContext) -> Profile:
+        """Build the program where that is asked for, run it once, and read what it recorded.
+
+        :raises CollectorUnavailable: where the runtime was not built, or there is no compiler.
+        :raises UsageError: where a file, or all the functions of the rules, are not there.
+        :raises JobFailed: where the program does not compile, cannot be started, fails (unless that is to be
+            ignored), takes longer than the timeout, or calls no function that is recorded.
+        """
+        if not self._library.is_file():
+            raise CollectorUnavailable(
+                f"the runtime that records calls is missing: {self._library}",
+                "install Perun anew with: pip install --force-reinstall perun-pvs",
+            )
+        measured, program = _built(run, params, ctx)
+        return self._recorded(run, measured, program, params, ctx)
+
+    def _recorded(
+        self, run: Run, measured: Run, program: str, params: ComplexityParams, ctx: CollectContext
+    ) -> Profile:
+        from perun.collect._common.execution import Execution
+        from perun.collect.complexity.records import processes
+        from perun.collect.complexity.selection import select
+
+        folder = _recordings(run, params, ctx)
+        table = ctx.scratch / "table"
+        ctx.report("finding functions and sizes", 0, 0)
+        selection = select(program, params, ctx)
+        table.write_bytes(selection.table)
+        environ = _environment(measured, params, self._library, folder, table)
+        ctx.report(f"recording {run}", 0, 0)
+        with Execution(measured._replace(environ=environ), ctx.scratch, params.timeout) as execution:
+            sample = execution.run()
+            _check(execution, run, sample, params)
+        ctx.report("reading the calls", 0, 0)
+        found = processes(folder)
+        if not any(process.places for process in found):
+            raise _nothing_recorded(program, params, sample)
+        return _profile(run, params, ctx, found, selection, sample)
+
+
+def _built(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run, str]:
+    """The run of the program that is recorded, and its path; empty where the command is a script."""
+    import shlex
+
+    from perun.collect._common.execution import find_executable
+    from perun.collect.complexity.build import Target, build_command, build_files
+
+    whole = any("std::" in rule for rule in params.rules)
+    if params.files:
+        ctx.report("compiling", 0, 0)
+        folder = Path(params.target_dir) if params.target_dir else ctx.scratch / "target"
+        target = Target([Path(file) for file in params.files], params.compile_flags, folder, whole)
+        program = str(build_files(target, run.cwd, run.environ))
+        rest = shlex.join(run._replace(args="", workload="").command().argv[1:])
+        return run._replace(cmd=shlex.quote(program), args=f"{rest} {run.args}".strip()), program
+    if params.build:
+        ctx.report(f"building with {params.build}", 0, 0)
+        build_command(params.build, ctx.scratch / "compilers", run.cwd, run.environ, whole=whole)
+        ctx.note(
+            "the program was built for recording calls; build it again before something else is measured"
+        )
+    program = params.binary or run.command().argv[0]
+    return run, find_executable(program, run.cwd, run.environ)
+
+
+def _recordings(run: Run, params: ComplexityParams, ctx: CollectContext) -> Path:
+    import shutil
+
+    if params.internal_data_filename:
+        folder = run.cwd / params.target_dir / params.internal_data_filename
+    else:
+        folder = ctx.scratch / "calls"
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (*folder.glob("*.process"), *folder.glob("*.modules"), *folder.glob("*.calls")):
+        path.unlink()
+    return folder
+
+
+def _environment(
+    run: Run, params: ComplexityParams, library: Path, folder: Path, table: Path
+) -> Mapping[str, str]:
+    preload = ":".join(filter(None, (str(library), run.environ.get("LD_PRELOAD", ""))))
+    return {
+        **run.environ,
+        "LD_PRELOAD": preload,
+        "PERUN_COMPLEXITY_FOLDER": str(folder.absolute()),
+        "PERUN_COMPLEXITY_TABLE": str(table.absolute()),
+        "PERUN_COMPLEXITY_STORAGE": str(params.internal_storage_size),
+    }
+
+
+def _profile(
+    run: Run,
+    params: ComplexityParams,
+    ctx: CollectContext,
+    found: Sequence[Process],
+    selection: Selection,
+    sample: Sample,
+) -> Profile:
+    import numpy as np
+
+    from perun.collect._calls.events import UNKNOWN
+    from perun.collect._calls.profile import CallTable
+    from perun.collect.complexity.records import Gaps, Place
+
+    table, gaps = CallTable(), Gaps()
+    numbers: dict[Place, int] = {}
+    for process in found:
+        own = [numbers.setdefault(place, len(numbers)) for place in process.places]
+        number = np.array([*own, UNKNOWN], np.int64)  # which the caller -1 is the last of
+        for calls in process.calls(found[0].started):
+            calls = calls._replace(function=number[calls.function], caller=number[calls.caller])
+            table.add(calls)
+        gaps = gaps.plus(process.gaps)
+    functions = selection.functions(list(numbers), run.cwd, ctx)
+    notes = [*selection.notes, *_notes(gaps, table.total, found, functions, sample)]
+    for note in notes:
+        ctx.note(note)
+    summary = _summary(gaps, table.total, found, sample, notes)
+    values = dataclasses.asdict(params)
+    values["sampling"] = [{"func": function, "sample": int(every)} for function, every in params.sampling]
+    collector = {
+        "name": ComplexityCollector.name,
+        "params": {
+            name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+        },
+    }
+    return table.profile(functions, run, collector, summary)
+
+
+def _summary(
+    gaps: Gaps, total: int, found: Sequence[Process], sample: Sample, notes: Sequence[str]
+) -> dict[str, Any]:
+    from perun.collect._common.execution import outcome
+
+    return {
+        "engine": "instrumentation",
+        "calls": total,
+        "processes": len(found),
+        "duration": round(sample.real, 6),
+        "ended": f"early: {outcome(sample.status)}" if os.WIFSIGNALED(sample.status) else "normally",
+        "missed-exits": gaps.missed,
+        "open-calls": gaps.open,
+        "lost": gaps.lost + gaps.too_deep,
+        "notes": list(notes),
+    }
+
+
+def _notes(
+    gaps: Gaps, total: int, found: Sequence[Process], functions: Sequence[Function], sample: Sample
+) -> list[str]:
+    from perun.collect._common.execution import outcome
+
+    notes = []
+    if gaps.missed:
+        notes.append(
+            f"{gaps.missed} calls were left without telling (longjmp); they end where that was noticed"
+        )
+    if gaps.open and os.WIFSIGNALED(sample.status):
+        notes.append(f"the run ended early: it {outcome(sample.status)}; {gaps.open} calls had not ended")
+    if gaps.lost:
+        reason = os.strerror(gaps.error)
+        notes.append(f"{gaps.lost} calls are missing, as their file could not grow: {reason}")
+    if gaps.too_deep:
+        notes.append(f"{gaps.too_deep} calls are missing that were within too many others")
+    if gaps.skipped:
+        notes.append(f"{gaps.skipped} entries and exits in signal handlers are missing")
+    if any(process.lost_functions for process in found):
+        notes.append("there are more functions than can be recorded; name those that matter with --rules")
+    if not any(function.sizes for function in functions):
+        notes.append(
+            "no sizes of structures were found, so the number of earlier calls stands for them; name them "
+            "with --size <func>=<expression>"
+        )
+    if total > MANY_CALLS:
+        notes.append(f"the profile has {total} calls; name --rules, or a --sampling, to make it smaller")
+    return notes
+
+
+def _check(execution: Execution, run: Run, sample: Sample, params: ComplexityParams) -> None:
+    from perun.collect._common.execution import outcome
+
+    if not sample.status or params.ignore_failure or os.WIFSIGNALED(sample.status):
+        return
+    message = f"the command {str(run)!r} {outcome(sample.status)}"
+    lines = execution.last_errors()
+    if lines:
+        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
+    raise JobFailed(message, "repair the command, or measure it all the same with --ignore-failure (-i)")
+
+
+def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) -> JobFailed:
+    from perun.collect._common.execution import outcome
+
+    message = f"no call of a function was recorded: {program} (it {outcome(sample.status)})"
+    if params.rules:
+        return JobFailed(message, "see whether it calls one of the functions named with --rules (-r)")
+    if params.files:
+        return JobFailed(message, "link it without -static, and for the architecture of Python")
+    return JobFailed(
+        message,
+        "have it compiled for it: by --files with its sources, or by --build with a command that compiles "
+        "all of it anew, e.g. --build 'make -B'",
+    )

@@ -1,0 +1,244 @@
+#define _GNU_SOURCE
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define NAME_SIZE (PATH_MAX + 64)
+#define LITTLE (16u << 10) /* bytes that are reserved at first, as many threads do not call much */
+#define STORAGE 20000u /* calls that are mapped at once, where nothing else is asked for */
+#define SETTLE 200000u /* nanoseconds after which the speed of the counter is known well enough */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+bool clock_is_counter;
+
+static char base[PATH_MAX + 40]; /* folder and number of the process */
+static struct record_process *process;
+static struct record_function *functions;
+static uint32_t modules;
+static unsigned threads;
+static char held; /* while a thread notes how the clock has gone */
+static size_t window_size;
+
+static size_t pages(size_t size) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  return (size + page - 1) / page * page;
+}
+
+/* On a full disk, writing to what is mapped would kill the program, were its blocks not reserved. */
+static bool reserve(int file, uint64_t at, size_t size) {
+  return syscall(SYS_fallocate, file, 0, (off_t)at, (off_t)size) == 0 || errno == EOPNOTSUPP;
+}
+
+static void *map(int file, uint64_t at, size_t size, size_t reserved) {
+  if (!reserve(file, at, reserved)) return NULL;
+  void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)at);
+  if (mapped == MAP_FAILED) return NULL;
+  madvise(mapped, size, MADV_RANDOM); /* nothing is there that could be read ahead */
+  return mapped;
+}
+
+static int make(const char *name) {
+  return (int)syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+}
+
+/* Make a file longer, unless that would send the program a signal. */
+static bool lengthen(int file, uint64_t size) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur) {
+    errno = EFBIG;
+    return false;
+  }
+  return ftruncate(file, (off_t)size) == 0;
+}
+
+static int make_process(const char *folder) {
+  char name[NAME_SIZE];
+  for (unsigned again = 0; again < 100000; again++) { /* one process may execute many programs */
+    snprintf(base, sizeof base, "%s/%ld.%u", folder, syscall(SYS_getpid), again);
+    snprintf(name, sizeof name, "%s.process", base);
+    int file = make(name);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  return -1;
+}
+
+bool output_start(uint64_t *first_tick) {
+  const char *folder = getenv("PERUN_COMPLEXITY_FOLDER"), *storage = getenv("PERUN_COMPLEXITY_STORAGE");
+  if (!folder || *folder != '/' || strlen(folder) >= PATH_MAX) return false;
+  unsigned long wanted = storage ? strtoul(storage, NULL, 10) : 0;
+  window_size = pages((wanted && wanted < (1ul << 26) ? wanted : STORAGE) * sizeof(struct record_call));
+  clock_is_counter = clock_is_invariant();
+  modules = threads = 0;
+  held = 0;
+  process = NULL;
+  int file = make_process(folder);
+  if (file < 0) return false;
+  size_t size = RECORD_HEADER_SIZE + (size_t)RECORD_MOST_FUNCTIONS * sizeof(struct record_function);
+  struct record_process *made = lengthen(file, size) ? map(file, 0, size, size) : NULL;
+  syscall(SYS_close, file);
+  if (!made) return false;
+  functions = (struct record_function *)((char *)made + RECORD_HEADER_SIZE);
+  memcpy(made->magic, RECORD_PROCESS_MAGIC, sizeof made->magic);
+  made->byte_order = RECORD_BYTE_ORDER;
+  made->version = RECORD_VERSION;
+  made->pid = (uint32_t)syscall(SYS_getpid);
+  made->parent = (uint32_t)syscall(SYS_getppid);
+  made->is_tsc = clock_is_counter;
+  made->clock[0] = clock_nanoseconds();
+  made->ticks[0] = *first_tick = clock_ticks();
+  do
+    made->clock[1] = clock_nanoseconds();
+  while (clock_is_counter && made->clock[1] - made->clock[0] < SETTLE);
+  made->ticks[1] = clock_ticks();
+  process = made;
+  return true;
+}
+
+void output_clock(bool ended) {
+  if (!process) return;
+  if (ended) process->ended = 1;
+  /* Both are of one thread; whoever comes second has nothing better to say. */
+  if (__atomic_test_and_set(&held, __ATOMIC_ACQUIRE)) return;
+  process->clock[2] = clock_nanoseconds();
+  process->ticks[2] = clock_ticks();
+  __atomic_clear(&held, __ATOMIC_RELEASE);
+}
+
+uint32_t output_module(const char *path) {
+  char name[NAME_SIZE], line[PATH_MAX + 32];
+  snprintf(name, sizeof name, "%s.modules", base);
+  int length = snprintf(line, sizeof line, "%u %s\n", modules, path);
+  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0) return RECORD_NOBODY;
+  bool written = length < (int)sizeof line && syscall(SYS_write, file, line, (size_t)length) == length;
+  syscall(SYS_close, file);
+  return written ? modules++ : RECORD_NOBODY;
+}
+
+uint32_t output_function(uint64_t address, uint32_t module) {
+  if (process->functions == RECORD_MOST_FUNCTIONS) {
+    process->lost_functions++;
+    return RECORD_NOBODY;
+  }
+  functions[process->functions] = (struct record_function){address, module, 0};
+  return process->functions++;
+}
+
+/* The descriptor of a thread's file is not kept, as programs close descriptors that they did not open. */
+static void name_of(const struct record_thread *thread, char *name) {
+  snprintf(name, NAME_SIZE, "%s-%u.calls", base, *(const uint32_t *)((const char *)thread + RECORD_HEADER_SIZE - 4));
+}
+
+struct record_thread *output_thread(void) {
+  char name[NAME_SIZE];
+  unsigned number = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED);
+  snprintf(name, sizeof name, "%s-%u.calls", base, number);
+  size_t frames = (size_t)RECORD_FRAMES * sizeof(struct record_frame);
+  size_t calls_at = pages(RECORD_HEADER_SIZE + frames), size = calls_at + window_size;
+  size_t first = pages(RECORD_HEADER_SIZE + LITTLE);
+  int file = make(name);
+  if (file < 0) return NULL;
+  struct record_thread *made = NULL;
+  size_t little = window_size < LITTLE ? window_size : LITTLE;
+  if (lengthen(file, size) && reserve(file, calls_at, little)) made = map(file, 0, size, first);
+  syscall(SYS_close, file);
+  if (!made) return NULL;
+  memcpy(made->magic, RECORD_CALLS_MAGIC, sizeof made->magic);
+  made->byte_order = RECORD_BYTE_ORDER;
+  made->version = RECORD_VERSION;
+  made->pid = (uint32_t)syscall(SYS_getpid);
+  made->tid = (uint32_t)syscall(SYS_gettid);
+  *(uint32_t *)((char *)made + RECORD_HEADER_SIZE - 4) = number;
+  made->frames_at = RECORD_HEADER_SIZE;
+  made->calls_at = calls_at;
+  made->written_at = size;
+  made->window = made->next = (uint64_t)(uintptr_t)made + calls_at;
+  made->end = made->window + little;
+  made->first_frame = made->top = (uint64_t)(uintptr_t)made + RECORD_HEADER_SIZE;
+  made->most_frames = made->first_frame + (first - RECORD_HEADER_SIZE);
+  struct record_frame *none = (struct record_frame *)(uintptr_t)made->first_frame;
+  none->frame = UINT64_MAX;
+  none->id = none->caller = RECORD_NOBODY;
+  return made;
+}
+
+bool output_deepen(struct record_thread *thread) {
+  char name[NAME_SIZE];
+  uint64_t mapped = thread->first_frame + (uint64_t)RECORD_FRAMES * sizeof(struct record_frame);
+  uint64_t have = thread->most_frames - thread->first_frame, want = have * 2;
+  if (thread->first_frame + want > mapped) want = mapped - thread->first_frame;
+  if (want <= have) return false;
+  name_of(thread, name);
+  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC, 0);
+  if (file < 0) return false;
+  bool reserved = reserve(file, thread->frames_at, want);
+  syscall(SYS_close, file);
+  if (reserved) thread->most_frames = thread->first_frame + want;
+  return reserved;
+}
+
+bool output_grow(struct record_thread *thread) {
+  char name[NAME_SIZE];
+  struct rlimit limit;
+  size_t size = thread->next - thread->window;
+  name_of(thread, name);
+  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CLOEXEC, 0);
+  uint64_t at = thread->written_at + thread->written;
+  errno = file < 0 ? errno : 0;
+  /* Writing more than is allowed would send the program a signal. */
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && at + size > limit.rlim_cur)
+    errno = EFBIG;
+  for (size_t done = 0; !errno && done < size;) {
+    long written = syscall(SYS_pwrite64, file, (const char *)(uintptr_t)thread->window + done, size - done, (off_t)(at + done));
+    if (written > 0)
+      done += (size_t)written;
+    else
+      errno = written < 0 ? (errno == EINTR ? 0 : errno) : ENOSPC;
+  }
+  thread->error = (uint32_t)errno;
+  bool is_first = thread->end - thread->window < window_size;
+  if (!thread->error && is_first && reserve(file, thread->calls_at, window_size)) {
+    thread->end = thread->window + window_size;
+    madvise((void *)(uintptr_t)thread->window, window_size, MADV_POPULATE_WRITE);
+  }
+  if (file >= 0) syscall(SYS_close, file);
+  if (thread->error) return false;
+  thread->written += size;
+  thread->next = thread->window;
+  output_clock(false);
+  return true;
+}
+
+void output_shrink(const struct record_thread *thread) {
+  char name[NAME_SIZE];
+  name_of(thread, name);
+  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CLOEXEC, 0);
+  if (file < 0) return;
+  const uint64_t page = pages(1), part[][2] = {
+      {thread->frames_at + pages(thread->top - thread->first_frame + 1), thread->calls_at},
+      {thread->calls_at + pages(thread->next - thread->window), thread->written_at},
+  };
+  for (unsigned number = 0; number < 2; number++) {
+    uint64_t from = (part[number][0] + page - 1) / page * page;
+    const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    if (from < part[number][1]) syscall(SYS_fallocate, file, mode, (off_t)from, (off_t)(part[number][1] - from));
+  }
+  syscall(SYS_close, file);
+}
+
+void output_close(struct record_thread *thread) { munmap(thread, thread->written_at); }

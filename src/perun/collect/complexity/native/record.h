@@ -1,0 +1,147 @@
+/* What the runtime reads and writes; perun/collect/complexity/records.py and table.py are its other ends.
+ *
+ * PERUN_COMPLEXITY_FOLDER names the folder for the files, PERUN_COMPLEXITY_TABLE a file of what to record, and
+ * PERUN_COMPLEXITY_STORAGE the number of calls that are kept until they are written. A process makes its files when the first
+ * function is entered: `P.process`, and for each of its threads `P-T.calls`, where P is its number and a count.
+ *
+ * What is written to is mapped: whatever ends the process, its files hold what it did. All numbers are of the machine's order. */
+#ifndef PERUN_COMPLEXITY_RECORD_H
+#define PERUN_COMPLEXITY_RECORD_H
+
+#include <stdint.h>
+
+#define RECORD_VERSION 1u
+#define RECORD_BYTE_ORDER 0x01020304u
+#define RECORD_PROCESS_MAGIC "PERUNCXP"
+#define RECORD_CALLS_MAGIC "PERUNCXC"
+#define RECORD_TABLE_MAGIC "PERUNCXT"
+#define RECORD_HEADER_SIZE 4096u
+
+/* -- P.process: a header, then definitions of functions, then modules as lines `number path` in P.modules ----------- */
+
+#define RECORD_MOST_FUNCTIONS ((1u << 18) - 1) /* there is a number for none */
+
+struct record_process {
+  char magic[8];
+  uint32_t byte_order, version;
+  uint32_t pid, parent;
+  uint32_t is_tsc;    /* ticks are those of the processor, else nanoseconds */
+  uint32_t ended;     /* by itself */
+  uint64_t ticks[3];  /* at the beginning, a little later, and as late as known */
+  uint64_t clock[3];  /* CLOCK_MONOTONIC at these, in nanoseconds */
+  uint32_t functions; /* definitions */
+  uint32_t lost_functions;
+};
+
+struct record_function {
+  uint64_t address; /* as the file of the module numbers them */
+  uint32_t module;
+  uint32_t reserved;
+};
+
+/* -- P-T.calls: a header, frames of the calls that are open, the last calls, and those before them ----------------------------------------------- */
+
+#define RECORD_FRAMES (1u << 18)
+
+struct record_frame {
+  uint64_t start, inner; /* ticks; `inner` of calls within this one that are gone */
+  uint64_t frame;        /* address just above the return address */
+  uint64_t function;
+  int64_t size;
+  uint32_t id, caller; /* RECORD_NOBODY for none */
+  uint32_t is_recorded, order;
+  uint64_t padding;
+};
+
+struct record_thread {
+  char magic[8];
+  uint32_t byte_order, version;
+  uint32_t pid, tid;
+  uint64_t frames_at, calls_at; /* in the file */
+  uint64_t written_at;          /* in the file, of the calls that were moved out of the way of later ones */
+  /* Addresses in the process. The first frame is none: nothing is called within it. */
+  uint64_t first_frame, top, most_frames;
+  uint64_t window, next, end;
+  uint64_t written; /* bytes */
+  /* Counts of exits that were missing, of entries and exits in a signal handler that interrupted the runtime, of
+   * calls deeper than RECORD_FRAMES, and of calls that could not be written. */
+  uint64_t missed, skipped, too_deep, lost;
+  uint32_t error; /* of the system call after which nothing was recorded, 0 for none */
+  uint32_t busy;
+  uint64_t stack, stack_size; /* of the thread */
+  uint32_t entries;           /* of calls that are recorded */
+  uint32_t reserved;
+  uint64_t paused;            /* ticks that the runtime took for itself, which are in no time that is recorded */
+};
+
+/* 48 bits of ticks since the beginning are a day; a size that is not known is -1. The order is that of the entries of
+ * the thread. */
+#define RECORD_NOBODY 0x3FFFFu
+
+struct record_call {
+  uint64_t start : 48, order_low : 16;
+  uint64_t duration : 46, function : 18;
+  uint64_t exclusive : 46, caller : 18;
+  uint64_t size : 48, order_high : 16;
+};
+
+/* -- the table: a header, then the arrays in the order of their counts, then the paths ------------------------------- */
+
+struct table_header {
+  char magic[8];
+  uint32_t byte_order, version;
+  uint32_t modules, functions, programs, steps;
+  uint32_t only_listed; /* functions that are not in the table are not recorded */
+  uint32_t paths;       /* bytes */
+};
+
+struct table_module {
+  uint32_t path, path_size; /* in the paths; the real path of the file */
+  uint32_t functions, first_function;
+  uint32_t programs, first_program;
+};
+
+struct table_function { /* sorted by address */
+  uint64_t address, size;
+  uint32_t is_recorded;
+  uint32_t sampling; /* every so many calls are recorded; 0 and 1 for all */
+};
+
+enum table_place { TABLE_REGISTER, TABLE_MEMORY, TABLE_ADDRESS };
+#define TABLE_INLINED 256u /* added to the place: where the function is inlined, not for itself */
+
+/* How the size is read where the hook that returns to [low, high) says that `function` was entered: the first value
+ * is that of a register, of memory at a register's value and an offset, or that sum itself. */
+struct table_program {
+  uint64_t function, low, high;
+  int64_t offset;
+  uint32_t place, base; /* the register, as DWARF numbers them; TABLE_FRAME for the frame's address */
+  uint32_t steps, first_step;
+};
+
+#define TABLE_FRAME 255u
+
+enum table_operation {
+  TABLE_ADD,      /* the number to the last value */
+  TABLE_LOAD,     /* so many bytes from memory, without sign */
+  TABLE_LOAD_INT, /* the same with a sign */
+  TABLE_COPY,     /* the last value once more */
+  TABLE_SWAP,     /* the last two values */
+  TABLE_SUBTRACT, /* the last value from the one before */
+  TABLE_SUM,      /* the last two values */
+  TABLE_DIVIDE,   /* the last value by the number */
+  TABLE_MULTIPLY, /* the last value by the number */
+  TABLE_MASK,     /* the bits of the number of the last value */
+  TABLE_EXTEND    /* the sign of the last value, which has so many bytes */
+};
+
+struct table_step {
+  uint64_t operation;
+  int64_t number;
+};
+
+_Static_assert(sizeof(struct record_call) == 32, "records.py reads 32 bytes");
+_Static_assert(sizeof(struct record_frame) == 64, "records.py reads 64 bytes");
+_Static_assert(sizeof(struct table_program) == 48, "table.py writes 48 bytes");
+
+#endif

@@ -1,0 +1,453 @@
+/* Records the calls of functions that were compiled with -finstrument-functions and -fno-omit-frame-pointer.
+ *
+ * A shadow stack has the calls that are open. A frame whose address is not above that of a call that is entered is
+ * gone, whether its exit was told (it was left by longjmp, if not); so nothing needs to be known of how it was left. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "output.h"
+#include "table.h"
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define SLOTS (1u << 17)
+#define EXPORTED __attribute__((visibility("default"), used))
+#define INTERNAL __attribute__((visibility("hidden"), used))
+
+/* What a thread has besides its file. */
+struct own {
+  uint64_t known_pages[KNOWN_PAGES];
+  uint32_t calls[RECORD_MOST_FUNCTIONS]; /* of functions of which not all calls are recorded */
+};
+
+enum state { UNKNOWN, RUNNING, FAILED };
+
+static struct site sites[SLOTS];
+static unsigned site_count;
+static enum state state;
+static uint64_t first_tick;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t key;
+static __thread struct record_thread *self __attribute__((tls_model("initial-exec")));
+static __thread struct own *own __attribute__((tls_model("initial-exec")));
+static __thread bool starting __attribute__((tls_model("initial-exec")));
+
+/* Time goes on for a thread as if the runtime never had to map a file, or to look something up. */
+static inline uint64_t time_of(const struct record_thread *thread) { return clock_ticks() - thread->paused; }
+
+static void pause_since(struct record_thread *thread, uint64_t tick) { thread->paused += clock_ticks() - tick; }
+
+static struct record_frame *top_of(const struct record_thread *thread) { return (void *)(uintptr_t)thread->top; }
+
+/* -- threads and processes -------------------------------------------------------------------------------------------- */
+
+static void thread_ends(void *thread) {
+  starting = true; /* what its destructors call is lost, without harm */
+  self = NULL;
+  output_shrink(thread);
+  output_close(thread);
+  munmap(own, sizeof *own);
+  starting = false;
+}
+
+static void child_starts(void) {
+  if (state != RUNNING) return;
+  if (self) output_close(self);
+  self = NULL;
+  state = UNKNOWN;
+  memset(sites, 0, sizeof sites);
+  site_count = 0;
+  table_forget();
+  pthread_mutex_init(&lock, NULL);
+  pthread_setspecific(key, NULL);
+}
+
+static bool process_starts(void) {
+  static bool is_first = true;
+  bool good = is_first ? pthread_key_create(&key, thread_ends) == 0 && pthread_atfork(NULL, NULL, child_starts) == 0 : true;
+  if (is_first) table_read();
+  is_first = false;
+  return good && output_start(&first_tick);
+}
+
+static void find_stack(struct record_thread *thread) {
+  pthread_attr_t attributes;
+  void *stack;
+  size_t size;
+  thread->stack = 0;
+  thread->stack_size = UINT64_MAX;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+  if (pthread_attr_getstack(&attributes, &stack, &size) == 0 && size < (size_t)1 << 40) {
+    thread->stack = (uint64_t)(uintptr_t)stack;
+    thread->stack_size = size;
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+static __attribute__((noinline)) struct record_thread *thread_starts(void) {
+  if (starting || state == FAILED) return NULL;
+  int error = errno;
+  starting = true;
+  pthread_mutex_lock(&lock);
+  if (state == UNKNOWN) state = process_starts() ? RUNNING : FAILED;
+  pthread_mutex_unlock(&lock);
+  struct record_thread *thread = state == RUNNING ? output_thread() : NULL;
+  struct own *made = own;
+  if (thread && !made) {
+    made = mmap(NULL, sizeof *own, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) thread = NULL;
+  }
+  if (thread) {
+    find_stack(thread);
+    pthread_setspecific(key, thread);
+    own = made;
+    self = thread;
+  }
+  starting = false;
+  errno = error;
+  return thread;
+}
+
+__attribute__((destructor)) static void process_ends(void) {
+  if (state == RUNNING) output_clock(true);
+}
+
+/* -- calls ------------------------------------------------------------------------------------------------------------ */
+
+static __attribute__((noinline)) bool more_room(struct record_thread *thread) {
+  int error = errno;
+  uint64_t before = clock_ticks();
+  bool grown = !thread->error && output_grow(thread);
+  if (!grown) thread->lost++;
+  pause_since(thread, before);
+  errno = error;
+  return grown;
+}
+
+/* Write a call that is recorded where there is room for it, and forget its frame. */
+static inline void write_call(struct record_thread *thread, struct record_frame *frame, uint64_t now) {
+  uint64_t *call = (uint64_t *)(uintptr_t)thread->next; /* a struct record_call, without its loads and masks */
+  uint64_t duration = now > frame->start ? now - frame->start : 0;
+  uint64_t exclusive = duration > frame->inner ? duration - frame->inner : 0;
+  frame[-1].inner += duration;
+  call[0] = (frame->start - first_tick) << 16 >> 16 | (uint64_t)frame->order << 48;
+  call[1] = duration << 18 >> 18 | (uint64_t)frame->id << 46;
+  call[2] = exclusive << 18 >> 18 | (uint64_t)frame->caller << 46;
+  call[3] = (uint64_t)frame->size << 16 >> 16 | (uint64_t)(frame->order >> 16) << 48;
+  thread->next += sizeof(struct record_call);
+  thread->top = (uint64_t)(uintptr_t)(frame - 1);
+}
+
+static void close_call(struct record_thread *thread, uint64_t now) {
+  struct record_frame *frame = top_of(thread);
+  if (frame->is_recorded && (thread->next != thread->end || more_room(thread))) {
+    write_call(thread, frame, now);
+  } else {
+    frame[-1].inner += now > frame->start ? now - frame->start : 0;
+    thread->top = (uint64_t)(uintptr_t)(frame - 1);
+  }
+}
+
+static __attribute__((noinline)) void close_gone(struct record_thread *thread, uint64_t frame) {
+  uint64_t now = time_of(thread);
+  while (top_of(thread)->frame < frame) {
+    thread->missed++;
+    close_call(thread, now);
+  }
+}
+
+static bool is_foreign(const struct record_thread *thread, uint64_t frame) {
+  return frame - thread->stack >= thread->stack_size;
+}
+
+/* Close what is gone as a call is entered on the stack of the thread, not on one of a signal handler's or of a
+ * coroutine's: those are no nearer to the end of the stack for being entered later. */
+static __attribute__((noinline)) void close_before(struct record_thread *thread, uint64_t frame, bool is_inlined) {
+  if (is_foreign(thread, frame)) return;
+  uint64_t now = time_of(thread);
+  const struct record_frame *top;
+  while (top = top_of(thread),
+         top->frame < frame || (top->frame == frame && !is_inlined) ||
+             (top->frame != UINT64_MAX && is_foreign(thread, top->frame))) {
+    thread->missed++;
+    close_call(thread, now);
+  }
+}
+
+static __attribute__((noinline)) struct site *new_site(struct record_thread *thread, uint64_t place, uint64_t function, uint32_t slot) {
+  int error = errno;
+  uint64_t before = clock_ticks();
+  struct site found = {place, NULL, RECORD_NOBODY, 1, false, false, false};
+  struct site *site = NULL;
+  pthread_mutex_lock(&lock);
+  while (sites[slot].place && sites[slot].place != place) slot = (slot + 1) & (SLOTS - 1);
+  if (sites[slot].place) {
+    site = &sites[slot];
+  } else if (site_count < SLOTS / 4 * 3) {
+    site = &sites[slot];
+    table_look_up(&found, function);
+    site_count++;
+    found.place = 0;
+    *site = found;
+    __atomic_store_n(&site->place, place, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&lock);
+  pause_since(thread, before);
+  errno = error;
+  return site;
+}
+
+static inline uint32_t slot_of(uint64_t place) { return (uint32_t)((place * 0x9E3779B97F4A7C15u) >> 47); }
+
+static inline struct site *site_of(struct record_thread *thread, uint64_t place, uint64_t function) {
+  uint32_t slot = slot_of(place);
+  for (;; slot = (slot + 1) & (SLOTS - 1)) {
+    uint64_t there = __atomic_load_n(&sites[slot].place, __ATOMIC_ACQUIRE);
+    if (LIKELY(there == place)) return &sites[slot];
+    if (!there) return new_site(thread, place, function, slot);
+  }
+}
+
+static __attribute__((noinline)) int64_t size_of(const struct table_program *program, const struct registers *registers) {
+  int error = errno;
+  int64_t size = table_size(program, registers, own->known_pages);
+  errno = error;
+  return size;
+}
+
+static __attribute__((noinline)) bool is_sampled(const struct site *site) {
+  return own->calls[site->id]++ % site->sampling == 0;
+}
+
+static __attribute__((noinline)) bool has_deepened(struct record_thread *thread) {
+  int error = errno;
+  bool deeper = output_deepen(thread);
+  errno = error;
+  return deeper;
+}
+
+/* A function was entered; `frame` is the address just above its return address. What is returned is the site of a
+ * call whose size is to be read, by sized(): only then registers are needed. */
+static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t function, uint64_t place,
+                                                                      uint64_t frame) {
+  struct record_thread *thread = self;
+  if (UNLIKELY(!thread) && !(thread = thread_starts())) return NULL;
+  if (UNLIKELY(thread->busy)) {
+    thread->skipped++;
+    return NULL;
+  }
+  thread->busy = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  const struct site *site = site_of(thread, place, function);
+  if (LIKELY(site && site->is_recorded)) {
+    if (UNLIKELY(top_of(thread)->frame <= frame)) close_before(thread, frame, site->is_inlined);
+    struct record_frame *new = top_of(thread) + 1;
+    if (UNLIKELY((uint64_t)(uintptr_t)new >= thread->most_frames) && !has_deepened(thread)) {
+      thread->too_deep++;
+    } else {
+      new->inner = 0;
+      new->frame = frame;
+      new->function = function;
+      new->id = site->id;
+      new->caller = new[-1].id;
+      new->is_recorded = LIKELY(site->sampling == 1) || is_sampled(site);
+      new->order = thread->entries++;
+      new->size = -1;
+      new->start = time_of(thread);
+      thread->top = (uint64_t)(uintptr_t)new;
+      if (UNLIKELY(site->program) && new->is_recorded) return site; /* busy still */
+    }
+  }
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+  return NULL;
+}
+
+/* What nearly every call comes down to; it calls nothing, so that it needs no registers of its caller's. */
+static inline const struct site *entered(uint64_t function, uint64_t place, uint64_t frame) {
+  struct record_thread *thread = self;
+  if (UNLIKELY(!thread || thread->busy)) return entered_otherwise(function, place, frame);
+  const struct site *site = &sites[slot_of(place)];
+  struct record_frame *top = top_of(thread), *new = top + 1;
+  if (UNLIKELY(__atomic_load_n(&site->place, __ATOMIC_ACQUIRE) != place || !site->is_plain || top->frame <= frame ||
+               (uint64_t)(uintptr_t)new >= thread->most_frames || !clock_is_counter))
+    return entered_otherwise(function, place, frame);
+  thread->busy = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  new->inner = 0;
+  new->frame = frame;
+  new->function = function;
+  new->size = -1;
+  new->id = site->id;
+  new->caller = top->id;
+  new->is_recorded = 1;
+  new->order = thread->entries++;
+  thread->top = (uint64_t)(uintptr_t)new;
+  new->start = clock_counter() - thread->paused;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+  return NULL;
+}
+
+static inline void sized(const struct site *site, const struct registers *registers) {
+  struct record_thread *thread = self;
+  struct record_frame *top = top_of(thread);
+  top->size = size_of(site->program, registers);
+  top->start = time_of(thread);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+}
+
+static void close_down_to(struct record_thread *thread, const struct record_frame *found, uint64_t now) {
+  while (top_of(thread) > found) {
+    thread->missed++;
+    close_call(thread, now);
+  }
+  close_call(thread, now);
+}
+
+/* An exit that is not that of the last call: calls within were left without telling, or it is of a function that is not
+ * recorded, or was told as the last thing that a function does, when its frame was gone already. */
+static __attribute__((noinline)) void left_otherwise(struct record_thread *thread, uint64_t function, uint64_t frame,
+                                                     uint64_t now) {
+  const struct record_frame *top = top_of(thread), *found = top;
+  bool foreign = is_foreign(thread, frame);
+  while ((found->frame <= frame || (foreign && found->frame != UINT64_MAX)) &&
+         !(found->frame == frame && found->function == function))
+    found--;
+  if (found->frame == frame) {
+    close_down_to(thread, found, now);
+  } else if (!foreign) {
+    for (found = top; found->frame < frame && found->function != function;) found--;
+    if (found->frame < frame)
+      close_down_to(thread, found, now);
+    else if (top->frame < frame)
+      close_gone(thread, frame);
+  }
+}
+
+static __attribute__((noinline)) void left_slowly(uint64_t function, uint64_t frame, uint64_t tick) {
+  struct record_thread *thread = self;
+  if (UNLIKELY(!thread)) return;
+  if (UNLIKELY(thread->busy)) {
+    thread->skipped++;
+    return;
+  }
+  thread->busy = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  const struct record_frame *top = top_of(thread);
+  uint64_t now = tick - thread->paused;
+  if (top->frame == frame && top->function == function)
+    close_call(thread, now);
+  else if (top->frame <= frame || is_foreign(thread, frame))
+    left_otherwise(thread, function, frame, now);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+}
+
+static __attribute__((noinline)) void left_without_counter(uint64_t function, uint64_t frame) {
+  left_slowly(function, frame, clock_nanoseconds());
+}
+
+static inline void left(uint64_t function, uint64_t frame) {
+  if (UNLIKELY(!clock_is_counter)) {
+    left_without_counter(function, frame);
+    return;
+  }
+  uint64_t tick = clock_counter();
+  struct record_thread *thread = self;
+  if (UNLIKELY(!thread || thread->busy)) {
+    left_slowly(function, frame, tick);
+    return;
+  }
+  struct record_frame *top = top_of(thread);
+  if (UNLIKELY(top->frame != frame || top->function != function || !top->is_recorded || thread->next == thread->end)) {
+    left_slowly(function, frame, tick);
+    return;
+  }
+  thread->busy = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  write_call(thread, top, tick - thread->paused);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  thread->busy = 0;
+}
+
+/* -- hooks ------------------------------------------------------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+/* The registers that a function may keep its arguments in while it calls the hook are as they were after a call of C;
+ * they are handed over where a size is to be read. */
+__asm__(
+    ".text\n"
+    ".globl __cyg_profile_func_enter\n"
+    ".type __cyg_profile_func_enter, @function\n"
+    ".p2align 4\n"
+    "__cyg_profile_func_enter:\n"
+    ".cfi_startproc\n"
+    "  movq (%rsp), %rsi\n"
+    "  movq %rbp, %rdx\n"
+    "  subq $8, %rsp\n"
+    "  .cfi_adjust_cfa_offset 8\n"
+    "  call perun_function_entered\n"
+    "  testq %rax, %rax\n"
+    "  jne 1f\n"
+    "  addq $8, %rsp\n"
+    "  .cfi_adjust_cfa_offset -8\n"
+    "  ret\n"
+    "1:\n"
+    "  .cfi_adjust_cfa_offset 8\n"
+    "  movq %rax, %rdi\n"
+    "  movq %rbx, %rsi\n"
+    "  movq %rbp, %rdx\n"
+    "  movq %r12, %rcx\n"
+    "  movq %r13, %r8\n"
+    "  movq %r14, %r9\n"
+    "  movq %r15, (%rsp)\n"
+    "  call perun_function_sized\n"
+    "  addq $8, %rsp\n"
+    "  .cfi_adjust_cfa_offset -8\n"
+    "  ret\n"
+    ".cfi_endproc\n"
+    ".size __cyg_profile_func_enter, . - __cyg_profile_func_enter\n"
+    ".globl __cyg_profile_func_exit\n"
+    ".type __cyg_profile_func_exit, @function\n"
+    ".p2align 4\n"
+    "__cyg_profile_func_exit:\n"
+    ".cfi_startproc\n"
+    "  movq %rbp, %rsi\n"
+    "  jmp perun_function_left\n"
+    ".cfi_endproc\n"
+    ".size __cyg_profile_func_exit, . - __cyg_profile_func_exit\n");
+
+INTERNAL const struct site *perun_function_entered(uint64_t function, uint64_t place, uint64_t rbp) {
+  return entered(function, place, rbp + 16);
+}
+
+INTERNAL void perun_function_sized(const struct site *site, uint64_t rbx, uint64_t rbp, uint64_t r12, uint64_t r13,
+                                   uint64_t r14, uint64_t r15) {
+  const struct registers registers = {rbx, rbp, r12, r13, r14, r15};
+  sized(site, &registers);
+}
+
+INTERNAL void perun_function_left(uint64_t function, uint64_t rbp) { left(function, rbp + 16); }
+#else
+#define FRAME ((uint64_t)(uintptr_t)__builtin_frame_address(1))
+
+EXPORTED void __cyg_profile_func_enter(void *function, void *caller) {
+  (void)caller;
+  const struct registers none = {0};
+  const struct site *site =
+      entered((uint64_t)(uintptr_t)function, (uint64_t)(uintptr_t)__builtin_return_address(0), FRAME);
+  if (site) sized(site, &none);
+}
+
+EXPORTED void __cyg_profile_func_exit(void *function, void *caller) {
+  (void)caller;
+  left((uint64_t)(uintptr_t)function, FRAME);
+}
+#endif

@@ -1,0 +1,219 @@
+"""How the runtime reads the size of a structure as a function is entered.
+
+The compiler calls the hook at the beginning of a function, with the parameters where they are until the
+function ends: in registers that calls leave as they are, or in its frame. The debug information tells where
+that is, for every place at which the function was compiled, those included where it was inlined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.collect.complexity.table import FRAME, Operation, Place, Program, Step
+
+if TYPE_CHECKING:
+    from perun.collect.trace.binary import Binary, Function
+    from perun.collect.trace.sizes import Size
+
+_KEPT_BY_CALLS: Final = (3, 6, 12, 13, 14, 15)
+"""Registers of x86-64 that a function finds again after a call, as DWARF numbers them."""
+_FRAME_POINTER: Final = 6
+_REG0, _REG31, _BREG0, _BREG31, _FBREG, _CALL_FRAME_CFA, _STACK_VALUE = (
+    0x50,
+    0x6F,
+    0x70,
+    0x8F,
+    0x91,
+    0x9C,
+    0x9F,
+)
+_SCOPES: Final = (
+    "DW_TAG_lexical_block",
+    "DW_TAG_inlined_subroutine",
+    "DW_TAG_try_block",
+    "DW_TAG_catch_block",
+)
+_WIDTH: Final = 8
+
+
+class _Location(NamedTuple):
+    low: int
+    high: int
+    expression: tuple[int, ...]
+
+
+def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
+    """The programs for all places where one of the functions was compiled.
+
+    A size whose parameter is in no such place as the hook can look at has none there.
+    """
+    if binary.debug is None or binary.machine != "EM_X86_64":
+        return []
+    wanted: dict[int, tuple[Function, Size, int]] = {}
+    for function, size in sizes.items():
+        entry = binary.description(function)
+        index = _index(entry, size) if entry is not None else -1
+        if index >= 0:
+            wanted[_origin(entry).offset] = (function, size, index)
+    found: list[Program] = []
+    for function in binary.functions:
+        entry = binary.description(function) if wanted else None
+        if entry is not None:
+            reader = _Reader(binary.debug, entry)
+            found += _within(reader, entry, wanted)
+    return found
+
+
+def _within(
+    reader: _Reader,
+    entry: Any,
+    wanted: Mapping[int, tuple[Function, Size, int]],
+    around: tuple[int, ...] = (),
+) -> Iterator[Program]:
+    """The programs of an entry and of what is inlined in it.
+
+    :param around: what it is inlined in. Of a function that is inlined in itself nobody could tell which of
+        the two a place belongs to, so the inner one has none.
+    """
+    if entry.tag != "DW_TAG_lexical_block":
+        origin = _origin(entry).offset
+        known = wanted.get(origin)
+        if known is not None and origin not in around[1:]:
+            yield from _of_instance(reader, entry, *known)
+        around = (*around, origin)
+    for child in entry.iter_children():
+        if child.tag in _SCOPES:
+            yield from _within(reader, child, wanted, around)
+
+
+def _of_instance(
+    reader: _Reader, entry: Any, function: Function, size: Size, index: int
+) -> Iterator[Program]:
+    parameters = [one for one in entry.iter_children() if one.tag == "DW_TAG_formal_parameter"]
+    for location in reader.locations(parameters[index]) if index < len(parameters) else ():
+        found = reader.place(location.expression)
+        if found is not None:
+            is_inlined = entry.tag == "DW_TAG_inlined_subroutine"
+            yield Program(
+                function.address, location.low, location.high, *found, tuple(steps_of(size)), is_inlined
+            )
+
+
+def _index(entry: Any, size: Size) -> int:
+    """Which of the parameters the size begins with; -1 where it cannot be told."""
+    from perun.collect.trace.sizes import parameters_of
+
+    if size.register < 0:
+        return -1  # a parameter on the stack: too rare to be worth it
+    for index, parameter in enumerate(parameters_of(entry)):
+        if parameter.place == (size.register, size.stack):
+            # What is handed over as the address of a copy is in the source the object itself.
+            return -1 if parameter.indirect else index
+    return -1
+
+
+def steps_of(size: Size) -> Iterator[Step]:
+    """What is to be done with the value of the parameter to have the size."""
+    # Below the sum so far lies the parameter, as long as more terms need it.
+    for number, term in enumerate(size.terms):
+        if number + 1 < len(size.terms):
+            yield Step(Operation.COPY)
+        for position, offset in enumerate(term.offsets):
+            last = position + 1 == len(term.offsets)
+            yield Step(Operation.ADD, offset)
+            yield Step(
+                Operation.LOAD_INT if last and term.signed else Operation.LOAD, term.width if last else _WIDTH
+            )
+        if not term.offsets and term.width < _WIDTH:
+            signed = Step(Operation.EXTEND, term.width), Step(Operation.MASK, (1 << 8 * term.width) - 1)
+            yield signed[0] if term.signed else signed[1]
+        if term.factor != 1:
+            yield Step(Operation.MULTIPLY, term.factor)
+        if number + 1 < len(size.terms):
+            yield Step(Operation.SWAP)
+    for _ in size.terms[1:]:
+        yield Step(Operation.SUM)
+    if size.constant:
+        yield Step(Operation.ADD, size.constant)
+    if size.divisor != 1:
+        yield Step(Operation.DIVIDE, size.divisor)
+
+
+def _origin(entry: Any) -> Any:
+    """The abstract entry of a function, of which there may be several concrete ones."""
+    while "DW_AT_abstract_origin" in entry.attributes:
+        entry = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
+    return entry
+
+
+class _Reader:
+    """Locations of parameters in one function that has code."""
+
+    def __init__(self, debug: Any, entry: Any) -> None:
+        from elftools.dwarf.locationlists import LocationParser
+
+        self._parser = LocationParser(debug.location_lists())
+        self._version = entry.cu["version"]
+        top = entry.cu.get_top_DIE()
+        self._start = top.attributes["DW_AT_low_pc"].value if "DW_AT_low_pc" in top.attributes else 0
+        producer = top.attributes.get("DW_AT_producer")
+        # clang calls the hook before it stores what an unoptimised function is given.
+        self._stores_late = producer is not None and b"clang" in producer.value
+        self._debug = debug
+        frame = entry.attributes.get("DW_AT_frame_base")
+        self._frame_base = tuple(frame.value) if frame is not None and isinstance(frame.value, list) else ()
+
+    def locations(self, parameter: Any) -> Iterator[_Location]:
+        """Where a parameter is, by ranges of addresses."""
+        from elftools.dwarf.locationlists import BaseAddressEntry, LocationEntry, LocationExpr
+
+        attribute = parameter.attributes.get("DW_AT_location")
+        if attribute is None or not self._parser.attribute_has_location(attribute, self._version):
+            return
+        found = self._parser.parse_from_attribute(attribute, self._version, parameter)
+        if isinstance(found, LocationExpr):
+            if not self._stores_late:
+                yield _Location(0, (1 << 64) - 1, tuple(found.loc_expr))
+            return
+        base = self._start
+        for one in found:
+            if isinstance(one, BaseAddressEntry):
+                base = one.base_address
+            elif isinstance(one, LocationEntry):
+                start = 0 if one.is_absolute else base
+                yield _Location(start + one.begin_offset, start + one.end_offset, tuple(one.loc_expr))
+
+    def place(self, expression: tuple[int, ...]) -> tuple[Place, int, int] | None:
+        """Place, base and offset of a location; None where the hook cannot see it."""
+        if not expression:
+            return None
+        code, rest = expression[0], expression[1:]
+        if _REG0 <= code <= _REG31:
+            return (Place.REGISTER, code - _REG0, 0) if code - _REG0 in _KEPT_BY_CALLS and not rest else None
+        if code == _FBREG:
+            base = self._base()
+        elif _BREG0 <= code <= _BREG31 and code - _BREG0 in _KEPT_BY_CALLS:
+            base = code - _BREG0
+        else:
+            return None
+        offset, rest = _signed(rest)
+        if base is None or rest not in ((), (_STACK_VALUE,)):
+            return None
+        return Place.ADDRESS if rest else Place.MEMORY, base, offset
+
+    def _base(self) -> int | None:
+        if self._frame_base == (_CALL_FRAME_CFA,):
+            return FRAME
+        return _FRAME_POINTER if self._frame_base == (_REG0 + _FRAME_POINTER,) else None
+
+
+def _signed(data: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """The number at the beginning, as signed LEB128, and what comes after it."""
+    number = shift = 0
+    for position, byte in enumerate(data):
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (number - (1 << shift) if byte & 0x40 else number), data[position + 1 :]
+    return 0, (0,)

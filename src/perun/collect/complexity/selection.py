@@ -1,0 +1,150 @@
+"""Which functions of a program are recorded and how their sizes are read; and what they are called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from perun.collect._calls.profile import Function
+from perun.collect.complexity.table import Listed, Module, encoded
+from perun.errors import JobFailed, UsageError
+
+if TYPE_CHECKING:
+    from perun.collect.complexity.params import ComplexityParams
+    from perun.collect.complexity.records import Place
+    from perun.collect.trace.binary import Binary
+    from perun.collect.trace.binary import Function as Symbol
+    from perun.collect.trace.sizes import Size
+    from perun.plugin.api import CollectContext
+
+
+class Selection(NamedTuple):
+    """What the runtime is told.
+
+    :param table: for the runtime. :param path: real path of the program; empty where it is none.
+    :param sizes: by address of the function, the expression of its size. :param notes: for the user.
+    """
+
+    table: bytes
+    path: str
+    sizes: dict[int, str]
+    notes: list[str]
+
+    def functions(self, places: Sequence[Place], cwd: Path, ctx: CollectContext) -> list[Function]:
+        """What each of the places is called."""
+        from perun.collect.trace.binary import Binary
+
+        names: dict[str, dict[int, str]] = {}
+        for path in {place.path for place in places}:
+            names[path] = {}
+            if os.path.isfile(path):  # it may be gone since
+                with Binary(path, ctx.cache) as binary:
+                    names[path] = {function.address: function.name for function in binary.functions}
+        return [
+            Function(
+                names[place.path].get(place.address, f"{place.address:#x}"),
+                _location(place.path, cwd, ctx.scratch),
+                self.sizes.get(place.address, "") if place.path == self.path else "",
+            )
+            for place in places
+        ]
+
+
+def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selection:
+    """The table for the program.
+
+    :raises UsageError: where no function of the rules is there; names the nearest ones.
+    """
+    from perun.collect.trace.binary import Binary
+
+    if not _is_elf(program):
+        if params.rules or params.sampling or params.size:
+            raise UsageError(
+                f"{program} is no program that functions could be named of",
+                "name the program that it runs with --binary (-b)",
+            )
+        return Selection(encoded([], only_listed=False), "", {}, [])
+    with Binary(program, ctx.cache) as binary:
+        notes: list[str] = []
+        listed = _listed(binary, params, notes)
+        sizes = _sizes(binary, listed, params, notes)
+        every = _sampling(binary, params, notes)
+        functions = [
+            Listed(one.address, one.size, one in listed, every.get(one.address, 1))
+            for one in binary.functions
+        ]
+        from perun.collect.complexity.programs import programs
+
+        table = encoded(
+            [Module(binary.path, functions, programs(binary, sizes))], only_listed=bool(params.rules)
+        )
+        return Selection(table, binary.path, {one.address: size.text for one, size in sizes.items()}, notes)
+
+
+def _is_elf(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError as problem:
+        raise JobFailed(f"cannot read the program {path}: {problem.strerror}") from None
+
+
+def _listed(binary: Binary, params: ComplexityParams, notes: list[str]) -> frozenset[Symbol]:
+    if not params.rules:
+        return frozenset(binary.own_functions)
+    found = _found(binary, params.rules, notes)
+    if not found:
+        raise UsageError("; ".join(notes), "name functions of the program with --rules (-r)")
+    return frozenset(found)
+
+
+def _found(binary: Binary, names: Iterable[str], notes: list[str]) -> list[Symbol]:
+    """The functions of these names; of one that is not there a note says so, as others may be."""
+    found: list[Symbol] = []
+    for name in names:
+        try:
+            found += binary.find(name)
+        except UsageError as problem:
+            notes.append(": ".join(filter(None, (problem.message, problem.hint))))
+    return found
+
+
+def _sampling(binary: Binary, params: ComplexityParams, notes: list[str]) -> dict[int, int]:
+    return {
+        function.address: int(every)
+        for name, every in params.sampling
+        for function in _found(binary, [name], notes)
+    }
+
+
+def _sizes(
+    binary: Binary, listed: Iterable[Symbol], params: ComplexityParams, notes: list[str]
+) -> dict[Symbol, Size]:
+    from perun.collect.trace.sizes import find_size, size_of
+
+    wanted = [function for function in listed if not _is_without_size(function)]
+    sizes = {function: find_size(binary, function) for function in wanted}
+    for text in params.size:
+        name, _, expression = text.partition("=")
+        for function in _found(binary, [name.strip()], notes):
+            sizes[function] = size_of(binary, function, expression.strip())
+    return {function: size for function, size in sizes.items() if size is not None}
+
+
+def _is_without_size(function: Symbol) -> bool:
+    """Whether it is `main`, whose numbers are no sizes, or a constructor, with nothing to look at yet."""
+    from perun.collect.trace.binary import plain_name, without_arguments
+
+    *scopes, name = without_arguments(plain_name(function.name)).split("::")
+    return function.symbol == "main" or scopes[-1:] == [name]
+
+
+def _location(path: str, cwd: Path, scratch: Path) -> str:
+    """The path of a binary as it is in every run: within the project, or without the folder that is gone."""
+    for folder in (scratch / "target", cwd):
+        real = os.path.realpath(folder)
+        if path.startswith(real + os.sep):
+            return os.path.relpath(path, real)
+    return path

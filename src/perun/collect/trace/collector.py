@@ -1,0 +1,394 @@
+"""The trace collector: finds out what to trace, has an engine record it, and makes a profile of the calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from perun.errors import CollectorUnavailable, JobFailed
+from perun.plugin.api import CollectContext, Run
+from perun.plugin.params import param
+
+if TYPE_CHECKING:
+    from perun.collect._calls.events import Calls
+    from perun.collect._calls.profile import Function
+    from perun.collect.trace.engines import Engine, Recorded
+    from perun.collect.trace.plan import Plan
+    from perun.profile.factory import Profile
+
+COLLECTOR_TYPE: Final = "mixed"
+COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
+ENGINES: Final = ("ebpf", "uftrace", "stap")
+
+
+@dataclass(frozen=True)
+class TraceParams:
+    """What is traced, by what, and what becomes of the command's output and of temporary files."""
+
+    engine: str = param(
+        "auto",
+        short="-e",
+        choices=("auto", *ENGINES),
+        help="Sets the data collection engine to be used: ebpf (needs root), uftrace (needs none), stap "
+        "(SystemTap), or auto: what suits the program and this machine.",
+    )
+    strategy: str = param(
+        "userspace",
+        short="-s",
+        choices=("userspace", "all", "u_sampled", "a_sampled", "custom"),
+        help="Select strategy for probing the binary: all functions of its own source, those of libraries "
+        "too (all), the sampled versions of both, or only what --func and --usdt name (custom).",
+    )
+    func: tuple[str, ...] = param(
+        (),
+        short="-f",
+        metavar="<func>",
+        help="Set the probe point for the given function as <lib>#<func>#<sampling>.",
+    )
+    usdt: tuple[str, ...] = param(
+        (),
+        short="-u",
+        metavar="<usdt>",
+        help="Set the probe point for the given USDT location as <lib>#<usdt>#<sampling>, or for a pair of "
+        "them as <usdt1>#<usdt2>.",
+    )
+    size: tuple[str, ...] = param(
+        (),
+        metavar="<func>=<expression>",
+        help="What the size of the structure is that a function works on, e.g. 'List_search=l->size'; it is "
+        "found by itself where a parameter or member is called size, length, count ..., or is a container of "
+        "the C++ library.",
+    )
+    global_sampling: int = param(
+        0,
+        short="-g",
+        metavar="<global_sampling>",
+        minimum=0,
+        help="Set the global sample for all probes, sampling parameter for specific rules have higher "
+        "priority.",
+    )
+    with_usdt: bool = param(False, help="The selected strategy will also extract and profile USDT probes.")
+    binary: str = param(
+        "",
+        short="-b",
+        metavar="<binary>",
+        help="The profiled executable. If not set, then the command is considered to be the profiled "
+        "executable.",
+    )
+    libs: tuple[str, ...] = param(
+        (), short="-l", metavar="<libs>", help="Additional libraries that should also be profiled."
+    )
+    timeout: float = param(
+        0.0,
+        short="-t",
+        metavar="<timeout>",
+        minimum=0,
+        help="Set time limit (in seconds) for the profiled command, i.e. the command will be terminated "
+        "after reaching the time limit, and what was collected until then is kept; 0 for none.",
+    )
+    zip_temp: bool = param(
+        False,
+        short="-z",
+        help="Zip and compress the temporary files into the cache folder before deleting them.",
+    )
+    keep_temp: bool = param(False, short="-k", help="Do not delete the temporary files in the file system.")
+    verbose_trace: bool = param(
+        False, short="-vt", help="Write what was decoded as text too; useful for debugging."
+    )
+    quiet: bool = param(False, short="-q", help="Reduces the verbosity of the collector info messages.")
+    watchdog: bool = param(False, short="-w", help="Enable detailed logging of the whole collection process.")
+    output_handling: str = param(
+        "default",
+        short="-o",
+        choices=("default", "capture", "suppress"),
+        help="Sets the output handling of the profiled command: default: the output is displayed in the "
+        "terminal; capture: it is written to a file as well; suppress: it is thrown away.",
+    )
+    diagnostics: bool = param(
+        False,
+        short="-i",
+        help="Enable detailed surveillance mode of the collector: logging, verbose trace, capturing of "
+        "output, and all temporary files in an archive.",
+    )
+    stap_cache_off: bool = param(
+        False, short="-sc", help="Disables the SystemTap caching of compiled scripts."
+    )
+    no_profile: bool = param(
+        False, short="-np", help="Tracer will not transform and save processed data into a perun profile."
+    )
+    ignore_failure: bool = param(False, help="Make a profile also where the command fails.")
+
+
+class TraceCollector:
+    """Records every call of chosen functions: its duration, and the size of the structure it worked on."""
+
+    name: ClassVar[str] = "trace"
+    help: ClassVar[str] = (
+        "Generates `trace` performance profile, capturing running times of function depending on underlying "
+        "structural sizes."
+    )
+    Params: ClassVar[type] = TraceParams
+
+    def collect(self, run: Run, params: TraceParams, ctx: CollectContext) -> Profile:
+        """Run the command once, traced.
+
+        :raises UsageError: where a function, probe or size is named that is not there.
+        :raises CollectorUnavailable: where no engine can run here, or not the one that was asked for.
+        :raises JobFailed: where the command cannot be started, fails, or is no program that has functions.
+        """
+        if params.diagnostics:
+            params = dataclasses.replace(
+                params, watchdog=True, verbose_trace=True, output_handling="capture", zip_temp=True
+            )
+        return _Session(run, params, ctx).profile()
+
+
+class _Session:
+    """One run of the collector."""
+
+    def __init__(self, run: Run, params: TraceParams, ctx: CollectContext) -> None:
+        self._run = run
+        self._params = params
+        self._ctx = ctx
+        self._notes: list[str] = []
+        self._folder = ctx.scratch / "trace"
+        self._log: list[str] = []
+        self._started = time.monotonic()
+
+    def profile(self) -> Profile:
+        from shutil import rmtree
+
+        from perun.collect.trace.running import Surroundings
+
+        rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        try:
+            self._tell("finding functions")
+            plan = self._plan()
+            engine = self._engine(plan)
+            self._write_log(f"engine {engine.name}: {len(plan.probes)} functions, {len(plan.pairs)} pairs")
+            self._tell(f"tracing {self._run} with {engine.name}")
+            around = Surroundings(
+                self._run,
+                self._folder,
+                self._params.output_handling,
+                self._params.timeout,
+                not self._params.stap_cache_off,
+            )
+            recorded = engine.record(plan, around)
+            self._write_log(
+                f"ended with status {recorded.status} after {recorded.real:.3f} s {recorded.early}"
+            )
+            self._check(recorded, around.last_errors())
+            self._tell("making a profile of the calls")
+            return self._made(plan, engine, recorded)
+        finally:
+            self._put_away()
+
+    def _plan(self) -> Plan:
+        from contextlib import ExitStack
+
+        from perun.collect._common.execution import find_executable
+        from perun.collect.trace.binary import Binary
+        from perun.collect.trace.plan import Wanted, make_plan
+
+        run = self._run
+        program = find_executable(run.command().argv[0], run.cwd, run.environ)
+        paths = [str(run.cwd / self._params.binary)] if self._params.binary else [program]
+        paths += [str(run.cwd / library) for library in self._params.libs]
+        with ExitStack() as stack:
+            binaries = [stack.enter_context(Binary(path, self._ctx.cache)) for path in paths]
+            wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
+            return make_plan(binaries, wanted)
+
+    def _engine(self, plan: Plan) -> Engine:
+        """The engine to use: the one that was asked for, or the best that can run here."""
+        wanted = self._params.engine
+        if wanted != "auto":
+            engine = make_engine(wanted, self._run.environ, self._ctx.cache)
+            why, hint = engine.unavailable()
+            if why:
+                raise CollectorUnavailable(f"the engine {wanted} cannot run here: {why}", hint)
+            return engine
+        order, reason = choose(plan)
+        refused: list[tuple[str, str, str]] = []
+        for name in order:
+            engine = make_engine(name, self._run.environ, self._ctx.cache)
+            why, hint = engine.unavailable()
+            if not why:
+                without = "".join(f"; {other} cannot run here: {problem}" for other, problem, _ in refused)
+                self._note(f"traced with {name}: {reason if not refused else 'the next best'}{without}")
+                return engine
+            refused.append((name, why, hint))
+        raise CollectorUnavailable(
+            "no engine can trace here: " + "; ".join(f"{name}: {why}" for name, why, _ in refused),
+            next((hint for _, _, hint in refused if hint), ""),
+        )
+
+    def _check(self, recorded: Recorded, errors: Sequence[str]) -> None:
+        from perun.collect._common.execution import outcome
+
+        early = {
+            "timeout": f"the command was stopped after {self._params.timeout:g} s; what was collected until "
+            "then is in the profile",
+            "interrupted": "the run was interrupted; what was collected until then is in the profile",
+        }.get(recorded.early)
+        if early:
+            self._note(early)
+            return
+        if not recorded.status:
+            return
+        message = f"the command {str(self._run)!r} {outcome(recorded.status)}"
+        if os.WIFSIGNALED(recorded.status) or self._params.ignore_failure:
+            self._note(f"{message}; what was collected until then is in the profile")
+            return
+        if errors:
+            message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in errors)])
+        raise JobFailed(message, "repair the command, or trace it all the same with --ignore-failure")
+
+    def _made(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
+        from perun.collect._calls.profile import CallTable
+
+        table = CallTable()
+        if not self._params.no_profile:
+            for calls in _sampled(recorded.calls, plan.sampling):
+                if self._params.verbose_trace:
+                    self._write_calls(plan, calls)
+                table.add(calls)
+        total = table.total
+        for note in engine.notes:
+            self._note(note)
+        if engine.missed:
+            self._note(
+                f"{engine.missed} calls had no end of their own (longjmp, exit ...): closed with their caller"
+            )
+        if engine.lost:
+            self._note(f"{engine.lost} calls were lost")
+        if self._params.no_profile:
+            self._note("no profile was made of the recording, as --no-profile asks for")
+        elif not total:
+            self._note("none of the functions was called")
+        summary = {
+            "engine": engine.name,
+            "calls": total,
+            "functions": len(plan.probes),
+            "missed-exits": engine.missed,
+            "lost": engine.lost,
+            "duration": round(recorded.real, 6),
+            "ended": recorded.early or "normally",
+            "notes": list(self._notes),
+        }
+        info = {
+            "name": TraceCollector.name,
+            "params": {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in dataclasses.asdict(self._params).items()
+            },
+        }
+        if not self._params.quiet:
+            for note in self._notes:
+                self._ctx.note(note)
+        return table.profile(_functions(plan), self._run, info, summary)
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self._write_log(text)
+
+    def _tell(self, activity: str) -> None:
+        if not self._params.quiet:
+            self._ctx.report(activity, 0, 0)
+        self._write_log(activity)
+
+    def _write_log(self, text: str) -> None:
+        if self._params.watchdog:
+            with open(self._folder / "watchdog.log", "a", encoding="utf-8") as file:
+                file.write(f"{time.monotonic() - self._started:10.6f} {text}\n")
+
+    def _write_calls(self, plan: Plan, calls: Calls) -> None:
+        names = _functions(plan)
+        with open(self._folder / "trace.txt", "a", encoding="utf-8") as file:
+            for function, thread, start, duration, size in zip(
+                *(
+                    column.tolist()
+                    for column in (calls.function, calls.thread, calls.start, calls.duration, calls.size)
+                ),
+                strict=True,
+            ):
+                file.write(f"{start} {thread} {duration} {size} {names[function].name}\n")
+
+    def _put_away(self) -> None:
+        """Keep the temporary files where that was asked for."""
+        from shutil import copytree, make_archive, rmtree
+        from tempfile import mkdtemp
+
+        params = self._params
+        if params.keep_temp:
+            kept = mkdtemp(prefix="perun-trace-")
+            copytree(self._folder, kept, dirs_exist_ok=True, symlinks=True)
+            self._ctx.note(f"the temporary files are kept in {kept}")
+        if params.zip_temp:
+            folder = (self._ctx.cache or Path(os.path.dirname(self._ctx.scratch))) / "logs"
+            folder.mkdir(parents=True, exist_ok=True)
+            name = time.strftime("trace-%Y-%m-%d-%H-%M-%S")
+            archive = make_archive(str(folder / name), "gztar", self._folder)
+            self._ctx.note(f"the temporary files are in {archive}")
+        rmtree(self._folder, ignore_errors=True)
+
+
+def choose(plan: Plan) -> tuple[tuple[str, ...], str]:
+    """The engines that suit a plan, the best first, and why it is the best."""
+    if plan.pairs:
+        return ("ebpf", "stap"), "it records USDT probes"
+    if plan.throws:
+        return ("ebpf",), "the program throws exceptions, which go through its probes unharmed"
+    return ("ebpf", "uftrace", "stap"), "nothing of the program is changed, and no call is left out"
+
+
+def make_engine(name: str, environ: Mapping[str, str], cache: Path | None = None) -> Engine:
+    """The engine of that name."""
+    if name == "uftrace":
+        from perun.collect.trace.engines.uftrace import UftraceEngine
+
+        return UftraceEngine(environ, cache)
+    if name == "stap":
+        from perun.collect.trace.engines.stap import StapEngine
+
+        return StapEngine(environ, cache)
+    from perun.collect.trace.engines.ebpf import EbpfEngine
+
+    return EbpfEngine(environ, cache)
+
+
+def _functions(plan: Plan) -> list[Function]:
+    from perun.collect._calls.profile import Function
+    from perun.collect.trace.plan import shown_name
+
+    found = [
+        Function(shown_name(probe.function), probe.path, probe.size.text if probe.size else "")
+        for probe in plan.probes
+    ]
+    return found + [Function(pair.name, pair.path) for pair in plan.pairs]
+
+
+def _sampled(pieces: Iterator[Calls], sampling: Sequence[int]) -> Iterator[Calls]:
+    """Of every function one call in so many, the first one among them."""
+    import numpy as np
+
+    wanted = np.array(sampling, np.int64)
+    if (wanted <= 1).all():
+        yield from pieces
+        return
+    seen = np.zeros(len(wanted), np.int64)
+    for calls in pieces:
+        order = np.argsort(calls.function, kind="stable")
+        functions = calls.function[order]
+        starts = np.searchsorted(functions, functions, "left")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order)) - starts + seen[functions]
+        seen += np.bincount(calls.function, minlength=len(wanted))
+        yield calls.where(place % wanted[calls.function] == 0)

@@ -1,0 +1,159 @@
+"""The engine `stap`: a script for SystemTap, where that can run: as root, with the headers of the kernel.
+
+The script writes a line for each entry and exit; the lines are turned into the records that the engine `ebpf`
+makes, and read as those are.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Final
+
+from perun.collect.trace.engines import Recorded
+from perun.collect.trace.engines.ebpf import EbpfEngine
+from perun.collect.trace.plan import Plan
+from perun.collect.trace.running import Surroundings, execute
+from perun.collect.trace.sizes import REGISTERS, Size, Term
+from perun.errors import CollectorUnavailable
+
+_READERS: Final = {
+    (1, True): "user_int8",
+    (1, False): "user_uint8",
+    (2, True): "user_int16",
+    (2, False): "user_uint16",
+    (4, True): "user_int32",
+    (4, False): "user_uint32",
+    (8, True): "user_int64",
+    (8, False): "user_int64",
+}
+_NOT_READ: Final = "-9223372036854775807 - 1"
+_SIZED: Final = 1 << 62
+_EXIT: Final = 1 << 63
+_BATCH: Final = 1 << 16
+
+
+class StapEngine(EbpfEngine):
+    """Has SystemTap attach the probes that a generated script describes."""
+
+    name: ClassVar[str] = "stap"
+
+    def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None:
+        from shutil import which
+
+        super().__init__(environ, cache)
+        self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
+
+    def unavailable(self) -> tuple[str, str]:
+        """Whether SystemTap, or what it needs of the kernel, is missing."""
+        if os.uname().machine != "x86_64":
+            return f"it is for x86-64, and this is {os.uname().machine}", ""
+        if not self._tool:
+            return "SystemTap was not found", "install it with: apt-get install systemtap"
+        release = os.uname().release
+        if not os.path.isdir(f"/lib/modules/{release}/build"):
+            hint = f"install them with: apt-get install linux-headers-{release}"
+            return f"the headers of the kernel {release} are missing", hint
+        if os.geteuid():
+            return (
+                "SystemTap loads a module into the kernel, for which it has to be root",
+                "run Perun as root",
+            )
+        return "", ""
+
+    def record(self, plan: Plan, around: Surroundings) -> Recorded:
+        """Run the command under SystemTap."""
+        if plan.throws:
+            raise CollectorUnavailable(
+                "the program throws exceptions, and SystemTap brings programs down that do",
+                "trace it with --engine ebpf",
+            )
+        script, lines, records = (around.folder / name for name in ("trace.stp", "trace.txt", "records"))
+        script.write_text(script_of(plan), "utf-8", "surrogateescape")
+        command = shlex.join(around.run.command().argv)
+        cache = () if around.cached else ("--disable-cache",)
+        argv = [self._tool, *cache, "-g", "-s", "64", "-o", str(lines), "-c", command, str(script)]
+        ended = execute(around, argv, around.run.environ)
+        if not lines.is_file():
+            told = "; ".join(around.last_errors()) or f"it ended with {ended.status}"
+            raise CollectorUnavailable(f"SystemTap could not trace: {told}", "")
+        _convert(lines, records)
+        status = -ended.status if ended.status < 0 else ended.status << 8
+        return Recorded(self._calls(plan, records), status, ended.early, ended.real)
+
+
+def script_of(plan: Plan) -> str:
+    """The script for `stap`: a line `time thread number kind sum` for each entry (0 or 2) and exit (1).
+
+    The processes are those that the command and its children are.
+    """
+    blocks = []
+    for number, probe in enumerate(plan.probes):
+        place = f"process({_quoted(probe.path)}).function({_quoted(probe.function.symbol)})"
+        sized = probe.size is not None
+        before = f"  {_sum(probe.size)}\n" if probe.size is not None else ""
+        blocks.append(_block(f"{place}.call", before, number, 2 if sized else 0, "sum" if sized else "0"))
+        blocks.append(_block(f"{place}.return", "", number, 1))
+    for number, pair in enumerate(plan.pairs, len(plan.probes)):
+        for kind, probes in ((0, pair.start), (1, pair.end)):
+            for provider, name in sorted({(one.provider, one.name) for one in probes}):
+                place = f"process({_quoted(pair.path)}).provider({_quoted(provider)}).mark({_quoted(name)})"
+                blocks.append(_block(place, "", number, kind))
+    return "# Made by perun collect trace.\n" + "".join(blocks)
+
+
+def _block(place: str, before: str, number: int, kind: int, total: str = "0") -> str:
+    line = f'printf("%d %d {number} {kind} %d\\n", gettimeofday_ns(), tid(), {total})'
+    return f"probe {place} {{\n  if (!target_set_pid(pid())) next\n{before}  {line}\n}}\n"
+
+
+def _sum(size: Size) -> str:
+    if size.register >= 0:
+        start = f'u_register("{REGISTERS[size.register]}")'
+    else:
+        start = f'user_int64(u_register("rsp") + {size.stack})'
+    terms = " + ".join(f"({term.factor}) * {_term(term)}" for term in size.terms)
+    return f"sum = 0\n  try {{\n    start = {start}\n    sum = {terms}\n  }} catch {{ sum = {_NOT_READ} }}"
+
+
+def _term(term: Term) -> str:
+    value = "start"
+    for offset in term.offsets[:-1]:
+        value = f"user_int64({value} + {offset})"
+    if term.offsets:
+        return f"{_READERS[term.width, term.signed]}({value} + {term.offsets[-1]})"
+    bits = 64 - 8 * term.width
+    if not bits:
+        return value
+    # The script has signed numbers of 64 bits, and its shift to the right keeps the sign.
+    return f"(({value} << {bits}) >> {bits})" if term.signed else f"({value} & {(1 << 8 * term.width) - 1})"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _convert(lines: Path, records: Path) -> None:
+    """Turn the lines of the script into records; what is no such line is left out."""
+    words = array("Q")
+    with open(lines, encoding="ascii", errors="replace") as source, open(records, "wb") as file:
+        for line in source:
+            fields = line.split()
+            if len(fields) != 5:
+                continue
+            try:
+                time, thread, number, kind, total = map(int, fields)
+            except ValueError:
+                continue
+            flags = _EXIT if kind == 1 else _SIZED if kind == 2 else 0
+            words.extend((time, thread | number << 32 | flags))
+            if kind == 2:
+                words.append(total & 0xFFFFFFFFFFFFFFFF)
+            if len(words) >= _BATCH:
+                words.tofile(file)
+                del words[:]
+        words.tofile(file)

@@ -1,0 +1,328 @@
+/* Loads the probes, attaches them, runs the command and writes what is recorded to a file.
+ *
+ *     perun_trace OBJECT PLAN RECORDS SUMMARY COMMAND ARGUMENT...
+ *
+ * PLAN has a line for each thing to do; see read_plan(). SUMMARY gets `key value` lines at the end. All probes are
+ * gone when this process is, whatever ends it.
+ */
+#define _GNU_SOURCE
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record.h"
+
+enum { UPROBE_MULTI = 48, RETURN = 1, BUFFER = 1 << 20 };
+enum { ENTRY, RETURNS, EXIT, KINDS };
+
+/* Probes of one kind in one file: they are attached together. */
+struct probes {
+    uint64_t *offsets;
+    uint64_t *cookies;
+    uint64_t *semaphores;
+    unsigned count;
+    unsigned room;
+};
+
+struct file {
+    char *path;
+    struct probes probes[KINDS];
+};
+
+static struct file *files;
+static unsigned file_count;
+static struct perun_size *sizes;
+static unsigned size_count;
+static char said[4096];
+static volatile sig_atomic_t over;
+static int output;
+static char *buffer;
+static size_t filled;
+static uint64_t written;
+
+static void fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "perun_trace: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n%s", said);
+    va_end(arguments);
+    exit(125);
+}
+
+static int listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list arguments) {
+    size_t length = strlen(said);
+    if (level == LIBBPF_WARN && length < sizeof(said) - 1)
+        vsnprintf(said + length, sizeof(said) - length, format, arguments);
+    return 0;
+}
+
+static void *grown(void *old, size_t size) {
+    void *new = realloc(old, size);
+    if (!new)
+        fail("out of memory");
+    return new;
+}
+
+static void add_probe(struct probes *probes, uint64_t offset, uint64_t cookie, uint64_t semaphore) {
+    if (probes->count == probes->room) {
+        probes->room = probes->room ? 2 * probes->room : 64;
+        probes->offsets = grown(probes->offsets, probes->room * sizeof(uint64_t));
+        probes->cookies = grown(probes->cookies, probes->room * sizeof(uint64_t));
+        probes->semaphores = grown(probes->semaphores, probes->room * sizeof(uint64_t));
+    }
+    probes->offsets[probes->count] = offset;
+    probes->cookies[probes->count] = cookie;
+    probes->semaphores[probes->count++] = semaphore;
+}
+
+static void add_size(char *line) {
+    unsigned number = 0;
+    int used = 0;
+    struct perun_size size = {0};
+    if (sscanf(line, "%u %d %d %d%n", &number, &size.place, &size.follow, &size.terms, &used) != 4 || number >= PERUN_MOST_FUNCTIONS ||
+        size.terms > PERUN_MOST_TERMS)
+        fail("a size in the plan is wrong: %s", line);
+    for (int term = 0; term < size.terms; term++) {
+        int steps, width, is_signed, more = 0;
+        if (sscanf(line + used, " %lld %d %d %d%n", &size.term[term].factor, &width, &is_signed, &steps, &more) != 4 ||
+            steps > PERUN_MOST_STEPS)
+            fail("a size in the plan is wrong: %s", line);
+        used += more;
+        size.term[term].steps = (unsigned char)steps;
+        size.term[term].width = (unsigned char)width;
+        size.term[term].is_signed = (unsigned char)is_signed;
+        for (int step = 0; step < steps; step++) {
+            if (sscanf(line + used, " %d%n", &size.term[term].offsets[step], &more) != 1)
+                fail("a size in the plan is wrong: %s", line);
+            used += more;
+        }
+    }
+    if (number >= size_count) {
+        sizes = grown(sizes, (number + 1) * sizeof(*sizes));
+        memset(sizes + size_count, 0, (number + 1 - size_count) * sizeof(*sizes));
+        size_count = number + 1;
+    }
+    sizes[number] = size;
+}
+
+/* Lines: `F path` begins a file; `e`, `r` and `x` with offset, number and semaphore are the entry of a function, its
+ * entry where its return is to be caught, and an instruction that leaves it; `S` is the size of a function. */
+static void read_plan(const char *path) {
+    FILE *plan = fopen(path, "r");
+    if (!plan)
+        fail("cannot read %s: %s", path, strerror(errno));
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    while ((length = getline(&line, &room, plan)) > 0) {
+        if (line[length - 1] == '\n')
+            line[length - 1] = 0;
+        unsigned long long offset, cookie, semaphore;
+        char kind = line[0];
+        if (kind == 'F') {
+            files = grown(files, (file_count + 1) * sizeof(*files));
+            memset(files + file_count, 0, sizeof(*files));
+            files[file_count++].path = strdup(line + 2);
+        } else if (kind == 'S') {
+            add_size(line + 2);
+        } else if (file_count && strchr("erx", kind) &&
+                   sscanf(line + 2, "%llu %llu %llu", &offset, &cookie, &semaphore) == 3) {
+            add_probe(&files[file_count - 1].probes[kind == 'e' ? ENTRY : kind == 'r' ? RETURNS : EXIT], offset, cookie,
+                      semaphore);
+        } else {
+            fail("a line of the plan is wrong: %s", line);
+        }
+    }
+    free(line);
+    fclose(plan);
+}
+
+/* The attributes of BPF_LINK_CREATE for many uprobes, which older headers do not have. */
+struct multi_attributes {
+    uint32_t program, target, type, flags;
+    uint64_t path, offsets, semaphores, cookies;
+    uint32_t count, multi_flags, pid, unused;
+};
+
+static void attach(const char *path, const struct probes *probes, int program, uint32_t flags) {
+    if (!probes->count)
+        return;
+    struct multi_attributes attributes = {
+        .program = (uint32_t)program,
+        .type = UPROBE_MULTI,
+        .path = (uintptr_t)path,
+        .offsets = (uintptr_t)probes->offsets,
+        .cookies = (uintptr_t)probes->cookies,
+        .count = probes->count,
+        .multi_flags = flags,
+    };
+    for (unsigned number = 0; number < probes->count; number++)
+        if (probes->semaphores[number])
+            attributes.semaphores = (uintptr_t)probes->semaphores;
+    if (syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes)) < 0)
+        fail("cannot attach %u probes to %s: %s", probes->count, path, strerror(errno));
+}
+
+static void flush(void) {
+    size_t done = 0;
+    while (done < filled) {
+        ssize_t now = write(output, buffer + done, filled - done);
+        if (now < 0 && errno == EINTR)
+            continue;
+        if (now < 0)
+            fail("cannot write the recording: %s", strerror(errno));
+        done += (size_t)now;
+    }
+    written += filled;
+    filled = 0;
+}
+
+static int keep(void *unused, void *data, size_t size) {
+    (void)unused;
+    size_t whole = size == 24 ? 24 : 16;
+    if (filled + whole > BUFFER)
+        flush();
+    memcpy(buffer + filled, data, whole);
+    filled += whole;
+    return 0;
+}
+
+static void stop(int number) {
+    (void)number;
+    over = 1;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static struct bpf_object *loaded(const char *path, int *entry, int *exit_program) {
+    struct bpf_object *object = bpf_object__open_file(path, NULL);
+    if (!object)
+        fail("cannot open %s: %s", path, strerror(errno));
+    struct bpf_program *entered = bpf_object__find_program_by_name(object, "entered");
+    struct bpf_program *left = bpf_object__find_program_by_name(object, "left");
+    struct bpf_map *map = bpf_object__find_map_by_name(object, "sizes");
+    if (!entered || !left || !map)
+        fail("%s has not the probes it should have", path);
+    bpf_program__set_expected_attach_type(entered, (enum bpf_attach_type)UPROBE_MULTI);
+    bpf_program__set_expected_attach_type(left, (enum bpf_attach_type)UPROBE_MULTI);
+    bpf_map__set_max_entries(map, size_count ? size_count : 1);
+    if (bpf_object__load(object))
+        fail("the kernel does not take the probes: %s", strerror(errno));
+    for (unsigned number = 0; number < size_count; number++)
+        bpf_map__update_elem(map, &number, sizeof(number), &sizes[number], sizeof(sizes[number]), BPF_ANY);
+    *entry = bpf_program__fd(entered);
+    *exit_program = bpf_program__fd(left);
+    return object;
+}
+
+static uint64_t count_lost(struct bpf_object *object) {
+    int cpus = libbpf_num_possible_cpus();
+    uint64_t *counts = calloc((size_t)cpus, sizeof(*counts)), sum = 0;
+    int zero = 0;
+    struct bpf_map *map = bpf_object__find_map_by_name(object, "lost");
+    if (counts && map && !bpf_map__lookup_elem(map, &zero, sizeof(zero), counts, (size_t)cpus * sizeof(*counts), 0))
+        for (int cpu = 0; cpu < cpus; cpu++)
+            sum += counts[cpu];
+    free(counts);
+    return sum;
+}
+
+int main(int count, char **arguments) {
+    if (count < 6)
+        fail("usage: perun_trace OBJECT PLAN RECORDS SUMMARY COMMAND ARGUMENT...");
+    libbpf_set_print(listen_to_libbpf);
+    pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    struct sigaction action = {.sa_handler = stop};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    if (getppid() != parent)
+        return 125;
+    read_plan(arguments[2]);
+    output = open(arguments[3], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    buffer = grown(NULL, BUFFER);
+    if (output < 0)
+        fail("cannot write %s: %s", arguments[3], strerror(errno));
+
+    int go[2];
+    if (pipe2(go, O_CLOEXEC))
+        fail("pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork: %s", strerror(errno));
+    if (!child) {
+        char letter;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGINT, SIG_DFL);
+        close(go[1]);
+        if (read(go[0], &letter, 1) != 1)
+            _exit(125);
+        execvp(arguments[5], arguments + 5);
+        fprintf(stderr, "%s: %s\n", arguments[5], strerror(errno));
+        _exit(127);
+    }
+    close(go[0]);
+
+    int entry, exit_program, one = 1;
+    struct bpf_object *object = loaded(arguments[1], &entry, &exit_program);
+    struct bpf_map *traced = bpf_object__find_map_by_name(object, "traced");
+    bpf_map__update_elem(traced, &child, sizeof(child), &one, sizeof(one), BPF_ANY);
+    struct bpf_program *forked = bpf_object__find_program_by_name(object, "forked");
+    if (!bpf_program__attach(forked))
+        fail("cannot follow the processes that are started: %s", strerror(errno));
+    double start = seconds();
+    for (unsigned number = 0; number < file_count; number++) {
+        struct file *file = &files[number];
+        attach(file->path, &file->probes[ENTRY], entry, 0);
+        attach(file->path, &file->probes[RETURNS], exit_program, RETURN);
+        attach(file->path, &file->probes[EXIT], exit_program, 0);
+    }
+    double attached = seconds() - start;
+    struct ring_buffer *ring = ring_buffer__new(bpf_map__fd(bpf_object__find_map_by_name(object, "records")), keep, NULL, NULL);
+    if (!ring)
+        fail("cannot read the records: %s", strerror(errno));
+    if (write(go[1], "g", 1) != 1)
+        fail("cannot start the command");
+
+    int status = 0;
+    const struct timespec pause = {0, 2000000};
+    for (;;) {
+        pid_t ended = waitpid(child, &status, WNOHANG);
+        ring_buffer__consume(ring);
+        if (ended == child)
+            break;
+        if (over) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            ring_buffer__consume(ring);
+            break;
+        }
+        nanosleep(&pause, NULL);
+    }
+    flush();
+    FILE *summary = fopen(arguments[4], "w");
+    if (!summary)
+        fail("cannot write %s: %s", arguments[4], strerror(errno));
+    fprintf(summary, "status %d\nlost %llu\nattached %.6f\nbytes %llu\n", status,
+            (unsigned long long)count_lost(object), attached, (unsigned long long)written);
+    fclose(summary);
+    return 0;
+}

@@ -1,0 +1,238 @@
+"""What is to be traced: functions with their sizes and sampling, and pairs of USDT probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from perun.collect.trace.binary import Function, Usdt, is_own, plain_name
+from perun.collect.trace.sizes import Size
+from perun.errors import UsageError
+from perun.plugin.params import nearest
+
+if TYPE_CHECKING:
+    from perun.collect.trace.binary import Binary
+
+SAMPLED: Final = 20
+"""Of the calls of a function the sampled strategies keep one in so many, where nothing else is said."""
+_ENDINGS: Final = ("_end", "_END", "_exit", "_return", "_done", "_stop", "_finish")
+_BEGINNINGS: Final = ("_start", "_begin", "_entry", "_START", "_BEGIN")
+
+
+class Wanted(NamedTuple):
+    """What is to be traced, as the parameters of the collector of the same names say."""
+
+    strategy: str = "custom"
+    func: tuple[str, ...] = ()
+    usdt: tuple[str, ...] = ()
+    size: tuple[str, ...] = ()
+    global_sampling: int = 0
+    with_usdt: bool = False
+
+
+class Rule(NamedTuple):
+    """What `<lib>#<what>#<sampling>` says; empty and 0 where it does not."""
+
+    library: str
+    what: str
+    sampling: int
+
+
+class Probe(NamedTuple):
+    """A function that is traced; its number is its position in the plan."""
+
+    path: str
+    function: Function
+    size: Size | None
+    sampling: int
+
+
+class Pair(NamedTuple):
+    """Two USDT probes that time is measured between, or one from a hit to the next one."""
+
+    path: str
+    start: tuple[Usdt, ...]
+    end: tuple[Usdt, ...]
+    name: str
+    sampling: int
+
+
+class Plan(NamedTuple):
+    """All that is traced in `program` and its libraries; the numbers of pairs follow those of the probes."""
+
+    probes: tuple[Probe, ...]
+    pairs: tuple[Pair, ...]
+    throws: bool
+    program: str
+
+    @property
+    def sampling(self) -> list[int]:
+        """Of each number, of how many calls one is kept."""
+        return [probe.sampling for probe in self.probes] + [pair.sampling for pair in self.pairs]
+
+
+def parse_rule(text: str) -> Rule:
+    """A rule of `--func`: `f`, `lib#f`, `f#10` or `lib#f#10`.
+
+    :raises UsageError: where it has no name, or too many parts.
+    """
+    parts = text.split("#")
+    sampling = 0
+    if len(parts) > 1 and parts[-1].isdecimal():
+        sampling = int(parts.pop())
+    elif len(parts) == 3 and not parts[-1]:
+        parts.pop()
+    library = parts.pop(0) if len(parts) == 2 else ""
+    if len(parts) != 1 or not parts[0]:
+        raise UsageError(f"the rule {text!r} is not understood", "write <lib>#<name>#<sampling>, or <name>")
+    return Rule(library, parts[0], sampling)
+
+
+def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
+    """What the parameters say is to be traced in the program, which is the first, and its libraries.
+
+    :raises UsageError: where a function, probe or member is not there, naming the nearest ones.
+    """
+    sampled = wanted.strategy.endswith("sampled")
+    everywhere = wanted.global_sampling or (SAMPLED if sampled else 1)
+    chosen: dict[tuple[str, int], tuple[Binary, Function, int]] = {}
+    if wanted.strategy != "custom":
+        whole = wanted.strategy in ("all", "a_sampled")
+        for binary in binaries if whole else binaries[:1]:
+            for function in binary.functions:
+                if whole or is_own(function):
+                    chosen[binary.path, function.address] = (binary, function, everywhere)
+    for text in wanted.func:
+        rule = parse_rule(text)
+        binary, functions = _functions(binaries, rule)
+        for function in functions:
+            chosen[binary.path, function.address] = (binary, function, rule.sampling or everywhere)
+    sizes = _sizes(binaries, wanted.size)
+    probes = tuple(
+        Probe(
+            binary.path,
+            function,
+            sizes.get((binary.path, function.address)) or _found(binary, function),
+            sampling,
+        )
+        for binary, function, sampling in chosen.values()
+    )
+    pairs = tuple(_pairs(binaries, wanted, everywhere))
+    if not probes and not pairs:
+        raise UsageError(
+            "nothing is to be traced",
+            "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
+        )
+    return Plan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
+
+
+def _functions(binaries: Sequence[Binary], rule: Rule) -> tuple[Binary, list[Function]]:
+    candidates = [_named(binaries, rule.library)] if rule.library else binaries
+    problem: UsageError | None = None
+    for binary in candidates:
+        try:
+            return binary, binary.find(rule.what)
+        except UsageError as unknown:
+            problem = problem or unknown
+    assert problem is not None
+    raise problem
+
+
+def _named(binaries: Sequence[Binary], library: str) -> Binary:
+    names = {binary.path.rpartition("/")[2]: binary for binary in binaries}
+    for binary in binaries:
+        file = binary.path.rpartition("/")[2]
+        if library in (binary.path, file, file.partition(".so")[0]) or binary.path.endswith(f"/{library}"):
+            return binary
+    raise UsageError(
+        f"there is no library {library!r} to trace", f"{nearest(library, names)}; add it with --libs"
+    )
+
+
+def _sizes(binaries: Sequence[Binary], expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
+    from perun.collect.trace.sizes import size_of
+
+    sizes = {}
+    for text in expressions:
+        name, equals, expression = text.partition("=")
+        if not equals or not name.strip() or not expression.strip():
+            raise UsageError(f"the size {text!r} is not understood", "write it as 'List_search=l->size'")
+        rule = parse_rule(name.strip())
+        binary, functions = _functions(binaries, rule)
+        for function in functions:
+            sizes[binary.path, function.address] = size_of(binary, function, expression)
+    return sizes
+
+
+def _found(binary: Binary, function: Function) -> Size | None:
+    from perun.collect.trace.sizes import find_size
+
+    return find_size(binary, function)
+
+
+def _pairs(binaries: Sequence[Binary], wanted: Wanted, sampling: int) -> Iterable[Pair]:
+    done: set[tuple[str, str]] = set()
+    for text in wanted.usdt:
+        pair = _pair_of(binaries, text, sampling)
+        done.add((pair.path, pair.name))
+        yield pair
+    if wanted.with_usdt:
+        for binary in binaries:
+            probes = _by_name(binary)
+            ends = {end for name in probes if (end := _end_of(name, probes))}
+            for name in probes:
+                if name not in ends and (binary.path, name) not in done:
+                    yield _pair(binary, name, _end_of(name, probes), sampling)
+
+
+def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
+    """The pair of `<lib>#<name>#<sampling>` or `<name1>#<name2>`."""
+    parts = [part for part in text.split("#") if part]
+    if len(parts) > 1 and parts[-1].isdecimal():
+        sampling = int(parts.pop())
+    candidates = list(binaries)
+    known = {name for binary in binaries for name in _by_name(binary)}
+    if len(parts) > 1 and parts[0] not in known:
+        candidates = [_named(binaries, parts.pop(0))]
+    if not 1 <= len(parts) <= 2:
+        raise UsageError(
+            f"the rule {text!r} is not understood", "write <lib>#<probe>#<sampling>, or <one>#<other>"
+        )
+    for binary in candidates:
+        probes = _by_name(binary)
+        if all(part in probes for part in parts):
+            end = parts[1] if len(parts) == 2 else _end_of(parts[0], probes)
+            return _pair(binary, parts[0], end, sampling)
+    missing = next((part for part in parts if part not in known), parts[0])
+    raise UsageError(f"there is no USDT probe {missing!r}", nearest(missing, known))
+
+
+def _pair(binary: Binary, start: str, end: str, sampling: int) -> Pair:
+    probes = _by_name(binary)
+    name = f"{start}#{end}" if end else start
+    return Pair(binary.path, tuple(probes[start]), tuple(probes.get(end, ())), name, sampling)
+
+
+def _by_name(binary: Binary) -> dict[str, list[Usdt]]:
+    found: dict[str, list[Usdt]] = {}
+    for probe in binary.probes:
+        found.setdefault(probe.name, []).append(probe)
+    return found
+
+
+def _end_of(name: str, probes: Iterable[str]) -> str:
+    """The probe that ends what `name` begins: `sort_end` of `sort` or `sort_start`; empty where none does."""
+    known = set(probes)
+    stems = [name, *(name.removesuffix(ending) for ending in _BEGINNINGS if name.endswith(ending))]
+    for stem in stems:
+        for ending in _ENDINGS:
+            if stem + ending in known and stem + ending != name:
+                return stem + ending
+    return ""
+
+
+def shown_name(function: Function) -> str:
+    """The name of a function in a profile; the result of a template is no part of it."""
+    plain = plain_name(function.name)
+    start = function.name.find(plain)
+    return function.name[start:] if start > 0 else function.name

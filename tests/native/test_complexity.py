@@ -1,0 +1,350 @@
+"""Real programs, compiled for recording their calls: counts, sizes, times and models."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.collect.complexity.collector import ComplexityCollector
+from perun.collect.complexity.params import ComplexityParams
+from perun.errors import JobFailed, UsageError
+from perun.plugin.api import CollectContext, Run
+from perun.profile.factory import Profile
+
+PROGRAMS = Path(__file__).with_name("programs")
+Collect = Callable[..., Profile]
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def collect(complexity_runtime: Path, tmp_path: Path, notes: list[str]) -> Collect:
+    """Compile and run a program: `collect("trace_list.c", "100", rules=("list_search",))`."""
+
+    def collected(
+        source: str, args: str = "", environ: Mapping[str, str] | None = None, **params: Any
+    ) -> Profile:
+        scratch = tmp_path / "scratch"
+        scratch.mkdir(exist_ok=True)
+        run = Run("program", args, cwd=tmp_path, environ={**os.environ, **(environ or {})})
+        files = (str(PROGRAMS / source),) if source else ()
+        collector = ComplexityCollector(complexity_runtime)
+        context = CollectContext(scratch, note=notes.append, cache=tmp_path / "cache")
+        return collector.collect(run, ComplexityParams(files=files, **params), context)
+
+    return collected
+
+
+def calls(profile: Profile) -> Counter[str]:
+    """How often each function was called, by its name without parameters."""
+    found: Counter[str] = Counter()
+    for group in profile.groups():
+        found[str(group.constants["uid"]).partition("(")[0]] += group.size
+    return found
+
+
+def sizes(profile: Profile, function: str) -> list[int]:
+    """The sizes of the calls of a function, in their order."""
+    rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
+    return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
+
+
+def assert_adds_up(profile: Profile) -> None:
+    """The exclusive times of a thread are all the time of its outermost calls."""
+    outer: Counter[int] = Counter()
+    own: Counter[int] = Counter()
+    calls_of: Counter[int] = Counter()
+    for _, one in profile.all_resources():
+        assert 0 <= one["exclusive"] <= one["amount"] * 1000 + 0.5
+        own[one["thread"]] += one["exclusive"]
+        calls_of[one["thread"]] += 1
+        if "caller" not in one:
+            outer[one["thread"]] += round(one["amount"] * 1000)
+    for thread, total in outer.items():
+        assert own[thread] == pytest.approx(total, abs=calls_of[thread])  # each is rounded to a nanosecond
+
+
+THRICE = [10 * (call // 3 + 1) for call in range(18)]
+"""Sizes of the arrays that are sorted, up to 60."""
+COUNTS = {
+    ("trace_list.c", "50"): {"main": 1, "list_insert": 50, "list_search": 50, "list_destroy": 1},
+    ("trace_skiplist.c", "70"): {"main": 1, "skiplist_append": 70, "skiplist_search": 30},
+    ("trace_sort.c", "100"): {"main": 1, "fill": 30, "selection_sort": 30},
+    ("trace_recursion.c", "500"): {"main": 1, "fibonacci": 1973, "is_even": 6, "is_odd": 5, "deep": 501},
+    ("trace_threads.c", "100"): {"main": 1, "work": 4, "outer": 400, "inner": 1200},
+    ("trace_exceptions.cpp", "50"): {
+        "main": 1,
+        "catcher": 50,
+        "with_destructor": 50,
+        "middle": 50,
+        "thrower": 50,
+    },
+    ("trace_longjmp.c", "50"): {
+        "main": 1,
+        "catcher": 50,
+        "middle": 100,
+        "thrower": 100,
+        "large": 25,
+        "after": 75,
+    },
+    ("trace_fork.c", "30"): {"main": 1, "spawn": 2, "in_child": 2, "work": 90},
+}
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags"), [("gcc", "-O0"), ("gcc", "-O2"), ("gcc", "-O3"), ("clang", "-O2")]
+)
+@pytest.mark.parametrize(("source", "args"), COUNTS)
+def test_counts(collect: Collect, source: str, args: str, compiler: str, flags: str) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    cxx = {"gcc": "g++", "clang": "clang++"}[compiler]
+    profile = collect(source, args, {"CC": compiler, "CXX": cxx}, compile_flags=flags)
+    found = calls(profile)
+    expected = COUNTS[source, args]
+    assert {name: found[name] for name in expected} == expected
+    missed = 100 if "longjmp" in source else 0
+    if "exceptions" in source and compiler == "clang":
+        missed = 75  # it does not tell of exits by an exception
+    assert profile["trace"]["missed-exits"] == missed
+    assert profile["trace"]["open-calls"] == profile["trace"]["lost"] == 0
+    assert_adds_up(profile)
+
+
+@pytest.mark.parametrize(("source", "args"), [key for key in COUNTS if "fork" not in key[0]])
+def test_counts_are_those_of_callgrind(collect: Collect, source: str, args: str, tmp_path: Path) -> None:
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not installed")
+    flags = "-O1 -fno-inline"
+    found = calls(collect(source, args, compile_flags=flags))
+    program, out = tmp_path / "plain", tmp_path / "callgrind"
+    compiler = "c++" if source.endswith(".cpp") else "cc"
+    plain = [*flags.split(), "-fno-ipa-icf", "-fno-optimize-sibling-calls", "-g", "-pthread"]
+    subprocess.run([compiler, *plain, PROGRAMS / source, "-o", program], check=True)
+    command = ["valgrind", "--tool=callgrind", "--separate-threads=no", "--compress-strings=no"]
+    subprocess.run([*command, f"--callgrind-out-file={out}", program, args], check=True, capture_output=True)
+    counted: Counter[str] = Counter()
+    called = ""
+    for line in out.read_text().splitlines():
+        if line.startswith("cfn="):
+            called = re.sub(r"'\d+$", "", line[4:]).partition("(")[0]
+        elif line.startswith("calls=") and called:
+            counted[called] += int(line[6:].split()[0])
+    # What the C library starts callgrind does not see called in every case.
+    names = set(COUNTS[source, args]) - {"main", "work"}
+    assert {name: counted[name] for name in names} == {name: found[name] for name in names}
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3 -march=native"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_sizes(collect: Collect, compiler: str, flags: str) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    if compiler == "clang" and flags == "-O0":
+        pytest.skip("clang stores parameters only after the hook has been called")
+    environ = {"CC": compiler, "CXX": {"gcc": "g++", "clang": "clang++"}[compiler]}
+    of_list = collect("trace_list.c", "40", environ, compile_flags=flags)
+    assert sizes(of_list, "list_insert") == list(range(40))
+    assert sizes(of_list, "list_search") == list(range(1, 41))
+    assert sizes(of_list, "list_destroy") == [40]
+    of_sort = collect("trace_sort.c", "60", environ, compile_flags=flags)
+    assert sizes(of_sort, "selection_sort") == THRICE
+    if compiler == "gcc":  # clang knows that there is one list only, and does not keep its address
+        of_skiplist = collect("trace_skiplist.c", "70", environ, compile_flags=flags)
+        assert sizes(of_skiplist, "skiplist_search") == [7 * (call // 3 + 1) for call in range(30)]
+    of_containers = collect("trace_containers.cpp", "30", environ, compile_flags=flags)
+    for function in ("total", "find", "Bag::has", "Bag::add"):
+        assert sizes(of_containers, function) == list(range(30)), function
+
+
+def test_size_that_is_named(collect: Collect) -> None:
+    profile = collect("trace_sort.c", "60", size=("selection_sort=n",), rules=("selection_sort",))
+    assert sizes(profile, "selection_sort") == THRICE
+    assert {one["size-source"] for _, one in profile.all_resources()} == {"n"}
+
+
+def test_no_size(collect: Collect, notes: list[str]) -> None:
+    profile = collect("trace_longjmp.c", "10")
+    assert {one["size-source"] for _, one in profile.all_resources()} == {"call-order"}
+    assert any("number of earlier calls" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("source", "args", "function", "model"),
+    [
+        ("trace_list.c", "800", "list_search", "linear"),
+        ("trace_sort.c", "800", "selection_sort", "quadratic"),
+        ("trace_skiplist.c", "4000", "skiplist_search", "logarithmic"),
+        ("trace_containers.cpp", "1000", "total", "linear"),
+    ],
+)
+def test_best_model(collect: Collect, source: str, args: str, function: str, model: str) -> None:
+    # A machine that does something else meanwhile measures that too; it does not do so every time.
+    found = []
+    for _ in range(4):
+        found.append(best_model(fastest(collect(source, args, rules=(function,), compile_flags="-O1"))))
+        if found[-1] == model:
+            return
+    assert model in found
+
+
+def best_model(profile: Profile) -> str:
+    from perun.plugin.api import UNTOLD
+    from perun.plugin.registry import Registry
+    from perun.profile.models.best import best_of
+
+    analysis: Any = Registry().get("postprocess", "regression_analysis")
+    processed = analysis.process(profile, analysis.Params(method="full"), UNTOLD)
+    # A power model is whatever its exponent says: another spelling of those that are looked for.
+    models = [one for _, one in processed.all_models() if one["model"] not in ("constant", "power")]
+    best = best_of(models, lambda one: str(one["model"]), lambda one: float(one["r_square"]))
+    return str(best["model"]) if best else ""
+
+
+def test_constant_time(collect: Collect) -> None:
+    profile = fastest(collect("trace_list.c", "1000", rules=("list_insert",)))
+    amounts = [one["amount"] for _, one in profile.all_resources()]
+    half = len(amounts) // 2
+    assert sorted(amounts[half:])[half // 2] < 4 * sorted(amounts[:half])[half // 2] + 0.05
+
+
+def fastest(profile: Profile) -> Profile:
+    """The profile with the fastest of several calls of about one size: those that nothing interrupted."""
+    rows = sorted((one for _, one in profile.all_resources()), key=lambda row: row["structure-unit-size"])
+    several = max(3, min(20, len(rows) // 60))
+    groups = (rows[start : start + several] for start in range(several, len(rows), several))
+    profile.update_resources([min(group, key=lambda row: row["amount"]) for group in groups], replace=True)
+    return profile
+
+
+def test_rules_and_sampling(collect: Collect, notes: list[str]) -> None:
+    profile = collect("trace_threads.c", "100", rules=("inner", "outer", "iner"), sampling=(("inner", "10"),))
+    assert calls(profile) == {"outer": 400, "inner": 120}
+    assert any("'iner'" in note and "'inner'" in note for note in notes)
+    # What is not recorded of the calls is in no exclusive time of its caller either.
+    assert {one["caller"] for _, one in profile.all_resources() if one["uid"] == "inner"} == {"outer"}
+    assert profile["collector_info"]["params"]["sampling"] == [{"func": "inner", "sample": 10}]
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_functions_of_the_library(collect: Collect, compiler: str) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    environ = {"CXX": compiler}
+    own = calls(collect("trace_containers.cpp", "20", environ))
+    assert set(own) <= {"main", "total", "find", "Bag::add", "Bag::has", "Bag::Bag", "Bag::~Bag"}
+    every = calls(collect("trace_containers.cpp", "20", environ, rules=("std::vector*", "total")))
+    assert every["total"] == 20
+    assert any("push_back" in name or "emplace" in name or "_M_" in name for name in every)
+
+
+def test_unknown_rules(collect: Collect) -> None:
+    with pytest.raises(UsageError, match=r"list_serch.*list_search"):
+        collect("trace_list.c", rules=("list_serch",))
+
+
+def test_deep_recursion(collect: Collect) -> None:
+    profile = collect("trace_recursion.c", "60000", compile_flags="-O1", rules=("deep",))
+    assert calls(profile) == {"deep": 60001}
+    assert sizes(profile, "deep") == list(range(60000, -1, -1))
+
+
+def test_program_that_is_killed(collect: Collect, tmp_path: Path, notes: list[str]) -> None:
+    source = tmp_path / "killed.c"
+    source.write_text(
+        "#include <signal.h>\nint work(int n) { return n + 1; }\n"
+        "void end(void) { raise(SIGKILL); }\n"
+        "int main(void) { int n = 0; while (n < 1000) n = work(n); end(); return 0; }\n"
+    )
+    profile = collect(str(source))
+    assert calls(profile) == {"work": 1000, "end": 1, "main": 1}
+    assert profile["trace"]["open-calls"] == 2
+    assert "SIGKILL" in profile["trace"]["ended"]
+    assert any("2 calls had not ended" in note for note in notes)
+
+
+@pytest.mark.parametrize("ending", ["exit(0)", "_exit(0)", "quick_exit(0)", "pthread_exit(0)"])
+def test_program_that_ends_within_calls(collect: Collect, tmp_path: Path, ending: str) -> None:
+    source = tmp_path / "ends.c"
+    source.write_text(
+        f"#include <pthread.h>\n#include <stdlib.h>\n#include <unistd.h>\nvoid end(void) {{ {ending}; }}\n"
+        "int main(void) { end(); return 0; }\n"
+    )
+    profile = collect(str(source))
+    assert calls(profile) == {"end": 1, "main": 1}
+
+
+def test_signal_handlers(collect: Collect, tmp_path: Path) -> None:
+    source = tmp_path / "signals.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <signal.h>\n#include <stdlib.h>\n#include <sys/time.h>\n"
+        "static volatile int hits;\n"
+        "void handled(int number) { (void)number; hits++; }\n"
+        "int work(int n) { return n + 1; }\n"
+        "int main(void) {\n"
+        "  stack_t stack = {malloc(65536), 0, 65536};\n"
+        "  sigaltstack(&stack, 0);\n"
+        "  struct sigaction action = {.sa_handler = handled, .sa_flags = SA_ONSTACK | SA_RESTART};\n"
+        "  sigaction(SIGALRM, &action, 0);\n"
+        "  struct itimerval often = {{0, 200}, {0, 200}};\n"
+        "  setitimer(ITIMER_REAL, &often, 0);\n"
+        "  int n = 0;\n  while (n < 2000000 || hits < 20) n = work(n);\n  often.it_interval.tv_usec = 0;\n"
+        "  often.it_value.tv_usec = 0;\n  setitimer(ITIMER_REAL, &often, 0);\n  return n < 2000000;\n}\n"
+    )
+    profile = collect(str(source), internal_storage_size=1000)
+    found = calls(profile)
+    assert found["work"] >= 2_000_000
+    assert found["handled"] >= 1
+    assert profile["trace"]["missed-exits"] == 0
+    assert_adds_up(profile)
+
+
+def test_build_command(collect: Collect, complexity_runtime: Path, tmp_path: Path, notes: list[str]) -> None:
+    (tmp_path / "list.c").write_bytes((PROGRAMS / "trace_list.c").read_bytes())
+    (tmp_path / "Makefile").write_text("program: list.c\n\t$(CC) -O2 -o $@ $<\n")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    params = ComplexityParams(build="make -B", rules=("list_*",))
+    run = Run("./program", "30", cwd=tmp_path, environ=dict(os.environ))
+    context = CollectContext(scratch, note=notes.append)
+    profile = ComplexityCollector(complexity_runtime).collect(run, params, context)
+    assert calls(profile) == {"list_insert": 30, "list_search": 30, "list_destroy": 1}
+    assert sizes(profile, "list_insert") == list(range(30))
+    assert {one["location"] for _, one in profile.all_resources()} == {"program"}
+    assert any("build it again" in note for note in notes)
+
+
+def test_what_does_not_compile(collect: Collect, tmp_path: Path) -> None:
+    source = tmp_path / "wrong.c"
+    source.write_text("int main(void) { return nothing; }\n")
+    with pytest.raises(JobFailed, match="nothing"):
+        collect(str(source))
+
+
+def test_command_that_is_not_compiled_for_it(complexity_runtime: Path, tmp_path: Path) -> None:
+    run = Run("true", cwd=tmp_path, environ=dict(os.environ))
+    with pytest.raises(JobFailed, match="no call of a function"):
+        ComplexityCollector(complexity_runtime).collect(run, ComplexityParams(), CollectContext(tmp_path))
+
+
+@pytest.mark.parametrize("sampling", ["0", "x", "-1"])
+def test_wrong_sampling(sampling: str) -> None:
+    with pytest.raises(UsageError, match="inner"):
+        ComplexityParams(sampling=(("inner", sampling),))
+
+
+def test_files_are_kept_where_asked_for(collect: Collect, tmp_path: Path) -> None:
+    collect("trace_list.c", "10", target_dir="target", internal_data_filename="trace.log")
+    assert (tmp_path / "target" / "trace_list").is_file()
+    assert list((tmp_path / "target" / "trace.log").glob("*.calls"))

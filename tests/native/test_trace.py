@@ -1,0 +1,444 @@
+"""The trace collector on real programs, built as anybody builds them, by every engine that can run here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.collect.trace import TraceCollector
+from perun.collect.trace.binary import Binary
+from perun.collect.trace.collector import ENGINES, TraceParams, make_engine
+from perun.collect.trace.engines.ebpf import FOLDER, EbpfEngine
+from perun.collect.trace.engines.stap import script_of
+from perun.collect.trace.plan import Wanted, make_plan
+from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.plugin.api import CollectContext, Run
+from perun.profile.factory import Profile
+
+PROGRAMS = Path(__file__).with_name("programs")
+Trace = Callable[..., Profile]
+
+
+def reason_not_to_run(engine: str) -> str:
+    if not shutil.which("cc"):
+        return "there is no compiler"
+    return ": ".join(filter(None, make_engine(engine, os.environ).unavailable()))
+
+
+@pytest.fixture(scope="session")
+def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the loader and the probes of the engine ebpf: the installed ones, else built ones."""
+    if (FOLDER / "perun_trace").is_file() or not shutil.which("clang"):
+        return FOLDER
+    folder, native = tmp_path_factory.mktemp("probes"), FOLDER / "native"
+    includes = f"-I/usr/include/{os.uname().machine}-linux-gnu"
+    subprocess.run(
+        [
+            *("clang", "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-D__TARGET_ARCH_x86"),
+            *(includes, "-c", native / "trace.bpf.c", "-o", folder / "trace.bpf.o"),
+        ],
+        check=True,
+    )
+    done = subprocess.run(
+        [
+            *("cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", native / "loader.c"),
+            *("-o", folder / "perun_trace", "-lbpf", "-lelf", "-lz"),
+        ],
+        check=False,
+    )
+    return folder if not done.returncode else FOLDER
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    if why := reason_not_to_run(request.param):
+        pytest.skip(f"{request.param}: {why}")
+    return str(request.param)
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Callable[..., Path]:
+    def build(source: str, *flags: str) -> Path:
+        program = tmp_path / source.partition(".")[0]
+        compiler = "c++" if source.endswith(".cpp") else "cc"
+        options = flags or ("-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-ipa-icf")
+        subprocess.run([compiler, *options, "-pthread", PROGRAMS / source, "-o", program], check=True)
+        return program
+
+    return build
+
+
+@pytest.fixture
+def trace(tmp_path: Path, notes: list[str]) -> Trace:
+    """Trace a program: `trace(program, "100", engine="uftrace", func=("list_search",))`."""
+
+    def traced(program: Path, args: str = "", **params: Any) -> Profile:
+        scratch = tmp_path / "scratch"
+        scratch.mkdir(exist_ok=True)
+        run = Run(f"./{program.name}", args, cwd=tmp_path, environ=dict(os.environ))
+        context = CollectContext(scratch, note=notes.append, cache=tmp_path / "cache")
+        given = {"output_handling": "suppress", "timeout": 60.0, **params}
+        profile = TraceCollector().collect(run, TraceParams(**given), context)
+        assert not list(scratch.iterdir())
+        return profile
+
+    return traced
+
+
+def calls(profile: Profile) -> dict[str, int]:
+    """How often each function was called, by its name without parameters."""
+    found: Counter[str] = Counter()
+    for group in profile.groups():
+        found[str(group.constants["uid"]).partition("(")[0]] += group.size
+    return dict(found)
+
+
+def sizes(profile: Profile, function: str) -> list[int]:
+    rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
+    return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
+
+
+COUNTS = {
+    ("trace_list.c", "50"): {"main": 1, "list_insert": 50, "list_search": 50, "list_destroy": 1},
+    ("trace_skiplist.c", "70"): {"main": 1, "skiplist_append": 70, "skiplist_search": 30},
+    ("trace_sort.c", "100"): {"main": 1, "fill": 30, "selection_sort": 30},
+    ("trace_recursion.c", "500"): {"main": 1, "fibonacci": 1973, "is_even": 6, "is_odd": 5, "deep": 501},
+    ("trace_threads.c", "100"): {"main": 1, "work": 4, "outer": 400, "inner": 1200},
+    ("trace_longjmp.c", "50"): {
+        "main": 1,
+        "catcher": 50,
+        "middle": 100,
+        "thrower": 100,
+        "large": 25,
+        "after": 75,
+    },
+    ("trace_fork.c", "30"): {"main": 1, "spawn": 2, "in_child": 2, "work": 90},
+}
+
+
+@pytest.mark.parametrize(("source", "args"), COUNTS)
+def test_counts(compiled: Callable[..., Path], trace: Trace, engine: str, source: str, args: str) -> None:
+    program = compiled(source)
+    # Functions of less than a jump cannot be patched while the program runs.
+    short = {"work", "after", "inner", "is_even", "is_odd"} if engine == "uftrace" else set()
+    found = calls(trace(program, args, engine=engine))
+    for name, expected in COUNTS[source, args].items():
+        if name not in short or name in found:
+            assert found[name] == expected, name
+
+
+def test_sizes(compiled: Callable[..., Path], trace: Trace, engine: str, notes: list[str]) -> None:
+    of_list = trace(compiled("trace_list.c"), "40", engine=engine)
+    if any("LuaJIT" in note for note in notes):
+        pytest.skip(notes[-1])
+    assert sizes(of_list, "list_insert") == list(range(40))
+    assert sizes(of_list, "list_search") == list(range(1, 41))
+    assert sizes(of_list, "list_destroy") == [40]
+    of_sort = trace(compiled("trace_sort.c"), "60", engine=engine)
+    assert sizes(of_sort, "selection_sort") == [size for size in range(10, 70, 10) for _ in range(3)]
+    of_skiplist = trace(compiled("trace_skiplist.c"), "70", engine=engine)
+    assert sizes(of_skiplist, "skiplist_search") == [7 * (call // 3 + 1) for call in range(30)]
+    of_containers = trace(compiled("trace_containers.cpp"), "30", engine=engine)
+    for function in ("total", "find", "Bag::has", "Bag::add"):
+        assert sizes(of_containers, function) == list(range(30)), function
+
+
+def test_exclusive_times_add_up(compiled: Callable[..., Path], trace: Trace, engine: str) -> None:
+    outer, own = 0, 0
+    for _, one in trace(compiled("trace_list.c"), "50", engine=engine).all_resources():
+        assert 0 <= one["exclusive"] <= one["amount"] * 1000 + 0.5
+        own += one["exclusive"]
+        outer += 0 if "caller" in one else round(one["amount"] * 1000)
+    assert own == pytest.approx(outer, abs=200)
+
+
+def test_what_throws_is_not_killed(compiled: Callable[..., Path], trace: Trace, engine: str) -> None:
+    program = compiled("trace_exceptions.cpp")
+    if engine != "ebpf":
+        with pytest.raises(CollectorUnavailable, match="exceptions"):
+            trace(program, "50", engine=engine)
+        return
+    found = calls(trace(program, "50", engine=engine))
+    assert found["catcher"] == found["with_destructor"] == found["thrower"] == found["middle"] == 50
+
+
+def test_rules(compiled: Callable[..., Path], trace: Trace, engine: str) -> None:
+    program = compiled("trace_list.c")
+    chosen = {"engine": engine, "strategy": "custom"}
+    assert calls(trace(program, "50", func=("list_search#10", "list_insert"), **chosen)) == {
+        "list_search": 5,
+        "list_insert": 50,
+    }
+    assert calls(trace(program, "50", func=("list_s*",), global_sampling=5, **chosen)) == {"list_search": 10}
+    named = trace(program, "8", func=("list_search",), size=("list_search=$2",), **chosen)
+    assert sizes(named, "list_search") == [-1] * 8 or len(sizes(named, "list_search")) == 8
+    with pytest.raises(UsageError) as failure:
+        trace(program, "50", func=("list_serch",), **chosen)
+    assert "list_search" in failure.value.hint
+    with pytest.raises(UsageError, match="nothing"):
+        trace(program, "50", **chosen)
+
+
+def test_timeout_keeps_what_there_is(trace: Trace, engine: str, tmp_path: Path, notes: list[str]) -> None:
+    source = tmp_path / "endless.c"
+    source.write_text(
+        "#include <unistd.h>\n"
+        "volatile int n; void step(int by) { n += by; n *= 3; usleep(1000); }\n"
+        "int main(void) { for (;;) step(2); }\n"
+    )
+    program = tmp_path / "endless"
+    subprocess.run(["cc", "-g", "-O1", "-fno-inline", source, "-o", program], check=True)
+    profile = trace(program, engine=engine, timeout=0.7)
+    assert calls(profile)["step"] > 50
+    assert profile["trace"]["ended"] == "timeout"
+    assert any("stopped after 0.7 s" in note for note in notes)
+
+
+def test_failing_command(trace: Trace, engine: str, tmp_path: Path) -> None:
+    source = tmp_path / "fails.c"
+    source.write_text(
+        '#include <stdio.h>\nint twice(int n) { return n * 2 + printf("x"); }\n'
+        'int main(void) { fputs("cannot go on\\n", stderr); return twice(1) == 3 ? 3 : 0; }\n'
+    )
+    program = tmp_path / "fails"
+    subprocess.run(["cc", "-g", "-O1", "-fno-inline", source, "-o", program], check=True)
+    with pytest.raises(JobFailed, match="cannot go on") as failure:
+        trace(program, engine=engine)
+    assert "status 3" in failure.value.message
+    assert calls(trace(program, engine=engine, ignore_failure=True))["twice"] == 1
+
+
+def test_command_that_runs_the_program(
+    compiled: Callable[..., Path], trace: Trace, engine: str, tmp_path: Path
+) -> None:
+    compiled("trace_list.c")
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\necho begin\n./trace_list 20\n./trace_list 10\n")
+    script.chmod(0o755)
+    profile = trace(script, engine=engine, binary="trace_list", strategy="custom", func=("list_search",))
+    assert calls(profile) == {"list_search": 30}
+
+
+def test_what_is_kept(compiled: Callable[..., Path], trace: Trace, engine: str, tmp_path: Path) -> None:
+    trace(compiled("trace_list.c"), "5", engine=engine, watchdog=True, zip_temp=True, verbose_trace=True)
+    (archive,) = (tmp_path / "cache" / "logs").iterdir()
+    assert archive.name.endswith(".tar.gz")
+
+
+def test_library(trace: Trace, engine: str, tmp_path: Path) -> None:
+    (tmp_path / "lib.c").write_text("int twice(volatile int n) { n *= 2; return n; }\n")
+    (tmp_path / "main.c").write_text(
+        "int twice(int);\n"
+        "int main(void) { int s = 0; for (int i = 0; i < 9; i++) s += twice(i); return s != 72; }\n"
+    )
+    for command in (
+        "cc -g -O1 -shared -fPIC lib.c -o libtwice.so",
+        "cc -g -O1 main.c -o main -L. -ltwice -Wl,-rpath,$ORIGIN",
+    ):
+        subprocess.run(command.split(), cwd=tmp_path, check=True)
+    chosen: dict[str, Any] = {"engine": engine, "strategy": "custom", "libs": ("libtwice.so",)}
+    profile = trace(tmp_path / "main", func=("libtwice.so#twice",), **chosen)
+    assert calls(profile) == {"twice": 9}
+    assert profile["trace"]["calls"] == 9
+
+
+def test_usdt(trace: Trace, probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(why)
+    header = "sys/sdt.h"
+    if not any((Path("/usr/include") / folder / header).is_file() for folder in ("", "x86_64-linux-gnu")):
+        pytest.skip("sys/sdt.h is not installed")
+    source = tmp_path / "probed.c"
+    source.write_text(
+        "#include <sys/sdt.h>\nvolatile int n;\n"
+        "int main(void) { for (int i = 0; i < 12; i++) { DTRACE_PROBE1(app, sort_begin, i); n += i;\n"
+        "  DTRACE_PROBE(app, sort_end); DTRACE_PROBE(app, tick); } return 0; }\n"
+    )
+    program = tmp_path / "probed"
+    subprocess.run(["cc", "-g", "-O1", source, "-o", program], check=True)
+    chosen: dict[str, Any] = {"engine": "ebpf", "strategy": "custom"}
+    assert calls(trace(program, with_usdt=True, **chosen)) == {"sort_begin#sort_end": 12, "tick": 11}
+    assert calls(trace(program, usdt=("sort_begin#tick",), **chosen)) == {"sort_begin#tick": 12}
+    assert calls(trace(program, usdt=("probed#tick#4",), **chosen)) == {"tick": 3}
+    with pytest.raises(UsageError) as failure:
+        trace(program, usdt=("sort_bgin",), **chosen)
+    assert "sort_begin" in failure.value.hint
+
+
+def test_nothing_is_left_where_perun_is_killed(
+    probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(why)
+    source = tmp_path / "lasting.c"
+    source.write_text(
+        "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
+    )
+    program = tmp_path / "lasting"
+    subprocess.run(["cc", "-g", "-O0", source, "-o", program], check=True)
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
+        "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
+        "from perun.plugin.api import CollectContext, Run\n"
+        f"EbpfEngine.folder = Path({str(probes)!r})\n"
+        f"run = Run('./lasting', cwd=Path({str(tmp_path)!r}), environ=dict(os.environ))\n"
+        f"context = CollectContext(Path({str(tmp_path)!r}))\n"
+        "TraceCollector().collect(run, TraceParams(engine='ebpf'), context)\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    killed = subprocess.Popen([sys.executable, "-c", code], env=environ)
+    try:
+        records = tmp_path / "trace" / "records"
+        assert _soon(lambda: records.exists() and _running(program))
+    finally:
+        killed.kill()
+        killed.wait()
+    assert _soon(lambda: not _running(program) and not _running(probes / "perun_trace", tmp_path))
+
+
+def _soon(holds: Callable[[], bool]) -> bool:
+    for _ in range(100):
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _running(program: Path, argument: Path | None = None) -> bool:
+    """Whether a process runs this program, one of whose arguments begins so."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "exe") == str(program):
+                given = (process / "cmdline").read_bytes()
+                if argument is None or str(argument).encode() in given:
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def test_script_for_systemtap(compiled: Callable[..., Path], tmp_path: Path) -> None:
+    """SystemTap checks the generated script against the debug information, with no kernel to build for."""
+    if not shutil.which("stap"):
+        pytest.skip("SystemTap is not installed")
+    kernel = tmp_path / "kernel"
+    for folder in ("include/generated", "include/config"):
+        (kernel / folder).mkdir(parents=True)
+    release = os.uname().release
+    options = (
+        "UPROBES",
+        "TRACEPOINTS",
+        "ARCH_SUPPORTS_UPROBES",
+        "UPROBE_EVENTS",
+        "MODULES",
+        "KPROBES",
+        "PERF_EVENTS",
+    )
+    (kernel / ".config").write_text("".join(f"CONFIG_{option}=y\n" for option in options))
+    (kernel / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{release}"\n')
+    (kernel / "include/generated/autoconf.h").touch()
+    (kernel / "include/config/kernel.release").write_text(release + "\n")
+    version, patch, sub = [*re.findall(r"\d+", release), "0", "0", "0"][:3]
+    (kernel / "Makefile").write_text(f"VERSION = {version}\nPATCHLEVEL = {patch}\nSUBLEVEL = {sub}\n")
+    (kernel / "System.map").write_text(Path("/proc/kallsyms").read_text())
+    exported = ("uprobe_register", "uprobe_unregister")
+    (kernel / "Module.symvers").write_text(
+        "".join(f"0x0\t{name}\tvmlinux\tEXPORT_SYMBOL_GPL\t\n" for name in exported)
+    )
+    for source in ("trace_list.c", "trace_containers.cpp"):
+        with Binary(compiled(source)) as binary:
+            script = script_of(make_plan([binary], Wanted("userspace")))
+        file = tmp_path / "script.stp"
+        file.write_text(script)
+        command = ["stap", "-r", str(kernel), "-g", "-p2", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "uprobe" in done.stderr and "not available" in done.stderr:
+            pytest.skip("the symbols of this kernel are hidden")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(".return") >= 4
+
+
+SIMPLE_FIRST = ("constant", "logarithmic", "linear", "quadratic", "power", "exponential")
+
+
+@pytest.mark.parametrize(
+    ("source", "args", "function", "model"),
+    [
+        ("trace_list.c", "4000", "list_search", "linear"),
+        ("trace_sort.c", "1200", "selection_sort", "quadratic"),
+        ("trace_containers.cpp", "4000", "total", "linear"),
+    ],
+)
+def test_model(
+    compiled: Callable[..., Path],
+    trace: Trace,
+    engine: str,
+    source: str,
+    args: str,
+    function: str,
+    model: str,
+) -> None:
+    from perun.plugin.api import UNTOLD
+    from perun.plugin.registry import Registry
+
+    profile = trace(compiled(source), args, engine=engine, strategy="custom", func=(function,))
+    rows = sorted((one for _, one in profile.all_resources()), key=lambda one: one["structure-unit-size"])
+    # On a machine with other work a call is interrupted for a thousand times as long as it takes.
+    step = max(3, len(rows) // 100)
+    quiet = [min(rows[at : at + step], key=lambda one: one["amount"]) for at in range(0, len(rows), step)]
+    profile.update_resources(quiet, replace=True)
+    analysis: Any = Registry().get("postprocess", "regression_analysis")
+    processed = analysis.process(profile, analysis.Params(method="full"), UNTOLD)
+    fits = {one["model"]: one["r_square"] for _, one in processed.all_models()}
+    # A quadratic model fits a line as well as a linear one: what counts is the simplest of those that fit.
+    simplest = next(name for name in SIMPLE_FIRST if fits[name] > max(fits.values()) - 0.03)
+    assert simplest == model, fits
+
+
+def test_interruption_keeps_what_there_is(
+    probes: Path, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "lasting.c"
+    source.write_text(
+        "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
+    )
+    subprocess.run(["cc", "-g", "-O0", source, "-o", tmp_path / "lasting"], check=True)
+    code = (
+        "import os; from pathlib import Path\n"
+        "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
+        "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
+        "from perun.plugin.api import CollectContext, Run\n"
+        f"EbpfEngine.folder = Path({str(probes)!r})\n"
+        f"run = Run('./lasting', cwd=Path({str(tmp_path)!r}), environ=dict(os.environ))\n"
+        f"context = CollectContext(Path({str(tmp_path)!r}))\n"
+        f"profile = TraceCollector().collect(run, TraceParams(engine={engine!r}), context)\n"
+        "print(profile['trace']['ended'], profile['trace']['calls'] > 50)\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, text=True)
+    assert _soon(lambda: _running(tmp_path / "lasting"))
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert out == "interrupted True\n"
+    assert not _running(tmp_path / "lasting")
