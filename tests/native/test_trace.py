@@ -442,3 +442,21 @@ def test_interruption_keeps_what_there_is(
     out, _ = process.communicate(timeout=30)
     assert out == "interrupted True\n"
     assert not _running(tmp_path / "lasting")
+
+
+def test_lines(trace: Trace, probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(why)
+    (tmp_path / "lines.c").write_text(
+        "volatile int n;\nint main(void) {\n"
+        "  for (int i = 0; i < 12; i++) {\n    n += i;\n    n *= 3;\n  }\n  return 0;\n}\n"
+    )
+    program = tmp_path / "lines"
+    subprocess.run(["cc", "-g", "-O0", "lines.c", "-o", program], cwd=tmp_path, check=True)
+    chosen: dict[str, Any] = {"engine": "ebpf", "strategy": "custom"}
+    assert calls(trace(program, dynamic=("lines.c:4#lines.c:5",), **chosen)) == {"lines.c:4#lines.c:5": 12}
+    assert calls(trace(program, dynamic=("lines#lines.c:5#11",), **chosen)) == {"lines.c:5": 1}
+    with pytest.raises(UsageError) as failure:
+        trace(program, dynamic=("lines.c:6",), **chosen)
+    assert "5" in failure.value.hint
