@@ -170,6 +170,38 @@ class Binary:
             raise UsageError(f"there is no function {wanted!r} in {where}", nearest(wanted, spellings))
         return found
 
+    def places(self, location: str) -> list[Usdt]:
+        """Probes for a line of a source, `list.c:12`: at its first instruction, wherever it was compiled to.
+
+        :raises UsageError: where no instruction is of that line; names the nearest lines that have some.
+        """
+        source, _, number = location.rpartition(":")
+        if not source or not number.isdecimal():
+            raise UsageError(f"the location {location!r} is not understood", "write <source>:<line>")
+        lines: dict[int, set[int]] = {}
+        for unit in self.debug.iter_CUs() if self.debug else ():
+            for line, address in _lines(self.debug.line_program_for_CU(unit), source):
+                lines.setdefault(line, set()).add(address)
+        wanted = int(number)
+        if wanted not in lines:
+            near = sorted(lines, key=lambda line: abs(line - wanted))[:3]
+            hint = f"lines near it that have: {', '.join(map(str, sorted(near)))}"
+            raise UsageError(
+                f"no instruction of {os.path.basename(self.path)} is of {location}",
+                hint if near else "compile with -g",
+            )
+        first = self._first_of_each_function(sorted(lines[wanted]))
+        return [Usdt("", location, address, self.offset_of(address), 0, "") for address in first]
+
+    def _first_of_each_function(self, addresses: Sequence[int]) -> list[int]:
+        from bisect import bisect_right
+
+        starts = [function.address for function in self.functions]
+        first: dict[int, int] = {}
+        for address in addresses:
+            first.setdefault(bisect_right(starts, address), address)
+        return list(first.values())
+
     @cached_property
     def _segments(self) -> list[tuple[int, int, int]]:
         return [
@@ -401,6 +433,23 @@ def _filtered(symbols: list[str]) -> list[str]:
         return symbols
     names = done.stdout.splitlines()
     return names if len(names) == len(symbols) else symbols
+
+
+def _lines(program: Any, source: str) -> Iterator[tuple[int, int]]:
+    """Lines of a source, and the addresses where their statements begin."""
+    if program is None:
+        return
+    files = program["file_entry"]
+    first = 0 if program["version"] >= 5 else 1
+    for entry in program.get_entries():
+        state = entry.state
+        if state is None or state.end_sequence or not state.is_stmt:
+            continue
+        place = state.file - first
+        if 0 <= place < len(files):
+            name = files[place].name.decode("utf-8", "replace")
+            if name == source or name.endswith("/" + source) or source.endswith("/" + name):
+                yield state.line, state.address
 
 
 def _with_code(parent: Any) -> Iterator[tuple[int, int]]:

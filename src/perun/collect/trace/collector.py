@@ -57,6 +57,13 @@ class TraceParams:
         help="Set the probe point for the given USDT location as <lib>#<usdt>#<sampling>, or for a pair of "
         "them as <usdt1>#<usdt2>.",
     )
+    dynamic: tuple[str, ...] = param(
+        (),
+        short="-d",
+        metavar="<dynamic>",
+        help="Set the probe point for the given dynamic location as <lib>#<source>:<line>#<sampling>, or "
+        "for a pair of them as <source>:<line>#<source>:<line>.",
+    )
     size: tuple[str, ...] = param(
         (),
         metavar="<func>=<expression>",
@@ -343,7 +350,7 @@ class _Session:
 def choose(plan: Plan) -> tuple[tuple[str, ...], str]:
     """The engines that suit a plan, the best first, and why it is the best."""
     if plan.pairs:
-        return ("ebpf", "stap"), "it records USDT probes"
+        return ("ebpf", "stap"), "it records USDT probes and lines"
     if plan.throws:
         return ("ebpf",), "the program throws exceptions, which go through its probes unharmed"
     return ("ebpf", "uftrace", "stap"), "nothing of the program is changed, and no call is left out"

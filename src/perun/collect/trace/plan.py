@@ -25,6 +25,7 @@ class Wanted(NamedTuple):
     strategy: str = "custom"
     func: tuple[str, ...] = ()
     usdt: tuple[str, ...] = ()
+    dynamic: tuple[str, ...] = ()
     size: tuple[str, ...] = ()
     global_sampling: int = 0
     with_usdt: bool = False
@@ -48,7 +49,10 @@ class Probe(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two USDT probes that time is measured between, or one from a hit to the next one."""
+    """Two USDT probes or lines that time is measured between, or one from a hit to the next one.
+
+    A line is a probe without a provider.
+    """
 
     path: str
     start: tuple[Usdt, ...]
@@ -176,6 +180,8 @@ def _pairs(binaries: Sequence[Binary], wanted: Wanted, sampling: int) -> Iterabl
         pair = _pair_of(binaries, text, sampling)
         done.add((pair.path, pair.name))
         yield pair
+    for text in wanted.dynamic:
+        yield _dynamic(binaries, text, sampling)
     if wanted.with_usdt:
         for binary in binaries:
             probes = _by_name(binary)
@@ -205,6 +211,18 @@ def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
             return _pair(binary, parts[0], end, sampling)
     missing = next((part for part in parts if part not in known), parts[0])
     raise UsageError(f"there is no USDT probe {missing!r}", nearest(missing, known))
+
+
+def _dynamic(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
+    """Of `<lib>#<source>:<line>#<sampling>`, or of two lines with a `#` between them."""
+    parts = [part for part in text.split("#") if part]
+    if len(parts) > 1 and parts[-1].isdecimal():
+        sampling = int(parts.pop())
+    binary = _named(binaries, parts.pop(0)) if parts and ":" not in parts[0] else binaries[0]
+    if not 1 <= len(parts) <= 2:
+        raise UsageError(f"the rule {text!r} is not understood", "write <lib>#<source>:<line>#<sampling>")
+    places = [tuple(binary.places(part)) for part in parts]
+    return Pair(binary.path, places[0], places[1] if len(places) == 2 else (), "#".join(parts), sampling)
 
 
 def _pair(binary: Binary, start: str, end: str, sampling: int) -> Pair:

@@ -100,7 +100,9 @@ def script_of(plan: Plan) -> str:
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
         for kind, probes in ((0, pair.start), (1, pair.end)):
             for provider, name in sorted({(one.provider, one.name) for one in probes}):
-                place = f"process({_quoted(pair.path)}).provider({_quoted(provider)}).mark({_quoted(name)})"
+                mark = f"provider({_quoted(provider)}).mark({_quoted(name)})"
+                line = f"statement({_quoted('*@' + name)})"
+                place = f"process({_quoted(pair.path)}).{mark if provider else line}"
                 blocks.append(_block(place, "", number, kind))
     return "# Made by perun collect trace.\n" + "".join(blocks)
 

@@ -77,7 +77,9 @@ class UftraceEngine:
         data, log = around.folder / "uftrace", around.folder / "uftrace.log"
         environ = dict(around.run.environ)
         if plan.pairs:
-            self.notes.append("uftrace cannot record USDT probes: they were left out; --engine ebpf can")
+            self.notes.append(
+                "uftrace cannot record USDT probes and lines: they were left out; --engine ebpf can"
+            )
         options, arguments = self._options(plan)
         script = self._script(plan, around, environ)
         command = around.run.command()
