@@ -23,10 +23,10 @@ help:  ## Show what can be made
 demo: $(VENV)/.installed  ## Measure the history of a small C++ project, find what made it slow, and watch the next commit
 	@demo/run.sh $(DEMO)
 
-test: $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
+test: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
 	@$(call checks,-m "not slow")
 
-test-all: $(VENV)/.installed-test $(VENV)/.chromium  ## As test, with the slow ones
+test-all: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium  ## As test, with the slow ones
 	@$(call checks,)
 
 # Every check runs, also where one before it failed; the tests come last, and one failure fails the target.
@@ -53,7 +53,7 @@ lint-imports: $(VENV)/.installed-test
 	@echo "== import-linter"
 	@$(VENV)/bin/lint-imports --no-logo
 
-bench: $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
+bench: $(VENV)/.tracers $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
 
 # The older release is installed beside, to be run and compared with; nothing of it is used.
@@ -93,9 +93,10 @@ $(VENV)/.installed: $(VENV)/.installed-build $(SOURCES)
 	@$(PIP) --no-build-isolation .
 	@touch $@
 
-# Some tests open pages in a real browser. Where it cannot be installed they are skipped.
-$(VENV)/.chromium: tools/install_chromium.sh | $(VENV)/.made
-	@tools/install_chromium.sh
+# Some tests open pages in a real browser, others trace functions. Where what that needs cannot be installed they are
+# skipped. The tracers come before Perun, which builds its probes where there is clang.
+$(VENV)/.chromium $(VENV)/.tracers: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
+	@tools/install_tools.sh $*
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/.installed

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# See that programs are there that some tests need; install Debian's where that may be.
+#
+# Usage: tools/install_tools.sh chromium|tracers
+# Never fails: without them these tests are skipped, and say so.
+set -euo pipefail
+
+any() {
+  for name in "$@"; do
+    if command -v "$name" >/dev/null; then return 0; fi
+  done
+  return 1
+}
+
+case "${1-}" in
+chromium)
+  purpose="the tests that open pages in a browser"
+  packages=(chromium fonts-dejavu-core)
+  found() { any chromium chromium-browser google-chrome; }
+  ;;
+tracers)
+  purpose="the tests that trace functions"
+  packages=(uftrace libluajit-5.1-2 clang libbpf-dev libelf-dev zlib1g-dev)
+  found() { any uftrace && any clang && [ -e /usr/include/bpf/libbpf.h ]; }
+  ;;
+*)
+  echo "usage: $0 chromium|tracers" >&2
+  exit 2
+  ;;
+esac
+
+if found; then
+  exit 0
+fi
+if [ "$(id -u)" = 0 ] && any apt-get; then
+  echo "installing Debian packages for $purpose: ${packages[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  if apt-get update --quiet --quiet &&
+    apt-get install --yes --quiet --quiet --no-install-recommends "${packages[@]}" >/dev/null; then
+    exit 0
+  fi
+  echo "they cannot be installed: $purpose are skipped" >&2
+else
+  echo "$purpose are skipped where something is missing (apt-get install ${packages[*]})" >&2
+fi
