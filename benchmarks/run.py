@@ -37,7 +37,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     kernel: (kernel.kernel,),
     check: (check.check_all, check.check_memory),
     views: (views.scatter, views.flamegraph),
-    tracing: (tracing.complexity,),
+    tracing: (tracing.complexity, tracing.engines),
 }
 
 
