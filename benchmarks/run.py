@@ -39,7 +39,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     check: (check.check_all, check.check_memory),
     views: (views.scatter, views.flamegraph),
     memory: (memory.memory,),
-    tracing: (tracing.complexity,),
+    tracing: (tracing.complexity, tracing.engines),
 }
 
 

@@ -1,23 +1,37 @@
-"""What recording a call costs: the complexity collector beside uftrace, same program, same run."""
+"""What recording a call costs: our collectors beside bpftrace and uftrace, same program, same run."""
 
 from __future__ import annotations
 
 import os
 import resource
 import shutil
+import statistics
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from perun.collect.complexity.collector import LIBRARY, ComplexityCollector
 from perun.collect.complexity.params import ComplexityParams
+from perun.collect.trace import TraceCollector
+from perun.collect.trace.collector import TraceParams
+from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from report import Place, Row
 
 SOURCE = Path(__file__).with_name("calls.c")
 CALLS = 2_000_000
 MANY = 10_000_000
+FEW, MORE = 100_000, 1_000_000
+BATCHES = 20  # of calls.c
+RECORDED = 1_000_000
+FUNCTIONS = 1_000
+PAIR = (
+    'uprobe:{0}:leaf {{ printf("e %llu %d\\n", nsecs, tid); }} '
+    'uretprobe:{0}:leaf {{ printf("x %llu %d\\n", nsecs, tid); }}'
+)
 INSTRUMENT = ("-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-finstrument-functions")
 PROGRAM = """
 #include <stdlib.h>
@@ -39,6 +53,190 @@ def complexity(place: Place) -> Iterator[Row]:
     folder.mkdir()
     yield from one_call(folder, max(3, place.rounds // 3))
     yield from many_calls(folder)
+
+
+def engines(place: Place) -> Iterator[Row]:
+    """Nanoseconds, bytes and losses of a call traced on a plain binary; then many functions at once."""
+    folder = place.folder / "engines"
+    folder.mkdir()
+    # The kernel emulates the `push` that functions which save a register begin with. Anything else it has the
+    # processor execute, which takes ten times as long, whoever asks for the probe.
+    pushes = compiled(folder, "pushes", "-g", "-DSAVES")
+    computes = compiled(folder, "computes", "-g")
+    rounds = max(3, place.rounds // 3)
+    yield from one_traced_call(folder, pushes, "function that begins with push", 0.25, rounds)
+    yield from one_traced_call(folder, computes, "function that begins with lea", None, rounds)
+    for engine in ("ebpf", "uftrace"):
+        yield from without_loss(folder, engine, pushes)
+    yield from many_functions(folder, rounds)
+
+
+class Cost(NamedTuple):
+    """CPU nanoseconds of a call: in the program itself, and in all processes but ours."""
+
+    program: float
+    everything: float
+
+
+def one_traced_call(folder: Path, program: str, kind: str, limit: float | None, rounds: int) -> Iterator[Row]:
+    """CPU time of a call beyond that of the same call in the program alone, by each that can trace it."""
+    contestants: dict[str, Callable[[int], object]] = {
+        "plain": lambda calls: quietly([program, str(calls), "cost"], folder),
+        "ebpf": lambda calls: traced(folder, "ebpf", program, f"{calls} cost"),
+        "bpftrace printf": lambda calls: bpftrace(folder, program, calls),
+        "uftrace": lambda calls: traced(folder, "uftrace", program, f"{calls} cost"),
+        "uftrace record -P": lambda calls: uftrace(folder, program, calls),
+    }
+    absent: dict[str, str] = {}
+    found: dict[str, list[Cost]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            if name not in absent:
+                try:
+                    found[name].append(cost(folder, run, FEW if "bpf" in name else MORE))
+                except CollectorUnavailable as problem:
+                    absent[name] = problem.message.splitlines()[0]
+    plain = summed_up(found["plain"])
+    more = {
+        name: Cost(*(own - alone for own, alone in zip(summed_up(costs), plain, strict=True)))
+        for name, costs in found.items()
+        if name not in absent
+    }
+    for ours, theirs, most in (
+        ("ebpf", "bpftrace printf", limit),
+        ("ebpf", "uftrace record -P", None),
+        ("uftrace", "bpftrace printf", None),
+        ("uftrace", "uftrace record -P", None),
+    ):
+        told = "; ".join(
+            f"{name}: {absent[name]}" for name in dict.fromkeys((ours, theirs)) if name in absent
+        )
+        for field, what in (("program", ""), ("everything", ", all processes")):
+            own, other = (getattr(more.get(name), field, float("nan")) for name in (ours, theirs))
+            row = f"trace a call, {ours}, {kind}{what}"
+            yield Row(row, own, other, told or theirs, None if told else most, "ns")
+
+
+def without_loss(folder: Path, engine: str, program: str) -> Iterator[Row]:
+    """Bytes of a call, how fast they are recorded, and that none is lost."""
+    try:
+        trace, kept = traced(folder, engine, program, f"{RECORDED} cost", keep=True)
+    except CollectorUnavailable as problem:
+        yield Row(f"data of a call, {engine}", float("nan"), 40, problem.message.splitlines()[0], None, "B")
+        return
+    yield Row(f"data of a call, {engine}", kept.size / RECORDED, 40, "limit", 1, "B")
+    lost = RECORDED - trace["calls"] + trace["lost"]
+    yield Row(f"calls lost, {engine}", lost, RECORDED, "recorded", 0, "calls")
+    # A call is two records. The duration has the start of the engine in it.
+    taken = trace["duration"] / (2 * trace["calls"]) * 1_000_000
+    yield Row(f"1,000,000 records, {engine}", taken, 1, "limit", 1)
+
+
+def many_functions(folder: Path, rounds: int) -> Iterator[Row]:
+    """Attaching and detaching the probes of a program that does nothing."""
+    source, program = folder / "many.c", folder / "many"
+    text = "".join(f"int function{number}(int n) {{ return n * {number}; }}\n" for number in range(FUNCTIONS))
+    source.write_text(text + "int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-O1", "-g", "-fno-ipa-icf", "-o", program, source], check=True)
+    attached, rest = [], []
+    for _ in range(rounds):
+        try:
+            trace, kept = traced(folder, "ebpf", str(program), "", func="function*", keep=True)
+        except CollectorUnavailable as problem:
+            reason = problem.message.splitlines()[0]
+            yield Row(f"attach {FUNCTIONS:,} functions, ebpf", float("nan"), 0.5, reason, None)
+            return
+        assert trace["functions"] == FUNCTIONS, trace
+        attached.append(kept.attached)
+        rest.append(trace["duration"] - kept.attached)
+    yield Row(f"attach {FUNCTIONS:,} functions, ebpf", statistics.median(attached), 0.5, "limit", 1)
+    what = f"detach {FUNCTIONS:,} functions, start and program among it, ebpf"
+    yield Row(what, statistics.median(rest), 0.5, "limit", 1)
+
+
+class Kept(NamedTuple):
+    """What the temporary files of a run tell: bytes recorded, and seconds that attaching took."""
+
+    size: int
+    attached: float
+
+
+def traced(
+    folder: Path, engine: str, program: str, args: str, func: str = "leaf", keep: bool = False
+) -> tuple[dict[str, Any], Kept]:
+    """Trace a program as `perun collect trace` does; the summary, and what is in the files kept."""
+    notes: list[str] = []
+    run = Run(program, args, cwd=folder, environ=dict(os.environ))
+    params = TraceParams(
+        engine=engine, strategy="custom", func=(func,), output_handling="suppress", keep_temp=keep
+    )
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        context = CollectContext(Path(scratch), note=notes.append, cache=folder / "cache")
+        profile = TraceCollector().collect(run, params, context)
+    kept = Kept(0, float("nan"))
+    for note in notes:
+        if (path := Path(note.rpartition(" ")[2])).is_dir():
+            data = [path / "records", *path.glob("uftrace/*.dat")]
+            size = sum(file.stat().st_size for file in data if file.is_file())
+            summary = path / "summary"
+            lines = summary.read_text().splitlines() if summary.is_file() else []
+            told = dict(line.split(maxsplit=1) for line in lines)
+            kept = Kept(size, float(told.get("attached", "nan")))
+            shutil.rmtree(path)
+    return profile["trace"], kept
+
+
+def bpftrace(folder: Path, program: str, calls: int) -> None:
+    """A line at the entry and at the exit of each call."""
+    out = folder / "bpftrace"
+    argv = ["bpftrace", "-o", str(out), "-e", PAIR.format(program), "-c", f"{program} {calls} cost"]
+    quietly(argv, folder)
+    with out.open() as lines:
+        if not any(line.startswith("x ") for line in lines):
+            raise CollectorUnavailable("it records nothing here")
+
+
+def uftrace(folder: Path, program: str, calls: int) -> None:
+    """As uftrace does by itself."""
+    data = str(folder / "uftrace")
+    shutil.rmtree(data, ignore_errors=True)
+    argv = ["uftrace", "record", "-d", data, "--no-libcall", "-P", "leaf", program, str(calls), "cost"]
+    quietly(argv, folder)
+
+
+def quietly(argv: Sequence[str], folder: Path) -> None:
+    """Execute a command that writes its cost to a file.
+
+    :raises CollectorUnavailable: where it is not installed, or cannot run.
+    """
+    if not shutil.which(argv[0]):
+        raise CollectorUnavailable("not installed")
+    (folder / "cost").unlink(missing_ok=True)
+    subprocess.run(argv, cwd=folder, capture_output=True, check=False)
+    if not (folder / "cost").is_file():
+        raise CollectorUnavailable("cannot run here")
+
+
+def cost(folder: Path, run: Callable[[int], object], calls: int) -> Cost:
+    """What a call costs, without what starting costs."""
+    begin = children()
+    run(BATCHES)
+    start = children()
+    run(calls)
+    end = children()
+    program = float((folder / "cost").read_text().split()[0])
+    return Cost(program, ((end - start) - (start - begin)) / (calls - BATCHES) * 1e9)
+
+
+def children() -> float:
+    """CPU seconds of all processes that this one has started."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def summed_up(costs: Sequence[Cost]) -> Cost:
+    """The best of the rounds; the median of what starting was subtracted from."""
+    return Cost(min(one.program for one in costs), statistics.median(one.everything for one in costs))
 
 
 def one_call(folder: Path, rounds: int) -> Iterator[Row]:

@@ -89,6 +89,39 @@ def test_stacks_for_other_tools(perun, project, write_memory):
     assert (project.path / "x").read_text() == "main 1\nmain;f 3\n"
 
 
+def test_calls_as_a_chrome_trace(perun, project, write_memory):
+    profile = Profile(
+        header={"type": "mixed", "cmd": "./app", "args": "", "workload": "", "units": {"mixed": "us"}},
+        collector_info={"name": "trace", "params": {}},
+        postprocessors=[],
+        origin=project.head,
+    )
+    profile.update_resources(
+        {
+            "type": "mixed",
+            "uid": uid,
+            "timestamp": start,
+            "amount": amount,
+            "thread": 3,
+            "structure-unit-size": 4,
+        }
+        for uid, start, amount in (("main", 0.0, 9.5), ("f", 1.0, 2.25))
+    )
+    (project.path / ".perun" / "jobs" / "trace.perf").write_bytes(dumps_pending(profile))
+    assert perun("show", "0@p", "flamegraph", "--format", "folded").out == "main 7.25\nmain;f 2.25\n"
+    shown = perun("show", "0@p", "flamegraph", "--format", "chrome")
+    assert [event for event in shown.json["traceEvents"] if event["ph"] == "X"] == [
+        {"ph": "X", "pid": 1, "tid": 3, "name": name, "ts": start, "dur": amount, "args": {"size": 4}}
+        for name, start, amount in (("main", 0, 9.5), ("f", 1, 2.25))
+    ]
+    assert perun("show", "0@p", "flamegraph", "--format", "chrome", "-f", "x.json").out == "x.json\n"
+    assert (project.path / "x.json").read_text() == shown.out
+    write_memory("zz.perf")
+    failed = perun("show", "zz.perf", "flamegraph", "--format", "chrome", check=False)
+    assert "the amounts of the profile are in B" in failed.err
+    assert failed.code != 0
+
+
 def test_the_difference_to_another_profile(perun, project, write_memory):
     write_memory("old.perf", main__f=3, main=1)
     perun("add", "0@p")
@@ -117,7 +150,7 @@ def test_options_of_the_manual(perun, project, write_memory):
     ("arguments", "code", "message"),
     [
         (("flamegraph", "--of", "size"), 2, "those of the profile are: address, amount, count"),
-        (("flamegraph", "--format", "svg"), 2, "'html', 'folded', 'speedscope'"),
+        (("flamegraph", "--format", "svg"), 2, "'html', 'folded', 'speedscope', 'chrome'"),
         (("flamegraph", "-h", "2"), 2, "2 is not in the range"),
         (("flamegraph", "--diff", "0@p", "--format", "folded"), 2, "--diff makes a page"),
         (("flamegraph", "--diff", "other.perf"), 2, "compare profiles of the same type and unit"),

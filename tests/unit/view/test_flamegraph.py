@@ -18,7 +18,8 @@ from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.flamegraph import PLUGIN, FlameParams
 from perun.view.flamegraph.exports import folded, speedscope
-from perun.view.flamegraph.stacks import Frame, stacks_of
+from perun.view.flamegraph.frames import Frame
+from perun.view.flamegraph.stacks import stacks_of
 from perun.view.flamegraph.tree import Tree
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "speedscope.json"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,13 +109,18 @@ def write_text(path: Path, text: str, option: str = "--filename") -> None:
     :param option: what names the file on the command line, for the message.
     :raises UsageError: where the file cannot be written.
     """
-    data = text.encode("utf-8", "surrogateescape")
+    write_pieces(path, (text,), option)
+
+
+def write_pieces(path: Path, pieces: Iterable[str], option: str = "--filename") -> None:
+    """As :func:`write_text`, for a text that is made piece by piece."""
     try:
         target = path.resolve()
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)  # a pipe or a device, which nothing may take the place of
-        else:
-            atomic.write(target, data)
+        # Nothing may take the place of a pipe or a device.
+        special = target.exists() and not target.is_file()
+        with target.open("wb") if special else atomic.writing(target) as file:
+            for piece in pieces:
+                file.write(piece.encode("utf-8", "surrogateescape"))
     except OSError as problem:
         raise UsageError(
             f"cannot write {path}: {problem.strerror or problem}", f"name another file with {option}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from perun.view.flamegraph.stacks import Frame, Stack
+from perun.view.flamegraph.frames import Frame
+from perun.view.flamegraph.stacks import Stack
 
 _SPEEDSCOPE_UNITS: Final = {
     **{"B": "bytes", "b": "bytes", "byte": "bytes", "bytes": "bytes"},

@@ -1,42 +1,29 @@
 """Call stacks of a profile: from the traces of its resources, or from calls that lie within each other.
 
 Traces are those of the manual's section 2.1: they start at the innermost call. Where resources have no trace
-but a `timestamp`, each is a call that starts then and lasts its `amount`, both in the same unit; it was made
-by the call of the same `thread` (or `tid`) that it lies in.
+but a `timestamp`, each is a call; :mod:`perun.view.flamegraph.calls` says which one lies within which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
-from perun.profile.grouping import COLUMNS, Group, flatten
+from perun.profile.grouping import COLUMNS, Group
+from perun.view.flamegraph.frames import LARGEST, Frame, frame_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from perun.profile.core import Profile
+    from perun.view.flamegraph.calls import Calls, Nodes
 
 COUNT: Final = "count"
 """What may be asked for beside the numbers of the resources: how many resources there are."""
 
-_FUNCTIONS: Final = ("function", "func", "method", "procedure", "name")
-_SOURCES: Final = ("source", "file", "module", "package", "bin")
-_THREADS: Final = ("thread", "tid", "pid")
-_UNKNOWN_PLACES: Final = ("", "unreachable", "unknown", "??", "None")
-
-
-_LARGEST: Final = 1e290  # of which a sum is still a float
-
-
-class Frame(NamedTuple):
-    """One call in a stack; a source that is not known is empty, a line 0."""
-
-    name: str
-    source: str = ""
-    line: int = 0
-
-
+_LARGEST_WHOLE: Final = 2.0**62
 Stack = tuple[Frame, ...]
 
 
@@ -45,10 +32,12 @@ class Stacks(NamedTuple):
 
     :param amounts: stack to the sum of what it consumed itself, which is above 0.
     :param left_out: number of resources with a stack whose amount is below 0 or no number.
+    :param cut: number of calls that were too deep to be told apart from those they were made by.
     """
 
     amounts: dict[Stack, float]
     left_out: int
+    cut: int = 0
 
 
 def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
@@ -58,19 +47,20 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
     :raises UsageError: where no resource has such a number.
     :raises ProfileError: where no resource has a stack, or all of them consumed nothing.
     """
+    from perun.view.flamegraph.calls import Calls
+
     groups = [group for group in profile.groups() if group.constants.get("subtype") != "free"]
     if of != COUNT and not any(of in group.columns or of in group.constants for group in groups):
         known = sorted({name for group in groups for name in _numbers(group)} | {COUNT})
         raise UsageError(f"no resource has {of!r}", "those of the profile are: " + ", ".join(known))
     sums = _Sums()
-    calls: dict[Any, list[_Call]] = {}
+    calls = Calls()
     for group in groups:
         if "trace" in group.constants or "trace" in group.columns:
             _add_traces(sums, group, of)
         elif "timestamp" in group.columns or "timestamp" in group.constants:
-            _add_calls(calls, group, of)
-    for made in calls.values():
-        _add_nested(sums, made, of)
+            calls.add(group, of)
+    _add_nested(sums, calls, of)
     if not sums.amounts and not sums.left_out and not sums.empty:
         raise ProfileError(
             "no resource has a trace, or a timestamp from which calls within calls could be told",
@@ -81,7 +71,7 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
         raise ProfileError(
             f"no stack has a {of} above 0", f"choose another number with --of, e.g. --of {COUNT}"
         )
-    return Stacks(sums.amounts, sums.left_out)
+    return Stacks(sums.amounts, sums.left_out, sums.cut)
 
 
 class _Sums:
@@ -90,6 +80,7 @@ class _Sums:
         self.frame = _Frames()
         self.left_out = 0
         self.empty = 0
+        self.cut = 0
 
     def add(self, stack: Stack, amount: Any) -> None:
         if not _is_amount(amount):
@@ -98,13 +89,6 @@ class _Sums:
             self.empty += 1
         else:
             self.amounts[stack] = self.amounts.get(stack, 0) + amount
-
-
-class _Call(NamedTuple):
-    start: float
-    end: float
-    frame: Frame
-    value: Any
 
 
 def _add_traces(sums: _Sums, group: Group, of: str) -> None:
@@ -120,37 +104,34 @@ def _add_traces(sums: _Sums, group: Group, of: str) -> None:
         sums.add(known[id(trace)], amount)
 
 
-def _add_calls(calls: dict[Any, list[_Call]], group: Group, of: str) -> None:
-    frame = frame_of(group.constants.get("uid", "?"))
-    thread = next((flatten(group.constants[name]) for name in _THREADS if name in group.constants), None)
-    made = calls.setdefault(thread, [])
-    for start, amount, value in zip(
-        *(_values(group, name) for name in ("timestamp", "amount", of)), strict=False
-    ):
-        if type(start) in (int, float) and _is_amount(abs(start)) and _is_amount(amount):
-            made.append(_Call(start, start + amount, frame, value))
+def _add_nested(sums: _Sums, calls: Calls, of: str) -> None:
+    from perun.view.flamegraph.calls import nodes_of
+
+    for thread in calls.threads():
+        nodes = nodes_of(thread)
+        sums.cut += nodes.cut
+        if of == "amount":
+            # Time is the one number of a call that those made within it are a part of.
+            amounts = _by_node(nodes, (thread.end - thread.start - nodes.inner).clip(min=0), thread.scale)
+        else:
+            valid = (thread.value >= 0) & (thread.value <= LARGEST)
+            sums.left_out += int((~valid).sum())
+            amounts = _by_node(nodes._replace(of_call=nodes.of_call[valid]), thread.value[valid], 1)
+        stacks: list[Stack] = []
+        for parent, frame, amount in zip(nodes.parent, nodes.frame, amounts, strict=True):
+            stacks.append((*(stacks[parent] if parent >= 0 else ()), calls.frames[frame]))
+            sums.add(stacks[-1], amount)
 
 
-def _add_nested(sums: _Sums, calls: list[_Call], of: str) -> None:
-    calls.sort(key=lambda call: (call.start, -call.end))
-    running: list[tuple[_Call, Stack, list[float]]] = []
+def _by_node(nodes: Nodes, values: NDArray[Any], scale: int) -> list[float]:
+    import numpy as np
 
-    def close() -> None:
-        call, stack, inner = running.pop()
-        # Time is the one number of a call that those made within it are a part of.
-        sums.add(stack, max(call.end - call.start - sum(inner), 0) if of == "amount" else call.value)
-
-    for call in calls:
-        while running and running[-1][0].end < call.end:
-            close()
-        while running and running[-1][0].end <= call.start and call.start < call.end:
-            close()
-        stack = (*running[-1][1], call.frame) if running else (call.frame,)
-        if running:
-            running[-1][2].append(call.end - call.start)
-        running.append((call, stack, []))
-    while running:
-        close()
+    # What does not fit into 64 bits together is added up in floats.
+    fits = values.dtype.kind != "i" or float(values.sum(dtype=np.float64)) < _LARGEST_WHOLE
+    sums = np.zeros(len(nodes.parent), values.dtype if fits else np.float64)
+    np.add.at(sums, nodes.of_call, values if fits else values.astype(np.float64))
+    made: list[float] = (sums / scale if scale > 1 else sums).tolist()
+    return made
 
 
 class _Frames:
@@ -170,26 +151,8 @@ class _Frames:
         return frame
 
 
-def frame_of(record: Any) -> Frame:
-    """The frame of one record of a trace, or of a uid: a mapping, or any text."""
-    if not isinstance(record, Mapping):
-        return Frame(str(flatten(record)))
-    name = _first(record, _FUNCTIONS)
-    source = _first(record, _SOURCES)
-    if not name:
-        return Frame(str(flatten(record)) or "?")
-    line = record.get("line")
-    return Frame(
-        name, "" if source in _UNKNOWN_PLACES else source, line if type(line) is int and line > 0 else 0
-    )
-
-
 def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= _LARGEST  # no comparison holds for NaN
-
-
-def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((str(flatten(record[name])) for name in names if record.get(name) is not None), "")
+    return type(value) in (int, float) and 0 <= value <= LARGEST  # no comparison holds for NaN
 
 
 def _values(group: Group, name: str) -> Iterable[Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perun.view.flamegraph.stacks import Frame, Stack
+from perun.view.flamegraph.frames import Frame
+from perun.view.flamegraph.stacks import Stack
 
 
 class Tree:

@@ -11,12 +11,15 @@ from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from perun.profile.factory import Profile
     from perun.view.flamegraph.stacks import Stacks
     from perun.view.flamegraph.tree import Tree
 
-FORMATS: Final = ("html", "folded", "speedscope")
+FORMATS: Final = ("html", "folded", "speedscope", "chrome")
 COLOURS: Final = ("auto", "module", "name", "share")
+_CALLS: Final = ("trace", "complexity")  # whose exclusive times are in nanoseconds
 BY: Final = ("function", "line")
 
 
@@ -29,7 +32,7 @@ class FlameParams:
         short="-f",
         metavar="<filename>",
         help="Sets the output file of the resulting flame graph; replaced where it exists. By default a new "
-        "file named after the profile; folded stacks and speedscope go to standard output.",
+        "file named after the profile; other formats go to standard output.",
     )
     graph_height: int = param(
         18,
@@ -55,8 +58,8 @@ class FlameParams:
     format: str = param(
         "html",
         choices=FORMATS,
-        help="html is the interactive page; folded (one stack a line) and speedscope (JSON) are for "
-        "other tools.",
+        help="html is the interactive page; folded (one stack a line), speedscope (JSON) and chrome "
+        "(Trace Event Format, every call with its time) are for other tools.",
     )
     by: str = param(
         "function", choices=BY, help="Whether calls of one function from different lines are one frame."
@@ -76,7 +79,8 @@ class FlameGraphView:
     """The wider a frame is, the more it consumed, itself and in what it called.
 
     Stacks come from the traces of the resources, as those of memory profiles, or from calls that lie within
-    each other by their timestamps. The page needs no network: zoom, search and colours are its own.
+    each other by their timestamps, as those of trace and complexity profiles. The page needs no network:
+    zoom, search and colours are its own.
     """
 
     name: ClassVar[str] = "flamegraph"
@@ -94,6 +98,11 @@ class FlameGraphView:
 
         if params.diff and params.format != "html":
             raise UsageError("--diff makes a page", f"leave out --format {params.format}, or --diff")
+        if params.view_in_browser and params.format != "html":
+            raise UsageError(f"{params.format} is nothing for a browser", "leave out --view-in-browser")
+        if params.format == "chrome":
+            _export_calls(profile, params, out)
+            return
         stacks = _stacks(profile, params, ctx)
         if params.format != "html":
             _export(profile, stacks, params, out)
@@ -113,16 +122,17 @@ def _stacks(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
     stacks = stacks_of(profile, params.of)
     if stacks.left_out:
         ctx.note(f"{stacks.left_out} resources whose {params.of} is below 0 or no number are left out")
+    if stacks.cut:
+        from perun.view.flamegraph.calls import DEEPEST
+
+        ctx.note(f"{stacks.cut} calls within more than {DEEPEST} others count for the innermost of these")
     return stacks
 
 
 def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) -> None:
     import perun
-    from perun.view._common.page import write_text
     from perun.view.flamegraph.exports import folded, speedscope
 
-    if params.view_in_browser:
-        raise UsageError(f"{params.format} is nothing for a browser", "leave out --view-in-browser")
     if params.format == "folded":
         text = folded(stacks.amounts, params.by == "line")
     else:
@@ -135,10 +145,32 @@ def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) 
             exporter=f"perun {perun.__version__}",
         )
         text = json.dumps(document, separators=(",", ":")) + "\n"
+    _write(params, (text,), out)
+
+
+def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
+    import perun
+    from perun.view.flamegraph.chrome import chrome_trace
+
+    if params.of != "amount":
+        raise UsageError("a Chrome trace shows how long calls take", "leave out --of, or --format chrome")
+    pieces = chrome_trace(
+        profile,
+        name=params.graph_title or _command(profile) or "a profile",
+        unit=_unit(profile, params.of),
+        exporter=f"perun {perun.__version__}",
+    )
+    _write(params, pieces, out)
+
+
+def _write(params: FlameParams, pieces: Iterable[str], out: TextIO) -> None:
+    from perun.view._common.page import write_pieces
+
     if not params.filename:
-        out.write(text)
+        for piece in pieces:
+            out.write(piece)
         return
-    write_text(Path(params.filename), text)
+    write_pieces(Path(params.filename), pieces)
     out.write(f"{params.filename}\n")
 
 
@@ -214,6 +246,8 @@ def _baseline(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks
 def _unit(profile: Profile, of: str) -> str:
     if of not in ("amount", "exclusive", "timestamp"):
         return "resources" if of == "count" else ""
+    if of == "exclusive" and profile.configuration.collector in _CALLS:
+        return "ns"
     units: Any = profile.get("header", {}).get("units", {})
     if not isinstance(units, dict):
         return ""

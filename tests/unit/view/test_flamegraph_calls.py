@@ -1,0 +1,255 @@
+"""Flame graphs and Chrome traces of calls that were recorded with their times."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.collect._calls.events import Calls
+from perun.collect._calls.profile import CallTable, Function
+from perun.errors import ProfileError, UsageError
+from perun.plugin.api import Run, ViewContext
+from perun.profile.factory import Profile
+from perun.view.flamegraph import PLUGIN, FlameParams
+from perun.view.flamegraph.calls import DEEPEST
+from perun.view.flamegraph.stacks import stacks_of
+
+Row = tuple[str, int, int, int, int, str]
+"""Function, thread, beginning and duration in ns, size, caller."""
+
+
+def recorded(*rows: Row, sizes: str = "list->size") -> Profile:
+    """The profile that a collector makes of calls, which are given in the order in which they began."""
+    names = sorted({row[0] for row in rows} | {row[5] for row in rows if row[5]})
+    columns = zip(
+        *(
+            (names.index(name), thread, start, length, 0, size, names.index(caller) if caller else -1, order)
+            for order, (name, thread, start, length, size, caller) in enumerate(rows)
+        ),
+        strict=True,
+    )
+    fields = ("function", "thread", "start", "duration", "exclusive", "size", "caller", "order")
+    calls = {field: np.array(column, np.int64) for field, column in zip(fields, columns, strict=True)}
+    table = CallTable()
+    table.add(Calls(**calls))
+    functions = [Function(name, "/bin/app", sizes) for name in names]
+    return table.profile(functions, Run("./app", "10"), {"name": "complexity", "params": {}}, {})
+
+
+def timed(*calls: tuple[str, float, float], unit: str = "us", **constants: Any) -> Profile:
+    profile = Profile(header={"type": "mixed", "cmd": "./app", "units": {"mixed(time delta)": unit}})
+    profile.update_resources(
+        {"type": "mixed", "uid": uid, "timestamp": start, "amount": amount, **constants}
+        for uid, start, amount in calls
+    )
+    return profile
+
+
+def named(profile: Profile, of: str = "amount") -> dict[str, float]:
+    found = stacks_of(profile, of).amounts
+    return {";".join(frame.name for frame in stack): amount for stack, amount in found.items()}
+
+
+def shown(profile: Profile, ctx: ViewContext | None = None, **options: Any) -> str:
+    out = io.StringIO()
+    PLUGIN().render(profile, FlameParams(**options), out, ctx or ViewContext())
+    return out.getvalue()
+
+
+def events(profile: Profile, **options: Any) -> list[dict[str, Any]]:
+    document = json.loads(shown(profile, format="chrome", **options))
+    assert set(document) == {"displayTimeUnit", "otherData", "traceEvents"}
+    found: list[dict[str, Any]] = document["traceEvents"]
+    return found
+
+
+PROGRAM: tuple[Row, ...] = (
+    ("main", 7, 0, 1001, -1, ""),
+    ("f", 7, 1, 400, 3, "main"),
+    ("g", 7, 2, 399, -1, "f"),  # ends with f
+    ("f", 7, 401, 600, 4, "main"),  # begins when f ended, ends with main
+    ("f", 7, 501, 100, 5, "f"),
+    ("g", 8, 100, 300, -1, ""),
+)
+
+
+def test_calls_are_nested_by_their_times_in_each_thread() -> None:
+    assert named(recorded(*PROGRAM)) == {
+        "main": 0.001,
+        "main;f": 0.501,
+        "main;f;g": 0.399,
+        "main;f;f": 0.1,
+        "g": 0.3,
+    }
+    assert named(recorded(*PROGRAM), "count") == {
+        "main": 1,
+        "main;f": 2,
+        "main;f;g": 1,
+        "main;f;f": 1,
+        "g": 1,
+    }
+
+
+def test_one_function_has_the_time_it_took_in_each_place() -> None:
+    # That g was called by f does not say by which of the two calls of f.
+    rows: list[Row] = [("main", 1, 0, 100, -1, ""), ("a", 1, 0, 50, -1, "main"), ("f", 1, 0, 40, -1, "a")]
+    rows += [("g", 1, 10, 30, -1, "f"), ("b", 1, 50, 50, -1, "main"), ("f", 1, 50, 50, -1, "b")]
+    assert named(recorded(*rows)) == {
+        "main;a": 0.01, "main;a;f": 0.01, "main;a;f;g": 0.03, "main;b;f": 0.05
+    }  # fmt: skip
+
+
+def test_where_the_clock_does_not_tell_order_and_caller_do() -> None:
+    rows: list[Row] = [("main", 1, 0, 10, -1, ""), ("a", 1, 5, 0, -1, "main"), ("b", 1, 5, 0, -1, "main")]
+    rows += [("c", 1, 5, 0, -1, "b"), ("d", 1, 5, 5, -1, "main"), ("e", 1, 5, 5, -1, "d")]
+    assert named(recorded(*rows), "count") == {
+        "main": 1, "main;a": 1, "main;b": 1, "main;b;c": 1, "main;d": 1, "main;d;e": 1
+    }  # fmt: skip
+
+
+def test_a_caller_whose_call_is_not_there_is_a_frame() -> None:
+    rows: list[Row] = [("main", 1, 0, 100, -1, ""), ("g", 1, 10, 20, -1, "f"), ("work", 2, 0, 5, -1, "spawn")]
+    assert named(recorded(*rows)) == {"main": 0.08, "main;f;g": 0.02, "spawn;work": 0.005}
+
+
+@given(st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=4), max_leaves=30), st.integers(0, 3))
+def test_any_tree_of_calls_is_found_again(tree: list[Any], gap: int) -> None:
+    rows: list[Row] = []
+    stacks: dict[str, int] = {}
+
+    def call(inner: list[Any], above: str, begin: int) -> int:
+        # A function that calls itself in no time at all could be called by any of its calls.
+        name = f"f{len(inner)}" if gap else f"f{len(inner)} at {above.count(';') + bool(above)}"
+        stack = f"{above};{name}" if above else name
+        stacks[stack] = stacks.get(stack, 0) + 1
+        row = len(rows)
+        rows.append((name, 1, begin, 0, -1, above.rpartition(";")[2]))
+        now = begin + gap
+        for one in inner:
+            now = call(one, stack, now) + gap
+        rows[row] = (*rows[row][:3], now - begin, *rows[row][4:])
+        return now
+
+    total = call(tree, "", 12_345)
+    assert named(recorded(*rows), "count") == stacks
+    if gap:
+        assert sum(named(recorded(*rows)).values()) == pytest.approx((total - 12_345) / 1000)
+
+
+def test_floats_need_not_be_exact() -> None:
+    # 0.1 + 0.2 is a little more than 0.3.
+    outer, inner = 0.3000000001, 0.2000000001
+    found = named(timed(("main", 0, outer), ("f", 0.1, inner)))
+    assert found == {"main": pytest.approx(0.1), "main;f": inner}
+    assert named(timed(("main", 0, 3e-5), ("f", 1e-5, 2e-5), unit="s")) == {
+        "main": pytest.approx(1e-5),
+        "main;f": pytest.approx(2e-5),
+    }
+    epoch = 1_800_000_000_000_000_000
+    assert named(timed(("main", epoch, 10), ("f", epoch + 3, 4), unit="ns")) == {"main": 6, "main;f": 4}
+
+
+def test_what_is_too_deep_counts_for_the_innermost_that_is_told() -> None:
+    rows: list[Row] = [("f", 1, depth, 20_000 - 2 * depth, -1, "f" if depth else "") for depth in range(5000)]
+    notes: list[str] = []
+    lines = shown(recorded(*rows), ViewContext(notes.append), format="folded").splitlines()
+    assert len(lines) == DEEPEST
+    assert sum(float(line.rpartition(" ")[2]) for line in lines) == pytest.approx(20)
+    assert notes == [
+        f"{5000 - DEEPEST} calls within more than {DEEPEST} others count for the innermost of these"
+    ]
+
+
+def test_exclusive_times_have_their_own_unit(tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    profile = recorded(*PROGRAM)
+    for group in profile["resources"].values():
+        group["exclusive"] = [5] * len(group["amount"])
+    shown(profile, filename=str(path), of="exclusive")
+    assert '"unit":"ns"' in path.read_text("utf-8")
+    shown(profile, filename=str(path))
+    assert '"unit":"us"' in path.read_text("utf-8")
+
+
+def test_a_chrome_trace_has_an_event_for_each_call() -> None:
+    name, *found = events(recorded(*PROGRAM))
+    assert name == {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": "./app 10"}}
+    assert all((event["ph"], event["pid"]) == ("X", 1) for event in found)
+    assert [
+        (event["tid"], event["name"], event["ts"], event["dur"], event.get("args")) for event in found
+    ] == [
+        (7, "main", 0, 1.001, None),
+        (7, "f", 0.001, 0.4, {"size": 3}),
+        (7, "g", 0.002, 0.399, None),
+        (7, "f", 0.401, 0.6, {"size": 4}),
+        (7, "f", 0.501, 0.1, {"size": 5}),
+        (8, "g", 0.1, 0.3, None),
+    ]
+
+
+def test_numbers_of_calls_are_no_sizes_in_a_chrome_trace() -> None:
+    rows: list[Row] = [("f", 1, 0, 5, -1, ""), ("f", 1, 5, 5, -1, "")]
+    assert [event.get("args") for event in events(recorded(*rows))[1:]] == [None, None]
+    sized = timed(("f", 0, 5))
+    sized.update_resources([{"uid": "g", "timestamp": 7, "amount": 1, "structure-unit-size": 2.5}])
+    assert [event.get("args") for event in events(sized)[1:]] == [None, {"size": 2.5}]
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("ns", 0.001), ("us", 1), ("ms", 1000), ("s", 1_000_000)])
+def test_a_chrome_trace_is_in_microseconds(unit: str, factor: float) -> None:
+    (event,) = events(timed(("f", 2000, 0.5), unit=unit))[1:]
+    assert event["ts"] == 2000 * factor
+    assert event["dur"] == pytest.approx(0.5 * factor, abs=0.0005)
+
+
+def test_threads_of_a_chrome_trace_have_numbers() -> None:
+    profile = timed(("f", 0, 5), thread="worker")
+    profile.update_resources(
+        {"uid": "g", "timestamp": 1, "amount": 2, "thread": thread} for thread in (0, "other")
+    )
+    found = events(profile, graph_title="T<>\ud800")
+    assert [event["args"]["name"] for event in found if event["ph"] == "M"] == [
+        "T<>\ud800",
+        "worker",
+        "other",
+    ]
+    assert {event["tid"] for event in found if event["ph"] == "X"} == {0, 1, 2}
+
+
+def test_a_chrome_trace_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text("old")
+    profile = recorded(*PROGRAM)
+    with monkeypatch.context() as patch:
+        patch.setattr("perun.view.flamegraph.chrome._times", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            shown(profile, format="chrome", filename=str(path))
+    assert path.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["trace.json"]
+    assert shown(profile, format="chrome", filename=str(path)) == f"{path}\n"
+    assert len(json.loads(path.read_text())["traceEvents"]) == 1 + len(PROGRAM)
+
+
+def test_profiles_without_times_have_no_chrome_trace(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    untimed = Profile(header={"type": "mixed", "units": {"mixed": "us"}}, collector_info={"name": "trace"})
+    untimed.update_resources([{"uid": "f", "amount": 1, "caller": "main"}])
+    with pytest.raises(ProfileError, match="no resource has a timestamp") as caught:
+        shown(untimed, format="chrome", filename=str(path))
+    assert "perun collect trace" in caught.value.hint
+    with pytest.raises(ProfileError, match="the profile are in B"):
+        shown(timed(("f", 0, 5), unit="B"), format="chrome", filename=str(path))
+    with pytest.raises(UsageError, match="how long calls take"):
+        shown(timed(("f", 0, 5)), format="chrome", of="count")
+    with pytest.raises(UsageError, match="nothing for a browser"):
+        shown(timed(("f", 0, 5)), format="chrome", view_in_browser=True)
+    assert not path.exists()
