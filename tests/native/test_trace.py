@@ -144,6 +144,30 @@ def test_counts(compiled: Callable[..., Path], trace: Trace, engine: str, source
             assert found[name] == expected, name
 
 
+@pytest.mark.parametrize(("source", "args"), [("trace_list.c", "50"), ("trace_recursion.c", "500")])
+def test_counts_are_those_of_callgrind(
+    compiled: Callable[..., Path], trace: Trace, engine: str, source: str, args: str, tmp_path: Path
+) -> None:
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not installed")
+    program, out = compiled(source), tmp_path / "callgrind"
+    found = calls(trace(program, args, engine=engine))
+    command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={out}"]
+    subprocess.run([*command, program, args], check=True, capture_output=True)
+    counted: Counter[str] = Counter()
+    called = ""
+    for line in out.read_text().splitlines():
+        if line.startswith("cfn="):
+            called = re.sub(r"'\d+$", "", line[4:])
+        elif line.startswith("calls=") and called:
+            counted[called] += int(line[6:].split()[0])
+    # What the C library starts callgrind may not see called; uftrace
+    # cannot patch functions of less than a jump.
+    short = {"is_even", "is_odd"} if engine == "uftrace" else set()
+    names = set(COUNTS[source, args]) - {"main"} - (short - set(found))
+    assert {name: found[name] for name in names} == {name: counted[name] for name in names}
+
+
 def test_sizes(compiled: Callable[..., Path], trace: Trace, engine: str, notes: list[str]) -> None:
     of_list = trace(compiled("trace_list.c"), "40", engine=engine)
     if any("LuaJIT" in note for note in notes):
