@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from time import perf_counter_ns
@@ -21,6 +21,8 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import Command, Run
 
+ALL_THE_SAME: Final = "repair the command, or measure it all the same with --ignore-failure (-i)"
+"""What to do about a command that fails."""
 _TAIL_LINES: Final = 10
 _TAIL_BYTES: Final = 16 * 1024
 _LINE_LIMIT: Final = 300
@@ -216,6 +218,17 @@ def outcome(status: int) -> str:
             name = f"signal {number}"
         return f"was killed by {name} ({signal.strsignal(number) or 'unknown'})"
     return f"exited with status {os.waitstatus_to_exitcode(status)}"
+
+
+def failed(run: Run, status: int, errors: Sequence[str], hint: str, which: str = "") -> JobFailed:
+    """The error for a command that failed: how it ended, and the last lines of its standard error.
+
+    :param which: of several runs, which one.
+    """
+    message = f"the command {str(run)!r} {outcome(status)}" + (f" ({which})" if which else "")
+    if errors:
+        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in errors)])
+    return JobFailed(message, hint)
 
 
 def exit_status(status: int) -> int:

@@ -222,15 +222,11 @@ def _notes(
 
 
 def _check(execution: Execution, run: Run, sample: Sample, params: ComplexityParams) -> None:
-    from perun.collect._common.execution import outcome
+    from perun.collect._common.execution import ALL_THE_SAME, failed
 
     if not sample.status or params.ignore_failure or os.WIFSIGNALED(sample.status):
         return
-    message = f"the command {str(run)!r} {outcome(sample.status)}"
-    lines = execution.last_errors()
-    if lines:
-        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
-    raise JobFailed(message, "repair the command, or measure it all the same with --ignore-failure (-i)")
+    raise failed(run, sample.status, execution.last_errors(), ALL_THE_SAME)
 
 
 def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) -> JobFailed:

@@ -349,16 +349,12 @@ def _remove_recordings(file: Path) -> None:
 
 
 def _check(execution: Execution, run: Run, sample: Sample, params: MemoryParams) -> None:
-    from perun.collect._common.execution import outcome
+    from perun.collect._common.execution import ALL_THE_SAME, failed
 
     # A program that a signal ends leaves a recording of all that it did, which may be what is looked for.
     if not sample.status or params.ignore_failure or os.WIFSIGNALED(sample.status):
         return
-    message = f"the command {str(run)!r} {outcome(sample.status)}"
-    lines = execution.last_errors()
-    if lines:
-        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
-    raise JobFailed(message, "repair the command, or measure it all the same with --ignore-failure (-i)")
+    raise failed(run, sample.status, execution.last_errors(), ALL_THE_SAME)
 
 
 def _ended_early(recording: Recorded, sample: Sample) -> str:

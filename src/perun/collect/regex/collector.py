@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from perun.collect._common.execution import Execution, exit_status, outcome
+from perun.collect._common.execution import Execution, exit_status, failed
 from perun.collect.regex.patterns import Metric, Pattern, Patterns, compiled, find, is_clock, number, plain
 from perun.collect.regex.ready import READY
 from perun.collect.regex.units import Kind, kind_of
@@ -23,6 +23,7 @@ COLLECTOR_DEFAULT_UNITS: Final = {"time": "s", "memory": "B", "mixed": ""}
 MAX_OUTPUT: Final = 64 * 2**20
 """Bytes that a run may write to one stream; whoever writes more writes no results."""
 _SHOWN_LINES: Final = 10
+_TAKE_ALL_THE_SAME: Final = "repair the command, or take its values all the same: --ignore-failure (-i)"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class RegexCollector:
                 ctx.report(f"running {run}", index, total)
                 sample = execution.run()
                 if sample.status and not params.ignore_failure:
-                    raise _failure(execution, sample.status)
+                    raise failed(run, sample.status, execution.last_errors(), _TAKE_ALL_THE_SAME)
                 if index < params.warmup:
                     continue
                 text = _output(execution, params.stream)
@@ -217,11 +218,3 @@ def _read(path: Path) -> str:
     if size > MAX_OUTPUT:
         raise JobFailed(f"the command wrote {size} bytes of output, more than {MAX_OUTPUT}")
     return path.read_bytes().decode("utf-8", "replace")
-
-
-def _failure(execution: Execution, status: int) -> JobFailed:
-    message = f"the command {str(execution.command)!r} {outcome(status)}"
-    lines = execution.last_errors()
-    if lines:
-        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
-    return JobFailed(message, "repair the command, or take its values all the same: --ignore-failure (-i)")

@@ -6,8 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from perun.collect._common.execution import Execution, Sample, exit_status, outcome
-from perun.errors import JobFailed
+from perun.collect._common.execution import ALL_THE_SAME, Execution, Sample, exit_status, failed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param
 from perun.profile.factory import Profile
@@ -91,19 +90,12 @@ def _repeat(
         ctx.report(activity, index, times)
         sample = execution.run()
         if sample.status and not params.ignore_failure:
-            raise _failure(execution, sample, f"{noun} {index + 1} of {times}")
+            which = f"{noun} {index + 1} of {times}"
+            raise failed(execution.command, sample.status, execution.last_errors(), ALL_THE_SAME, which)
         samples.append(sample)
     if times:
         ctx.report(activity, times, times)
     return samples
-
-
-def _failure(execution: Execution, sample: Sample, which: str) -> JobFailed:
-    message = f"the command {str(execution.command)!r} {outcome(sample.status)} ({which})"
-    lines = execution.last_errors()
-    if lines:
-        message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in lines)])
-    return JobFailed(message, "repair the command, or measure it all the same with --ignore-failure (-i)")
 
 
 def _resources(uid: str, samples: list[Sample], with_exitcode: bool) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from perun.errors import CollectorUnavailable, JobFailed
+from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param
 
@@ -238,7 +238,7 @@ class _Session:
         )
 
     def _check(self, recorded: Recorded, errors: Sequence[str]) -> None:
-        from perun.collect._common.execution import outcome
+        from perun.collect._common.execution import failed, outcome
 
         early = {
             "timeout": f"the command was stopped after {self._params.timeout:g} s; what was collected until "
@@ -250,13 +250,14 @@ class _Session:
             return
         if not recorded.status:
             return
-        message = f"the command {str(self._run)!r} {outcome(recorded.status)}"
         if os.WIFSIGNALED(recorded.status) or self._params.ignore_failure:
-            self._note(f"{message}; what was collected until then is in the profile")
+            how = outcome(recorded.status)
+            self._note(
+                f"the command {str(self._run)!r} {how}; what was collected until then is in the profile"
+            )
             return
-        if errors:
-            message += "\n" + "\n".join(["the end of its standard error:", *("  " + line for line in errors)])
-        raise JobFailed(message, "repair the command, or trace it all the same with --ignore-failure")
+        hint = "repair the command, or trace it all the same with --ignore-failure"
+        raise failed(self._run, recorded.status, errors, hint)
 
     def _made(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
         from perun.collect._calls.profile import CallTable
