@@ -127,8 +127,14 @@ def from_mapping(params: type[P], values: Mapping[str, Any] | None, where: str) 
 
 
 def to_mapping(params: Any) -> dict[str, Any]:
-    """The parameters as :func:`from_mapping` takes them: what is noted in a profile."""
-    return dict(params.values) if _accepts_any(type(params)) else dataclasses.asdict(params)
+    """The parameters as :func:`from_mapping` takes them: what a profile notes, lists for tuples."""
+    if _accepts_any(type(params)):
+        return dict(params.values)
+    return {name: _lists(value) for name, value in dataclasses.asdict(params).items()}
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _accepts_any(params: type) -> bool:

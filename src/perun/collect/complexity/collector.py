@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from perun.collect.complexity.params import ComplexityParams
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import CollectContext, Run
+from perun.plugin.params import to_mapping
 
 if TYPE_CHECKING:
     from perun.collect._calls.profile import Function
@@ -161,14 +161,9 @@ def _profile(
     for note in notes:
         ctx.note(note)
     summary = _summary(gaps, table.total, found, sample, notes)
-    values = dataclasses.asdict(params)
+    values = to_mapping(params)
     values["sampling"] = [{"func": function, "sample": int(every)} for function, every in params.sampling]
-    collector = {
-        "name": ComplexityCollector.name,
-        "params": {
-            name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
-        },
-    }
+    collector = {"name": ComplexityCollector.name, "params": values}
     return table.profile(functions, run, collector, summary)
 
 

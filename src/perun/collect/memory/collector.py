@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import CollectContext, Readiness, Run
-from perun.plugin.params import param
+from perun.plugin.params import param, to_mapping
 
 if TYPE_CHECKING:
     from perun.collect._common.execution import Execution, Sample
@@ -212,10 +211,7 @@ class _Analyst:
                 },
                 "collector_info": {
                     "name": MemoryCollector.name,
-                    "params": {
-                        name: list(value) if isinstance(value, tuple) else value
-                        for name, value in dataclasses.asdict(self._params).items()
-                    },
+                    "params": to_mapping(self._params),
                 },
                 "postprocessors": [],
                 "memory": self._summary(recordings[0], processes, sample, made),

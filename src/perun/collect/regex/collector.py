@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ from perun.collect.regex.ready import READY
 from perun.collect.regex.units import Kind, kind_of
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
-from perun.plugin.params import param
+from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "mixed"
@@ -141,21 +140,12 @@ class RegexCollector:
                     "args": run.args,
                     "workload": run.workload,
                 },
-                "collector_info": {"name": self.name, "params": _written(params)},
+                "collector_info": {"name": self.name, "params": to_mapping(params)},
                 "postprocessors": [],
             }
         )
         profile.update_resources(resources)
         return profile
-
-
-def _written(params: RegexParams) -> dict[str, Any]:
-    """The parameters as a profile keeps them, where there are lists only."""
-
-    def lists(value: object) -> object:
-        return [lists(one) for one in value] if isinstance(value, tuple) else value
-
-    return {name: lists(value) for name, value in dataclasses.asdict(params).items()}
 
 
 def _metrics(text: str, params: RegexParams, run: Run) -> list[Metric]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from perun.collect._common.execution import ALL_THE_SAME, Execution, Sample, exit_status, failed
 from perun.plugin.api import CollectContext, Run
-from perun.plugin.params import param
+from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "time"
@@ -74,7 +73,7 @@ class TimeCollector:
                     "args": run.args,
                     "workload": run.workload,
                 },
-                "collector_info": {"name": self.name, "params": dataclasses.asdict(params)},
+                "collector_info": {"name": self.name, "params": to_mapping(params)},
                 "postprocessors": [],
             }
         )

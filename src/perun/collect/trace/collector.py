@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
-from perun.plugin.params import param
+from perun.plugin.params import param, to_mapping
 
 if TYPE_CHECKING:
     from perun.collect._calls.events import Calls
@@ -291,13 +291,7 @@ class _Session:
             "ended": recorded.early or "normally",
             "notes": list(self._notes),
         }
-        info = {
-            "name": TraceCollector.name,
-            "params": {
-                name: list(value) if isinstance(value, tuple) else value
-                for name, value in dataclasses.asdict(self._params).items()
-            },
-        }
+        info = {"name": TraceCollector.name, "params": to_mapping(self._params)}
         if not self._params.quiet:
             for note in self._notes:
                 self._ctx.note(note)
