@@ -12,9 +12,11 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perun.collect._calls.events import UNKNOWN, Calls
 from perun.profile.columns import PACKED_FROM, is_packed
@@ -29,6 +31,7 @@ COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
 BY_ORDER: Final = "call-order"
 """The `size-source` of resources whose size is only how often their function was called before."""
 _MICROSECOND: Final = 1000.0
+_MOST_NUMBERS: Final = 1 << 20  # of groups that there may be
 
 
 class Function(NamedTuple):
@@ -58,9 +61,10 @@ class _Kept:
     def __init__(self) -> None:
         self.columns = [array("q") for _ in self.FIELDS]
 
-    def add(self, calls: Calls, chosen: slice) -> None:
-        for column, name in zip(self.columns, self.FIELDS, strict=True):
-            column.frombytes(np.ascontiguousarray(getattr(calls, name)[chosen], np.int64).tobytes())
+    def add(self, values: Sequence[NDArray[np.int64]]) -> None:
+        """Take in as many values for each field."""
+        for column, more in zip(self.columns, values, strict=True):
+            column.frombytes(np.ascontiguousarray(more, np.int64).data.cast("B"))
 
     def take(self) -> dict[str, array[int]]:
         """The columns, which are not kept any more."""
@@ -84,18 +88,19 @@ class CallTable:
         if not calls.total:
             return
         self.total += calls.total
-        sized = (calls.size >= 0).astype(np.int64)
-        order = np.lexsort((calls.order, sized, calls.thread, calls.caller, calls.function))
-        calls, sized = calls.where(order), sized[order]
+        sized = calls.size >= 0
         keys = (calls.function, calls.caller, calls.thread, sized)
+        by_group = _by_group(keys, calls.order)
         changed = np.zeros(calls.total - 1, np.bool_)
         for key in keys:
-            changed |= key[1:] != key[:-1]
+            sorted_key = key[by_group]
+            changed |= sorted_key[1:] != sorted_key[:-1]
         starts = [0, *(np.flatnonzero(changed) + 1).tolist(), calls.total]
+        columns = [getattr(calls, name)[by_group] for name in _Kept.FIELDS]
         for start, end in pairwise(starts):
-            function, caller, thread, has_size = (int(key[start]) for key in keys)
+            function, caller, thread, has_size = (int(key[by_group[start]]) for key in keys)
             group = _Key(function, caller, thread, bool(has_size))
-            self._groups.setdefault(group, _Kept()).add(calls, slice(start, end))
+            self._groups.setdefault(group, _Kept()).add([column[start:end] for column in columns])
 
     def profile(
         self,
@@ -159,6 +164,26 @@ class CallTable:
                     made["structure-unit-size"] = _column(columns.pop("size") if measured else ranks[number])
                 columns.clear()
                 yield key, made
+
+
+def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions that put calls of equal keys together, each group by the order of its calls."""
+    if (order[1:] < order[:-1]).any():
+        return np.lexsort((order, *reversed(keys)))
+    # The order is there already, and nearly always there are few groups: short numbers are sorted fastest.
+    lowest = [int(key.min()) for key in keys]
+    spans = [int(key.max()) - low + 1 for key, low in zip(keys, lowest, strict=True)]
+    if prod(spans) > _MOST_NUMBERS:
+        return np.lexsort(tuple(reversed(keys)))
+    number = np.zeros(len(order), np.int64)
+    for key, low, span in zip(keys, lowest, spans, strict=True):
+        number *= span
+        number += key - low
+    present = np.bincount(number) > 0
+    rank = present.cumsum()
+    if int(rank[-1]) < 1 << 16:
+        return np.argsort(rank.astype(np.uint16)[number], kind="stable")
+    return np.argsort(number, kind="stable")
 
 
 def _constants(

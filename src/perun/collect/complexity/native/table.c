@@ -161,7 +161,6 @@ void table_look_up(struct site *site, uint64_t function) {
   if (module->known)
     site->program = program_at(module->known, function - module->bias, site->place - module->bias,
                                site->is_inlined);
-  site->is_plain = site->is_recorded && site->sampling == 1 && !site->program;
 }
 
 /* -- sizes ------------------------------------------------------------------------------------------------------------ */

@@ -9,12 +9,12 @@
 /* A place in the program where a hook is called as a function is entered. */
 struct site {
   uint64_t place; /* the address that the hook returns to; 0 where there is no site yet */
+  uint64_t plain; /* the same where every call is recorded, without a size; else 0 */
   const struct table_program *program; /* NULL where the size is not known */
   uint32_t id;
   uint32_t sampling;
   bool is_recorded;
   bool is_inlined; /* in another function, whose frame it has */
-  bool is_plain;   /* every call is recorded, without a size */
 };
 
 /* Read the table that the environment names. */
