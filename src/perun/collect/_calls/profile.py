@@ -1,9 +1,9 @@
 """The profile of calls (manual 4.1.1): groups by function, caller and thread, in packed columns.
 
 Beyond the manual a resource has its `timestamp` (us from the beginning of the run), `exclusive` time (ns),
-`call-order`, `thread`, `caller` and `location`. The constant `size-source` says what its
-`structure-unit-size` is: the expression that it is the value of, or `call-order`, where no size could be
-read: then it is the number of calls of the function before this one.
+`call-order`, `thread`, `caller` and `location`; and its `process`, where there are several. The constant
+`size-source` says what its `structure-unit-size` is: the expression that it is the value of, or `call-order`,
+where no size could be read: then it is the number of calls of the function before this one.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Function(NamedTuple):
 class _Key(NamedTuple):
     function: int
     caller: int
+    process: int
     thread: int
     sized: bool
 
@@ -83,8 +84,11 @@ class CallTable:
         self.total = 0
         self._groups: dict[_Key, _Kept] = {}
 
-    def add(self, calls: Calls) -> None:
-        """Take in more calls, of any threads, in any order."""
+    def add(self, calls: Calls, process: int = 0) -> None:
+        """Take in more calls, of any threads, in any order.
+
+        :param process: number in the kernel of the process that they are of; 0 where it is not known.
+        """
         if not calls.total:
             return
         self.total += calls.total
@@ -99,7 +103,7 @@ class CallTable:
         columns = [getattr(calls, name)[by_group] for name in _Kept.FIELDS]
         for start, end in pairwise(starts):
             function, caller, thread, has_size = (int(key[by_group[start]]) for key in keys)
-            group = _Key(function, caller, thread, bool(has_size))
+            group = _Key(function, caller, process, thread, bool(has_size))
             self._groups.setdefault(group, _Kept()).add([column[start:end] for column in columns])
 
     def profile(
@@ -132,12 +136,15 @@ class CallTable:
         resources: dict[str, dict[str, Column]] = {}
         constants: dict[str, dict[str, Any]] = {}
         counts: Counter[str] = Counter()
+        is_one = len({key.process for key in self._groups}) < 2
         for key, columns in self._finished():
             name = functions[key.function].name
             group = f"{name}#{counts[name]}"
             counts[name] += 1
             resources[group] = columns
             constants[group] = _constants(key, functions, "structure-unit-size" in columns)
+            if key.process and not is_one:
+                constants[group]["process"] = key.process
         made["resource_type_map"] = constants
         made["resources"] = resources
         self.total = 0
