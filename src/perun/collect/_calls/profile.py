@@ -175,22 +175,18 @@ class CallTable:
 
 def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:
     """Positions that put calls of equal keys together, each group by the order of its calls."""
-    if (order[1:] < order[:-1]).any():
-        return np.lexsort((order, *reversed(keys)))
-    # The order is there already, and nearly always there are few groups: short numbers are sorted fastest.
     lowest = [int(key.min()) for key in keys]
     spans = [int(key.max()) - low + 1 for key, low in zip(keys, lowest, strict=True)]
-    if prod(spans) > _MOST_NUMBERS:
-        return np.lexsort(tuple(reversed(keys)))
+    if prod(spans) > _MOST_NUMBERS or (order[1:] < order[:-1]).any():
+        return np.lexsort((order, *reversed(keys)))
+    # The order is there already, and nearly always there are few groups: short numbers are sorted fastest.
     number = np.zeros(len(order), np.int64)
     for key, low, span in zip(keys, lowest, spans, strict=True):
         number *= span
         number += key - low
-    present = np.bincount(number) > 0
-    rank = present.cumsum()
-    if int(rank[-1]) < 1 << 16:
-        return np.argsort(rank.astype(np.uint16)[number], kind="stable")
-    return np.argsort(number, kind="stable")
+    rank = (np.bincount(number) > 0).cumsum()
+    short = rank.astype(np.uint16) if int(rank[-1]) < 1 << 16 else rank
+    return np.argsort(short[number], kind="stable")
 
 
 def _constants(

@@ -39,7 +39,8 @@ struct own {
 
 enum state { UNKNOWN, RUNNING, FAILED };
 
-static struct site sites[SLOTS];
+static struct site sites[SLOTS] FORGETTABLE;
+_Static_assert(sizeof sites % FORGETTABLE_UNIT == 0, "what follows is not forgotten");
 static unsigned site_count;
 static enum state state;
 static uint64_t first_tick;
@@ -76,7 +77,7 @@ static void child_starts(void) {
   if (self) output_close(self);
   self = NULL;
   state = UNKNOWN;
-  memset(sites, 0, sizeof sites);
+  table_empty(sites, sizeof sites);
   site_count = 0;
   table_forget();
   pthread_mutex_init(&lock, NULL);

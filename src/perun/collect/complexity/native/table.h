@@ -3,6 +3,7 @@
 #define PERUN_COMPLEXITY_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "record.h"
 
@@ -22,6 +23,11 @@ void table_read(void);
 
 /* Forget what is known of places, in a child that was forked. */
 void table_forget(void);
+
+/* Fill a large array with zeros, of which most are there already: that should not need memory for all of it. */
+#define FORGETTABLE_UNIT 65536 /* whole pages, however large */
+#define FORGETTABLE __attribute__((aligned(FORGETTABLE_UNIT)))
+void table_empty(void *array, size_t size);
 
 /* What is found out of a place that is seen for the first time. */
 void table_look_up(struct site *site, uint64_t function);
