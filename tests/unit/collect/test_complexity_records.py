@@ -40,7 +40,7 @@ def write(
     following = (base, base + 8 * len(kept), base + WINDOW)
     head = struct.pack("=8sIIIIII", b"PERUNCXC", 0x01020304, 2, 77, 78, error, 0)
     head += struct.pack("=6Q", EVENTS_AT, EVENTS_AT + WINDOW, 8 * len(moved), *following)
-    data = head.ljust(136, b"\0") + struct.pack("=4Q", 3, 2, 1, lost)
+    data = head.ljust(128, b"\0") + struct.pack("=4Q", 3, 2, 1, lost)
     window = struct.pack(f"={len(kept)}Q", *kept).ljust(WINDOW, b"\0")
     data = data.ljust(EVENTS_AT, b"\0") + window + struct.pack(f"={len(moved)}Q", *moved)
     (folder / "77.0-0.calls").write_bytes(data)

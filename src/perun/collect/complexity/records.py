@@ -24,7 +24,7 @@ PIECE: Final = 1 << 17
 """Events that are decoded at once."""
 
 _PROCESS: Final = struct.Struct("=8sIIIIII3Q3QII")
-_THREAD: Final = struct.Struct("=8sIIIIIIQQQQQQ56xQQQQ")
+_THREAD: Final = struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ")
 _FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
 _WORD: Final = 8
 _SURELY: Final = 4096

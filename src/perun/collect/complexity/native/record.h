@@ -46,8 +46,8 @@ struct record_thread {
   char magic[8];
   uint32_t byte_order, version;
   uint32_t pid, tid;
-  uint32_t error;  /* of the system call after which nothing was recorded, 0 for none */
-  uint32_t number; /* of the thread in the process */
+  uint32_t error;      /* of the system call after which nothing was recorded, 0 for none */
+  uint32_t number;     /* of the thread in the process */
   uint64_t events_at;  /* in the file */
   uint64_t written_at; /* in the file, of the events that were moved out of the way of later ones */
   uint64_t written;    /* bytes of these */
@@ -56,8 +56,7 @@ struct record_thread {
   uint64_t zero;       /* ticks at which its time began, later by what the runtime took for itself */
   uint64_t top, most_frames;
   uint32_t busy, reserved;
-  uint64_t first_frame, stack;
-  uint64_t stack_size;
+  uint64_t stack, stack_size; /* of the thread */
   /* Counts of exits that were missing, of entries and exits in a signal handler that interrupted the runtime, of
    * calls within too many others, and of calls whose entries could not be written. */
   uint64_t missed, skipped, too_deep, lost;
@@ -72,10 +71,10 @@ struct record_thread {
 #define RECORD_NOBODY RECORD_ID_MASK
 
 /* Numbers of functions mean that one is entered at the ticks of the high bits. */
-#define RECORD_EXIT RECORD_ID_MASK          /* of the last call that is open, at these ticks */
-#define RECORD_SIZE (RECORD_ID_MASK - 1)    /* of the structure that the call works on whose entry is the event before */
-#define RECORD_UNTOLD (RECORD_ID_MASK - 2)  /* so many calls were left out here, as only some are asked for; */
-#define RECORD_TAKEN (RECORD_ID_MASK - 3)   /* follows: the ticks that they took */
+#define RECORD_EXIT RECORD_ID_MASK           /* of the last call that is open, at these ticks */
+#define RECORD_SIZE (RECORD_ID_MASK - 1)     /* of the structure of the call whose entry is the event before */
+#define RECORD_UNTOLD (RECORD_ID_MASK - 2)   /* so many calls were left out here, as only some are asked for; then */
+#define RECORD_TAKEN (RECORD_ID_MASK - 3)    /* comes how many ticks they took */
 #define RECORD_LEFT_OUT (RECORD_ID_MASK - 4) /* the entry before is of a call that is left out, but for those in it */
 
 /* -- the table: a header, then the arrays in the order of their counts, then the paths ------------------------------- */
@@ -133,7 +132,7 @@ struct table_step {
   int64_t number;
 };
 
-_Static_assert(sizeof(struct record_thread) == 168, "records.py reads 168 bytes");
+_Static_assert(sizeof(struct record_thread) == 160, "records.py reads 160 bytes");
 _Static_assert(sizeof(struct table_program) == 48, "table.py writes 48 bytes");
 
 #endif

@@ -123,7 +123,6 @@ static __attribute__((noinline)) struct record_thread *thread_starts(void) {
     find_stack(thread);
     pthread_setspecific(key, thread);
     made->frames[0] = (struct frame){.frame = UINT64_MAX, .id = RECORD_NOBODY};
-    thread->first_frame = (uint64_t)(uintptr_t)made->frames;
     thread->most_frames = (uint64_t)(uintptr_t)(made->frames + FRAMES);
     set_top(thread, made->frames);
     thread->zero = first_tick;
