@@ -117,7 +117,7 @@ class Writer:
         lost: int = 0,
         other: tuple[int, Sequence[Event], Sequence[int]] = (0xFFFFFFFF, (), ()),
     ) -> None:
-        """One half has what is given and the chunk `number`, the other one is `other`: a chunk, events, words."""
+        """One half has what is given, for chunk `number`; the other is `other`: a chunk, events, words."""
         halves = [(self.number if number is None else number, events, words), other]
         room = [max(len(half[place]) for half in halves) + 5 for place in (1, 2)]
         head: list[Any] = [b"PERUNTAI", 0x01020304, 2, 77, state, error, room[1], room[0]]
@@ -132,7 +132,8 @@ class Writer:
         for chunk, own_events, _ in halves:
             places = [packed_event(event, chunk) for event in own_events]
             # A place that a thread has taken and not filled, and one that has an event of an earlier chunk.
-            places[len(places) // 2 : len(places) // 2] = [packed_event(None, 0), packed_event(STALE, chunk - 1)]
+            middle = len(places) // 2
+            places[middle:middle] = [packed_event(None, 0), packed_event(STALE, chunk - 1)]
             data += b"".join(places) + bytes(32 * (room[0] - len(places)))
         self.path.with_name(self.path.name + ".tail").write_bytes(data)
 
@@ -350,7 +351,8 @@ def test_a_program_killed_while_a_full_half_is_packed(tmp_path: Path, written: i
         pieces = list(recording.pieces())
         assert [address for piece in pieces for address in piece.address.tolist()] == [16, 32, 48]
         stacks = [stack for piece in pieces for stack in piece.stacks[piece.site].tolist()]
-        assert [recording.stacks[stack].addresses for stack in stacks] == [packed([0x401000 + n]) for n in range(3)]
+        addresses = [recording.stacks[stack].addresses for stack in stacks]
+        assert addresses == [packed([0x401000 + number]) for number in range(3)]
 
 
 def test_clocks_of_threads_do_not_go_back(tmp_path: Path) -> None:
