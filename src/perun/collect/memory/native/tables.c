@@ -525,6 +525,14 @@ static bool same_registers(const struct registers *a, const struct registers *b)
   return a->ip == b->ip && a->sp == b->sp && a->rbp == b->rbp;
 }
 
+/* Threads may do it at once: they write the same. */
+static void know_powers(void) {
+  if (__atomic_load_n(&powers[RECORD_FRAMES - 1], __ATOMIC_ACQUIRE)) return;
+  uint64_t power = 1;
+  for (uint32_t i = 0; i < RECORD_FRAMES; i++, power *= UNWIND_FACTOR)
+    __atomic_store_n(&powers[i], power, __ATOMIC_RELEASE);
+}
+
 /* False where the stack is too deep or has an unusual frame: then nothing is remembered. */
 static bool walk_remembering(struct memory *memory, struct place place, struct stack *stack) {
   uintptr_t low = (uintptr_t)place.frame, high = unwind_stack_end(low);
@@ -564,8 +572,7 @@ struct stack unwind_tables(struct place place, uint64_t *frames, uint32_t most) 
     if (UNLIKELY(memory->owner != &owner)) {
       memory->owner = &owner;
       memory->count = 0;
-      uint64_t power = 1;
-      for (uint32_t i = 0; i < RECORD_FRAMES; i++, power *= UNWIND_FACTOR) powers[i] = power;
+      know_powers();
     }
     found = walk_remembering(memory, place, &stack);
     if (!single) __atomic_store_n(&memory->busy, 0, __ATOMIC_RELEASE);
