@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import CollectorUnavailable
-from perun.plugin.api import CollectContext, Run
+from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 
 if TYPE_CHECKING:
@@ -140,6 +140,15 @@ class TraceCollector:
         "structural sizes."
     )
     Params: ClassVar[type] = TraceParams
+
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """Whether any engine can trace here, and what each of them lacks."""
+        engines = [Readiness(name, *make_engine(name, environ).unavailable()) for name in ENGINES]
+        if all(engine.missing for engine in engines):
+            yield Readiness("", "no engine can trace here", "one of these is enough")
+        else:
+            yield Readiness()
+        yield from engines
 
     def collect(self, run: Run, params: TraceParams, ctx: CollectContext) -> Profile:
         """Run the command once, traced.
