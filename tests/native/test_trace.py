@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from perun.collect._calls.binary import Binary
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.binary import Binary
 from perun.collect.trace.collector import ENGINES, TraceParams, make_engine
 from perun.collect.trace.engines.ebpf import FOLDER, EbpfEngine
 from perun.collect.trace.engines.stap import script_of

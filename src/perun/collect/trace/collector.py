@@ -209,8 +209,8 @@ class _Session:
     def _plan(self) -> Plan:
         from contextlib import ExitStack
 
+        from perun.collect._calls.binary import Binary
         from perun.collect._common.execution import find_executable
-        from perun.collect.trace.binary import Binary
         from perun.collect.trace.plan import Wanted, make_plan
 
         run = self._run
