@@ -106,10 +106,10 @@ def _compared(pair: KindPair, params: LocalParams, sources: tuple[_Resources, _R
     from perun.profile.models.local import Windows, compare
     from perun.profile.models.parts import parts
     from perun.profile.models.relative import Limits
-    from perun.profile.models.sampling import sampled
+    from perun.profile.models.sampling import as_fine
 
     common = parts(*_alike(pair, sources))
-    samples = sampled(common, params.points)
+    samples = as_fine(common, params.points)
     if samples is None:
         return pair.without_comparison(_TYPE)
     found = compare(
