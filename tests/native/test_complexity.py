@@ -229,7 +229,7 @@ def fastest(profile: Profile) -> Profile:
 
 
 def test_rules_and_sampling(collect: Collect, notes: list[str]) -> None:
-    profile = collect("trace_threads.c", "100", rules=("inner", "outer", "iner"), sampling=(("inner", "10"),))
+    profile = collect("trace_threads.c", "100", rules=("inner", "outer", "iner"), sampling=(("inner", 10),))
     assert calls(profile) == {"outer": 400, "inner": 120}
     assert any("'iner'" in note and "'inner'" in note for note in notes)
     # What is not recorded of the calls is in no exclusive time of its caller either.
@@ -338,8 +338,8 @@ def test_command_that_is_not_compiled_for_it(complexity_runtime: Path, tmp_path:
         ComplexityCollector(complexity_runtime).collect(run, ComplexityParams(), CollectContext(tmp_path))
 
 
-@pytest.mark.parametrize("sampling", ["0", "x", "-1"])
-def test_wrong_sampling(sampling: str) -> None:
+@pytest.mark.parametrize("sampling", [0, -1, 1 << 31])
+def test_wrong_sampling(sampling: int) -> None:
     with pytest.raises(UsageError, match="inner"):
         ComplexityParams(sampling=(("inner", sampling),))
 

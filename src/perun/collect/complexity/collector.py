@@ -173,9 +173,7 @@ def _profile(
     for note in notes:
         ctx.note(note)
     summary = _summary(gaps, table.total, found, sample, notes)
-    values = to_mapping(params)
-    values["sampling"] = [{"func": function, "sample": int(every)} for function, every in params.sampling]
-    collector = {"name": ComplexityCollector.name, "params": values}
+    collector = {"name": ComplexityCollector.name, "params": to_mapping(params)}
     return table.profile(functions, run, collector, summary)
 
 

@@ -31,10 +31,11 @@ class ComplexityParams:
     rules: tuple[str, ...] = param(
         (), short="-r", metavar="<func>", help="Marks the function for profiling; without, all are profiled."
     )
-    sampling: tuple[tuple[str, str], ...] = param(
+    sampling: tuple[tuple[str, int], ...] = param(
         (),
         short="-s",
         metavar="<func> <int>",
+        pair=("func", "sample"),
         help="Sets the sampling of the given function to every <int> call.",
     )
     internal_data_filename: str = param(
@@ -86,10 +87,8 @@ class ComplexityParams:
 
     def __post_init__(self) -> None:
         for function, every in self.sampling:
-            if not every.isdecimal() or not 1 <= int(every) < 1 << 31:
-                raise UsageError(
-                    f"the sampling of {function} must be a whole number from 1 on, not {every!r}"
-                )
+            if not 1 <= every < 1 << 31:
+                raise UsageError(f"the sampling of {function} must be a whole number from 1 on, not {every}")
         for size in self.size:
             if not all(part.strip() for part in size.partition("=")):
                 raise UsageError(

@@ -113,7 +113,7 @@ def _found(binary: Binary, names: Iterable[str], notes: list[str]) -> list[Symbo
 
 def _sampling(binary: Binary, params: ComplexityParams, notes: list[str]) -> dict[int, int]:
     return {
-        function.address: int(every)
+        function.address: every
         for name, every in params.sampling
         for function in _found(binary, [name], notes)
     }
