@@ -18,7 +18,6 @@ from perun.collect.complexity.params import ComplexityParams
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
-
 from traced import COUNTS, calls, sizes
 
 PROGRAMS = Path(__file__).with_name("programs")

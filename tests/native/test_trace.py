@@ -25,7 +25,6 @@ from perun.collect.trace.plan import Wanted, make_plan
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
-
 from traced import COUNTS, calls, sizes
 
 PROGRAMS = Path(__file__).with_name("programs")
