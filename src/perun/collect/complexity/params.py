@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from perun.collect._common import params as common
 from perun.errors import UsageError
 from perun.plugin.params import param
 
@@ -73,17 +74,8 @@ class ComplexityParams:
         metavar="<func>=<expression>",
         help="What is the size of the structure that a function works on, e.g. List_search=list->size.",
     )
-    ignore_failure: bool = param(
-        False,
-        short="-i",
-        help="Make a profile also where the command fails; one that a signal ends always gets one.",
-    )
-    timeout: float = param(
-        0.0,
-        metavar="<seconds>",
-        minimum=0,
-        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
-    )
+    ignore_failure: bool = common.ignore_failure()
+    timeout: float = common.timeout()
 
     def __post_init__(self) -> None:
         for function, every in self.sampling:

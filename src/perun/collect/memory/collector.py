@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from perun.collect._common import params as common
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
@@ -79,17 +80,8 @@ class MemoryParams:
         help="The command is a Python program: record what its objects and its libraries allocate, with the "
         "functions of Python as call stacks. Needs memray where the program's packages are.",
     )
-    ignore_failure: bool = param(
-        False,
-        short="-i",
-        help="Make a profile also where the command fails; one that a signal ends always gets one.",
-    )
-    timeout: float = param(
-        0.0,
-        metavar="<seconds>",
-        minimum=0,
-        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
-    )
+    ignore_failure: bool = common.ignore_failure()
+    timeout: float = common.timeout()
 
 
 class MemoryCollector:
