@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import CollectorUnavailable
-from perun.plugin.api import CollectContext, Run
+from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 
 if TYPE_CHECKING:
@@ -141,6 +141,15 @@ class TraceCollector:
     )
     Params: ClassVar[type] = TraceParams
 
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """Whether any engine can trace here, and what each of them lacks."""
+        engines = [Readiness(name, *make_engine(name, environ).unavailable()) for name in ENGINES]
+        if all(engine.missing for engine in engines):
+            yield Readiness("", "no engine can trace here", "one of these is enough")
+        else:
+            yield Readiness()
+        yield from engines
+
     def collect(self, run: Run, params: TraceParams, ctx: CollectContext) -> Profile:
         """Run the command once, traced.
 
@@ -200,8 +209,8 @@ class _Session:
     def _plan(self) -> Plan:
         from contextlib import ExitStack
 
+        from perun.collect._calls.binary import Binary
         from perun.collect._common.execution import find_executable
-        from perun.collect.trace.binary import Binary
         from perun.collect.trace.plan import Wanted, make_plan
 
         run = self._run

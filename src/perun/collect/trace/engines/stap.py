@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
+from perun.collect._calls.sizes import REGISTERS, Size, Term
 from perun.collect.trace.engines import Recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
 from perun.collect.trace.running import Surroundings, execute
-from perun.collect.trace.sizes import REGISTERS, Size, Term
 from perun.errors import CollectorUnavailable
 
 _READERS: Final = {

@@ -20,11 +20,11 @@ import numpy as np
 
 from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
 from perun.collect._calls.nesting import Nesting
+from perun.collect._calls.sizes import Size
 from perun.collect.trace.engines import Recorded
 from perun.collect.trace.engines.records import Words, boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
 from perun.collect.trace.running import Surroundings, execute
-from perun.collect.trace.sizes import Size
 from perun.errors import CollectorUnavailable
 
 MOST_DEPTH: Final = 1023
