@@ -34,6 +34,7 @@
 
 /* Newer headers have these. */
 enum { UPROBE_MULTI = 48, UPROBE_SESSION = 57, RETURN = 1 };
+enum { NOT_SUPPORTED = 524 }; /* what the kernel answers, which has no name here */
 enum { BUFFER = 1 << 20 };
 enum { FUNCTION, ENTRY, EXIT, KINDS };
 enum way { SESSION, MULTI, EVENTS, WAYS };
@@ -64,6 +65,7 @@ static int output;
 static char *buffer;
 static size_t filled;
 static uint64_t written;
+static unsigned unprobed;
 
 static void fail(const char *format, ...) {
     va_list arguments;
@@ -105,8 +107,8 @@ static void add_size(char *line) {
     unsigned number = 0;
     int used = 0;
     struct perun_size size = {0};
-    if (sscanf(line, "%u %d %d %d%n", &number, &size.place, &size.follow, &size.terms, &used) != 4 || number >= PERUN_MOST_FUNCTIONS ||
-        size.terms > PERUN_MOST_TERMS)
+    if (sscanf(line, "%u %d %d %d%n", &number, &size.place, &size.follow, &size.terms, &used) != 4 ||
+        number >= PERUN_MOST_FUNCTIONS || size.terms > PERUN_MOST_TERMS)
         fail("a size in the plan is wrong: %s", line);
     for (int term = 0; term < size.terms; term++) {
         int steps, width, is_signed, more = 0;
@@ -153,8 +155,8 @@ static void read_plan(const char *path) {
             add_size(line + 2);
         } else if (file_count && strchr("fex", kind) &&
                    sscanf(line + 2, "%llu %llu %llu", &offset, &cookie, &semaphore) == 3) {
-            add_probe(&files[file_count - 1].probes[kind == 'f' ? FUNCTION : kind == 'e' ? ENTRY : EXIT], offset, cookie,
-                      semaphore);
+            struct probes *probes = files[file_count - 1].probes;
+            add_probe(&probes[kind == 'f' ? FUNCTION : kind == 'e' ? ENTRY : EXIT], offset, cookie, semaphore);
         } else {
             fail("a line of the plan is wrong: %s", line);
         }
@@ -170,19 +172,19 @@ struct multi_attributes {
     uint32_t count, multi_flags, pid, unused;
 };
 
-static int link_many(const char *path, const struct probes *probes, int program, uint32_t type, uint32_t flags) {
+static int link_many(const char *path, struct probes probes, int program, uint32_t type, uint32_t flags) {
     struct multi_attributes attributes = {
         .program = (uint32_t)program,
         .type = type,
         .path = (uintptr_t)path,
-        .offsets = (uintptr_t)probes->offsets,
-        .cookies = (uintptr_t)probes->cookies,
-        .count = probes->count,
+        .offsets = (uintptr_t)probes.offsets,
+        .cookies = (uintptr_t)probes.cookies,
+        .count = probes.count,
         .multi_flags = flags,
     };
-    for (unsigned number = 0; number < probes->count; number++)
-        if (probes->semaphores[number])
-            attributes.semaphores = (uintptr_t)probes->semaphores;
+    for (unsigned number = 0; number < probes.count; number++)
+        if (probes.semaphores[number])
+            attributes.semaphores = (uintptr_t)probes.semaphores;
     return (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes));
 }
 
@@ -198,33 +200,46 @@ static int uprobe_events(void) {
     return type;
 }
 
-/* Events of all processes, as those that are started by the command are traced too. */
-static int link_one(const char *path, const struct probes *probes, unsigned number, int program, uint32_t flags) {
+/* An event of all processes, as those that are started by the command are traced too. */
+static int link_one(const char *path, struct probes probe, int program, uint32_t flags) {
     struct perf_event_attr event = {
         .size = sizeof(event),
         .type = (uint32_t)uprobe_events(),
-        .config = (probes->semaphores[number] << 32) | (flags & RETURN),
+        .config = (*probe.semaphores << 32) | (flags & RETURN),
         .uprobe_path = (uintptr_t)path,
-        .probe_offset = probes->offsets[number],
+        .probe_offset = *probe.offsets,
     };
     int opened = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
     if (opened < 0)
         return -1;
-    LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = probes->cookies[number]);
+    LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = *probe.cookies);
     return bpf_link_create(program, opened, BPF_PERF_EVENT, &options);
 }
 
-static void attach(enum way way, const char *path, const struct probes *probes, int program, uint32_t flags) {
-    if (!probes->count)
+static struct probes part_of(struct probes probes, unsigned start, unsigned count) {
+    return (struct probes){probes.offsets + start, probes.cookies + start, probes.semaphores + start, count, 0};
+}
+
+/* An instruction that the kernel cannot put a probe at, for example one with the prefix `lock`, makes it refuse all of
+ * a file: they are attached in parts then, and that one is left out. */
+static void attach(enum way way, const char *path, struct probes probes, int program, uint32_t flags) {
+    if (!probes.count)
         return;
-    int link = 0;
-    if (way == EVENTS)
-        for (unsigned number = 0; number < probes->count && link >= 0; number++)
-            link = link_one(path, probes, number, program, flags);
-    else
-        link = link_many(path, probes, program, way == SESSION ? UPROBE_SESSION : UPROBE_MULTI, flags);
-    if (link < 0)
-        fail("cannot attach %u probes to %s (%s): %s", probes->count, path, way_names[way], strerror(errno));
+    if (way != EVENTS || probes.count == 1) {
+        uint32_t type = way == SESSION ? UPROBE_SESSION : UPROBE_MULTI;
+        int link = way == EVENTS ? link_one(path, probes, program, flags) : link_many(path, probes, program, type, flags);
+        if (link >= 0)
+            return;
+        if (errno != NOT_SUPPORTED)
+            fail("cannot attach %u probes to %s (%s): %s", probes.count, path, way_names[way], strerror(errno));
+        if (probes.count == 1) {
+            unprobed += !(flags & RETURN);
+            return;
+        }
+    }
+    unsigned half = probes.count / 2;
+    attach(way, path, part_of(probes, 0, half), program, flags);
+    attach(way, path, part_of(probes, half, probes.count - half), program, flags);
 }
 
 /* Whether the kernel has a way, found out by trying: what asks for probes of a folder is refused for that reason only
@@ -248,7 +263,7 @@ static int has_way(enum way way) {
     } else {
         uint64_t nothing = 0;
         const struct probes none = {&nothing, &nothing, &nothing, 1, 1};
-        found = link_many("/", &none, program, types[way], 0) < 0 && errno == EBADF;
+        found = link_many("/", none, program, types[way], 0) < 0 && errno == EBADF;
     }
     close(program);
     return found;
@@ -340,13 +355,14 @@ static void attach_all(enum way way, const struct programs *programs) {
         const char *path = files[number].path;
         const struct probes *probes = files[number].probes;
         if (way == SESSION) {
-            attach(SESSION, path, &probes[FUNCTION], programs->called, 0);
+            attach(SESSION, path, probes[FUNCTION], programs->called, 0);
         } else {
-            attach(way, path, &probes[FUNCTION], programs->entered, 0);
-            attach(way, path, &probes[FUNCTION], programs->left, RETURN);
+            attach(way, path, probes[FUNCTION], programs->entered, 0);
+            attach(way, path, probes[FUNCTION], programs->left, RETURN);
         }
-        attach(alone, path, &probes[ENTRY], programs->entered, 0);
-        attach(alone, path, &probes[EXIT], programs->left, 0);
+        /* Of two probes at one place, as in a function that only jumps into another, the last one comes first. */
+        attach(alone, path, probes[EXIT], programs->left, 0);
+        attach(alone, path, probes[ENTRY], programs->entered, 0);
     }
 }
 
@@ -413,7 +429,8 @@ int main(int count, char **arguments) {
     double start = seconds();
     attach_all(way, &programs);
     double attached = seconds() - start;
-    struct ring_buffer *ring = ring_buffer__new(bpf_map__fd(bpf_object__find_map_by_name(object, "records")), keep, NULL, NULL);
+    int records = bpf_map__fd(bpf_object__find_map_by_name(object, "records"));
+    struct ring_buffer *ring = ring_buffer__new(records, keep, NULL, NULL);
     if (!ring)
         fail("cannot read the records: %s", strerror(errno));
     if (write(go[1], "g", 1) != 1)
@@ -438,8 +455,8 @@ int main(int count, char **arguments) {
     FILE *summary = fopen(arguments[4], "w");
     if (!summary)
         fail("cannot write %s: %s", arguments[4], strerror(errno));
-    fprintf(summary, "status %d\nlost %llu\nway %s\nattached %.6f\nbytes %llu\n", status,
-            (unsigned long long)count_lost(object), way_names[way], attached, (unsigned long long)written);
+    fprintf(summary, "status %d\nlost %llu\nunprobed %u\nway %s\nattached %.6f\nbytes %llu\n", status,
+            (unsigned long long)count_lost(object), unprobed, way_names[way], attached, (unsigned long long)written);
     fclose(summary);
     return 0;
 }
