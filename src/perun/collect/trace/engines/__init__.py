@@ -42,7 +42,7 @@ class Engine(Protocol):
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None: ...
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """Why it cannot run here, or not with this plan, and what to do about it; empty texts where it can."""
+        """Why it cannot run here, or not this plan, and what to do about it; empty texts where it can."""
         ...
 
     def record(self, plan: Plan, around: Surroundings) -> Recorded:

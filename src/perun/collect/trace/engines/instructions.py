@@ -42,8 +42,8 @@ _WRITING: Final = re.compile(
     r"|v?(add|sub|mul|andn?|x?or|unpck[lh]|shuf|mov[auhl])[ps][sd]|v?mov(s[sd]|d|q|dq[au])|v?cvt[a-z0-9]+"
     r"|v?p(x?or|andn?|unpck[a-z]+|shuf[a-z]+|add[bwdq]|sub[bwdq])"
 )
-"""Instructions that write nothing but their last operand. Those that compare and exchange, that repeat, that write
-more registers than they name, and that take long are not among them."""
+"""Instructions that write nothing but their last operand. Those that compare and exchange, that repeat, that
+write more registers than they name, and that take long are not among them."""
 _PREFIXES: Final = ("lock", "cs", "ds", "es", "ss", "notrack", "xacquire", "xrelease")
 """The kernel puts no probe at an instruction with one of these."""
 _EXTENDING: Final = {"cltq": "rax", "cwtl": "rax", "cbtw": "rax", "cltd": "rdx", "cqto": "rdx", "cwtd": "rdx"}
