@@ -253,7 +253,7 @@ OF_ENTRIES = {
     **dict.fromkeys(("loops_at_once", "loops_to_test", "loops_to_jump", "marked_loop"), 0),
     **dict.fromkeys(("jumps_by_table", "comes_back", "computes", "makes_room"), 0),
 }
-    """The kernel puts no probe at an instruction with the prefix `lock`, and refuses files in use for it."""
+"""How far from the beginning the entry of a function of trace_entries.c is probed, where no size is read."""
 
 
 def test_every_call_passes_its_probe_once(compiled: Callable[..., Path], trace: Trace, way: str) -> None:
