@@ -105,8 +105,9 @@ class EbpfEngine:
             lines = [line for line in around.last_errors() if line] or [f"it ended with {ended.status}"]
             raise CollectorUnavailable("the probes could not be attached: " + "; ".join(lines), "")
         self.lost = int(told.get("lost", 0))
-        if unprobed := int(told.get("unprobed", 0)):
-            self.notes.append(f"left out, as the kernel cannot put probes there: {unprobed} places")
+        refused = sum(one.function.address not in code[one.path].entries for one in plan.probes if code)
+        if unprobed := int(told.get("unprobed", 0)) + refused:
+            self.notes.append(f"places left out, as the kernel can put no probe there: {unprobed}")
         return Recorded(self._calls(plan, records), int(told.get("status", 0)), ended.early, ended.real)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
@@ -258,7 +259,9 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
         address = probe.function.address
         moved = probe.function.offset - address
         known = code.get(probe.path)
-        entry = known.entries[address] if known else _after_marker(probe)
+        entry = known.entries.get(address, -1) if known else _after_marker(probe)
+        if entry < 0:
+            continue
         if plan.throws and known:
             own.append(f"e {entry + moved} {number} 0")
             own += [f"x {leaving + moved} {number} 0" for leaving in known.leaving[address]]

@@ -52,7 +52,8 @@ _EXTENDING: Final = {"cltq": "rax", "cwtl": "rax", "cbtw": "rax", "cltd": "rdx",
 class Code(NamedTuple):
     """What the instructions of functions tell, by the addresses of the functions.
 
-    :ivar entries: where to probe the entry. :ivar leaving: returns, and jumps into other functions.
+    :ivar entries: where to probe the entry; not of functions that the kernel cannot put a probe at.
+    :ivar leaving: returns, and jumps into other functions.
     """
 
     entries: dict[int, int]
@@ -66,6 +67,7 @@ class _Function:
     :ivar passed: how many instructions there are before; -1 where the last one ends the straight line.
     :ivar targets: where jumps lead to at its beginning.
     :ivar wanders: whether it has jumps to who knows where.
+    :ivar is_refused: whether the kernel puts no probe at its beginning.
     """
 
     def __init__(self, start: int, end: int, kept: frozenset[str]) -> None:
@@ -76,7 +78,7 @@ class _Function:
         self.cheap: list[tuple[int, bool]] = []
         self.passed = 0
         self.targets: set[int] = set()
-        self.wanders = False
+        self.wanders = self.is_refused = False
         self.leaving: list[int] = []
 
     def pass_over(self, address: int, name: str, operands: str) -> None:
@@ -85,6 +87,7 @@ class _Function:
             self.first = address + 4
             return
         if name in _PREFIXES and address == self.first:
+            self.is_refused = self.first == self.start
             self.first = self.start
         is_push = name == "push" and operands in _REGISTERS
         if is_push or _is_emulated(name, operands):
@@ -123,7 +126,8 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
         # Of the parts that lie elsewhere only matters where they jump back to.
         parts = _instructions(tool, path, min(elsewhere), max(elsewhere) + _COLD_REACH)
         _read(parts, ordered, only_jumps=True)
-    return Code({one.start: one.entry() for one in ordered}, {one.start: one.leaving for one in ordered})
+    entries = {one.start: one.entry() for one in ordered if not one.is_refused}
+    return Code(entries, {one.start: one.leaving for one in ordered})
 
 
 def _needed(size: Size | None) -> frozenset[str]:
