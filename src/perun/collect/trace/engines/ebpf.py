@@ -105,8 +105,14 @@ class EbpfEngine:
             lines = [line for line in around.last_errors() if line] or [f"it ended with {ended.status}"]
             raise CollectorUnavailable("the probes could not be attached: " + "; ".join(lines), "")
         self.lost = int(told.get("lost", 0))
-        refused = sum(one.function.address not in code[one.path].entries for one in plan.probes if code)
-        if unprobed := int(told.get("unprobed", 0)) + refused:
+        refused = [
+            one.function for one in plan.probes if code and one.function.address not in code[one.path].entries
+        ]
+        if refused:
+            names = ", ".join(function.name for function in refused[:3])
+            more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+            self.notes.append(f"functions left out, as the kernel can put no probe there: {names}{more}")
+        if unprobed := int(told.get("unprobed", 0)):
             self.notes.append(f"places left out, as the kernel can put no probe there: {unprobed}")
         return Recorded(self._calls(plan, records), int(told.get("status", 0)), ended.early, ended.real)
 

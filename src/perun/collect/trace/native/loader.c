@@ -227,7 +227,8 @@ static void attach(enum way way, const char *path, struct probes probes, int pro
         return;
     if (way != EVENTS || probes.count == 1) {
         uint32_t type = way == SESSION ? UPROBE_SESSION : UPROBE_MULTI;
-        int link = way == EVENTS ? link_one(path, probes, program, flags) : link_many(path, probes, program, type, flags);
+        int link = way == EVENTS ? link_one(path, probes, program, flags)
+                                 : link_many(path, probes, program, type, flags);
         if (link >= 0)
             return;
         if (errno != NOT_SUPPORTED)
@@ -243,10 +244,11 @@ static void attach(enum way way, const char *path, struct probes probes, int pro
 }
 
 /* Whether the kernel has a way, found out by trying: what asks for probes of a folder is refused for that reason only
- * where it is understood. Events are understood where a program may ask which of them it runs for. */
+ * where it is understood. Events are understood where a program may ask which of them it runs for. The program that is
+ * tried asks what the real ones do. */
 static int has_way(enum way way) {
     const struct bpf_insn code[] = {
-        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_attach_cookie},
+        {.code = BPF_JMP | BPF_CALL, .imm = way == SESSION ? BPF_FUNC_get_func_ip : BPF_FUNC_get_attach_cookie},
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
         {.code = BPF_JMP | BPF_EXIT},
     };
