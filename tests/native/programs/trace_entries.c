@@ -15,6 +15,7 @@ FUNCTION(calls, "lea 3(%rdi),%rax\n call saves\n ret")
 FUNCTION(jumps, "mov %rdi,%rax\n jmp tests")
 FUNCTION(only_jumps, "jmp tests")
 FUNCTION(pads, ".byte 0x0f,0x1f,0x44,0,0\n mov %rdi,%rax\n ret")
+FUNCTION(pads_and_saves, ".byte 0x0f,0x1f,0x44,0,0\n push %rbx\n mov %rdi,%rax\n pop %rbx\n ret")
 FUNCTION(loops_after, "xor %eax,%eax\n test %rdi,%rdi\n je 2f\n1: inc %rax\n cmp $9,%rax\n jne 1b\n2: ret")
 FUNCTION(marked, ".byte 0xf3,0x0f,0x1e,0xfa\n xor %eax,%eax\n test %rdi,%rdi\n js 1f\n1: ret")
 
@@ -46,6 +47,7 @@ int main(int count, char **arguments) {
     jumps(number);
     only_jumps(number);
     pads(number);
+    pads_and_saves(number);
     loops_after(number);
     marked(number);
     loops_at_once(number);

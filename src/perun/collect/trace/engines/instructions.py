@@ -64,6 +64,7 @@ class _Function:
     """What is known of a function while its instructions are read.
 
     :ivar cheap: the instructions that are emulated and that a call passes, and whether each is a `push`.
+    :ivar padding: those among them that only new kernels emulate: `nop` of several bytes.
     :ivar passed: how many instructions there are before; -1 where the last one ends the straight line.
     :ivar targets: where jumps lead to at its beginning.
     :ivar wanders: whether it has jumps to who knows where.
@@ -76,6 +77,7 @@ class _Function:
         self.first = start
         self.kept = kept
         self.cheap: list[tuple[int, bool]] = []
+        self.padding: list[tuple[int, bool]] = []
         self.passed = 0
         self.targets: set[int] = set()
         self.wanders = self.is_refused = False
@@ -92,6 +94,8 @@ class _Function:
         is_push = name == "push" and operands in _REGISTERS
         if is_push or _is_emulated(name, operands):
             self.cheap.append((address, is_push))
+        elif name.startswith("nop"):
+            self.padding.append((address, False))
         written = _written(name, operands)
         self.passed += 1
         if written is None or written in self.kept or self.passed > MOST_PASSED:
@@ -99,7 +103,7 @@ class _Function:
 
     def entry(self) -> int:
         """Where every call passes once, at the least cost."""
-        for place, is_push in self.cheap:
+        for place, is_push in self.cheap + self.padding:
             # What comes from who knows where does not come to a `push`: the stack would grow.
             if (is_push or not self.wanders) and not self._is_reached(place):
                 return place
@@ -191,7 +195,7 @@ def _read(
 
 
 def _is_emulated(name: str, operands: str) -> bool:
-    if name.startswith("nop") or (name, operands) == ("xchg", "%ax,%ax"):
+    if (name, operands) in (("nop", ""), ("xchg", "%ax,%ax")):
         return True
     jumps = name.startswith(("j", "call")) and name not in ("jrcxz", "jecxz")
     return jumps and bool(_TARGET.match(operands))
