@@ -227,7 +227,7 @@ class _Session:
         wanted = self._params.engine
         if wanted != "auto":
             engine = make_engine(wanted, self._run.environ, self._ctx.cache)
-            why, hint = engine.unavailable()
+            why, hint = engine.unavailable(plan)
             if why:
                 raise CollectorUnavailable(f"the engine {wanted} cannot run here: {why}", hint)
             return engine
@@ -235,7 +235,7 @@ class _Session:
         refused: list[tuple[str, str, str]] = []
         for name in order:
             engine = make_engine(name, self._run.environ, self._ctx.cache)
-            why, hint = engine.unavailable()
+            why, hint = engine.unavailable(plan)
             if not why:
                 without = "".join(f"; {other} cannot run here: {problem}" for other, problem, _ in refused)
                 self._note(f"traced with {name}: {reason if not refused else 'the next best'}{without}")
@@ -300,6 +300,8 @@ class _Session:
             "ended": recorded.early or "normally",
             "notes": list(self._notes),
         }
+        if engine.way:
+            summary["attached"] = engine.way
         info = {"name": TraceCollector.name, "params": to_mapping(self._params)}
         if not self._params.quiet:
             for note in self._notes:

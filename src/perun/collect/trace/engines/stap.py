@@ -47,7 +47,7 @@ class StapEngine(EbpfEngine):
         super().__init__(environ, cache)
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 
-    def unavailable(self) -> tuple[str, str]:
+    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """Whether SystemTap, or what it needs of the kernel, is missing."""
         if os.uname().machine != "x86_64":
             return f"it is for x86-64, and this is {os.uname().machine}", ""

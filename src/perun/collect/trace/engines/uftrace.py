@@ -58,10 +58,11 @@ class UftraceEngine:
 
         self.notes: list[str] = []
         self.missed = self.lost = 0
+        self.way = ""
         self._tool = which("uftrace", path=environ.get("PATH", os.defpath)) or ""
         self._deepest = 0
 
-    def unavailable(self) -> tuple[str, str]:
+    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """Whether uftrace is missing."""
         if not self._tool:
             return "uftrace was not found", "install it with: apt-get install uftrace"
