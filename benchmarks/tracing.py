@@ -18,6 +18,7 @@ from perun.collect.complexity.collector import LIBRARY, ComplexityCollector
 from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.collector import TraceParams
+from perun.collect.trace.engines.ebpf import ANY_WAY, EbpfEngine
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from report import Place, Row
@@ -29,6 +30,8 @@ FEW, MORE = 100_000, 1_000_000
 BATCHES = 20  # of calls.c
 RECORDED = 1_000_000
 FUNCTIONS = 1_000
+ONE_BY_ONE = 100  # functions, as many as can be traced so
+OTHER_WAYS = ("multi", "perf_event")  # of attaching probes; the best one has the rows without a name
 PAIR = (
     'uprobe:{0}:leaf {{ printf("e %llu %d\\n", nsecs, tid); }} '
     'uretprobe:{0}:leaf {{ printf("x %llu %d\\n", nsecs, tid); }}'
@@ -60,13 +63,16 @@ def engines(place: Place) -> Iterator[Row]:
     """Nanoseconds, bytes and losses of a call traced on a plain binary; then many functions at once."""
     folder = place.folder / "engines"
     folder.mkdir()
-    # The kernel emulates the `push` that functions which save a register begin with. Anything else it has the
-    # processor execute, which takes ten times as long, whoever asks for the probe.
+    # The kernel emulates `push`, which functions that save a register begin with, and jumps, which our probe
+    # moves to. Anything else it has the processor execute, which takes ten times as long for whoever asks.
     pushes = compiled(folder, "pushes", "-g", "-DSAVES")
+    decides = compiled(folder, "decides", "-g", "-DDECIDES")
     computes = compiled(folder, "computes", "-g")
     rounds = max(3, place.rounds // 3)
     yield from one_traced_call(folder, pushes, "function that begins with push", 0.25, rounds)
-    yield from one_traced_call(folder, computes, "function that begins with lea", None, rounds)
+    yield from one_traced_call(folder, decides, "function that begins with cmp and a jump", 0.25, rounds)
+    yield from one_traced_call(folder, computes, "function without push and jump", None, rounds)
+    yield from other_ways(folder, pushes, rounds)
     for engine in ("ebpf", "uftrace"):
         yield from without_loss(folder, engine, pushes)
     yield from many_functions(folder, rounds)
@@ -118,6 +124,37 @@ def one_traced_call(folder: Path, program: str, kind: str, limit: float | None, 
             yield Row(row, own, other, told or theirs, None if told else most, "ns")
 
 
+def other_ways(folder: Path, program: str, rounds: int) -> Iterator[Row]:
+    """CPU time of a call where probes are attached as in older kernels, beside the best way."""
+    found: dict[str, list[Cost]] = {}
+    absent: dict[str, str] = {}
+    for _ in range(rounds):
+        found.setdefault("plain", []).append(
+            cost(folder, lambda calls: quietly([program, str(calls), "cost"], folder), MORE)
+        )
+        for way in (ANY_WAY, *OTHER_WAYS):
+            try:
+                run = cost(folder, lambda calls, way=way: by_way(way, folder, program, f"{calls} cost"), FEW)
+                found.setdefault(way, []).append(run)
+            except CollectorUnavailable as problem:
+                absent[way] = problem.message.splitlines()[0]
+    best = {way: summed_up(costs).program for way, costs in found.items()}
+    for way in OTHER_WAYS:
+        values = (best.get(one, float("nan")) - best["plain"] for one in (way, ANY_WAY))
+        yield Row(f"trace a call, ebpf by {way}", *values, absent.get(way, "the best way"), None, "ns")
+
+
+def by_way(
+    way: str, folder: Path, program: str, args: str, func: str = "leaf", keep: bool = False
+) -> tuple[dict[str, Any], Kept]:
+    """Trace a program by the engine ebpf, which attaches its probes in this way."""
+    EbpfEngine.forced = way
+    try:
+        return traced(folder, "ebpf", program, args, func, keep)
+    finally:
+        EbpfEngine.forced = ANY_WAY
+
+
 def without_loss(folder: Path, engine: str, program: str) -> Iterator[Row]:
     """Bytes of a call, how fast they are recorded, and that none is lost."""
     try:
@@ -139,20 +176,39 @@ def many_functions(folder: Path, rounds: int) -> Iterator[Row]:
     text = "".join(f"int function{number}(int n) {{ return n * {number}; }}\n" for number in range(FUNCTIONS))
     source.write_text(text + "int main(void) { return 0; }\n")
     subprocess.run(["cc", "-O1", "-g", "-fno-ipa-icf", "-o", program, source], check=True)
-    attached, rest = [], []
-    for _ in range(rounds):
-        try:
-            trace, kept = traced(folder, "ebpf", str(program), "", func="function*", keep=True)
-        except CollectorUnavailable as problem:
-            reason = problem.message.splitlines()[0]
-            yield Row(f"attach {FUNCTIONS:,} functions, ebpf", float("nan"), 0.5, reason, None)
-            return
-        assert trace["functions"] == FUNCTIONS, trace
-        attached.append(kept.attached)
-        rest.append(trace["duration"] - kept.attached)
-    yield Row(f"attach {FUNCTIONS:,} functions, ebpf", statistics.median(attached), 0.5, "limit", 1)
-    what = f"detach {FUNCTIONS:,} functions, start and program among it, ebpf"
-    yield Row(what, statistics.median(rest), 0.5, "limit", 1)
+    for way, count, limit in (
+        (ANY_WAY, FUNCTIONS, 0.5),
+        ("multi", FUNCTIONS, 0.5),
+        ("perf_event", ONE_BY_ONE, None),
+    ):
+        name = "ebpf" if way == ANY_WAY else f"ebpf by {way}"
+        func = "function*" if count == FUNCTIONS else "function??"
+        attached, rest = [], []
+        for _ in range(rounds if limit else 1):
+            try:
+                trace, kept = by_way(way, folder, str(program), "", func, keep=True)
+            except CollectorUnavailable as problem:
+                yield Row(
+                    f"attach {count:,} functions, {name}",
+                    float("nan"),
+                    0.5,
+                    problem.message.splitlines()[0],
+                    None,
+                )
+                break
+            attached.append(kept.attached)
+            rest.append(trace["duration"] - kept.attached)
+        else:
+            most = 1 if limit else None
+            yield Row(
+                f"attach {trace['functions']:,} functions, {name}",
+                statistics.median(attached),
+                0.5,
+                "limit",
+                most,
+            )
+            what = f"detach {trace['functions']:,} functions, start and program among it, {name}"
+            yield Row(what, statistics.median(rest), 0.5, "limit", most)
 
 
 class Kept(NamedTuple):

@@ -121,6 +121,21 @@ def test_doctor_outside_of_a_repository_and_in_a_broken_one(perun: Any, tmp_path
     assert perun("doctor", "--json").json["project"][1]["ok"] is False
 
 
+def test_doctor_tells_what_engines_and_compilers_lack(perun: Any, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = perun("doctor", env={"PATH": str(empty)})
+    assert "look  trace (uftrace): uftrace was not found\n        install it with: apt-get" in done.out
+    assert "look  trace (stap): " in done.out
+    answer = perun("doctor", "--json", env={"PATH": str(empty)}).json
+    found = {one["name"]: one for one in answer["collectors"]}
+    assert found["trace"]["ok"] is found["trace (ebpf)"]["ok"]
+    if found["complexity"]["ok"]:
+        assert "apt-get install build-essential" in found["complexity (--files and --build)"]["hint"]
+    else:
+        assert "pip install --force-reinstall" in found["complexity"]["hint"]
+
+
 PLUGIN = """\
 from collections.abc import Iterator
 from dataclasses import dataclass

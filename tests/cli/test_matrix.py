@@ -189,6 +189,54 @@ def test_missing_with_the_same_collector_twice(
     assert len(stored(project)) == 2
 
 
+SAMPLED = """\
+from dataclasses import dataclass
+
+from perun.plugin.params import param, to_mapping
+from perun.profile.factory import Profile
+
+
+@dataclass(frozen=True)
+class Params:
+    sampling: tuple[tuple[str, int], ...] = param((), short="-s", pair=("func", "sample"), help="Every.")
+
+
+class Sampled:
+    name = "sampled"
+    help = "Notes its parameters."
+    Params = Params
+
+    def collect(self, run, params, ctx):
+        header = {"type": "time", "units": {"time": "s"}, "cmd": run.cmd, "args": "", "workload": ""}
+        info = {"name": self.name, "params": to_mapping(params)}
+        return Profile({"header": header, "collector_info": info, "postprocessors": []})
+
+
+PLUGIN = Sampled
+"""
+
+
+@pytest.mark.parametrize("spelled", ["[{func: f, sample: 2}]", "[[f, 2]]", "{f: '2'}"])
+def test_missing_where_pairs_are_spelled_in_any_way(
+    perun: Callable[..., Any],
+    project: Any,
+    configure: Callable[[str], None],
+    environment: dict[str, str],
+    spelled: str,
+) -> None:
+    project.write({".perun/plugins/collect/sampled.py": SAMPLED})
+    shared = Path(environment["PERUN_CONFIG_DIR"])
+    shared.mkdir(exist_ok=True)
+    (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
+    perun("collect", "-c", "true", "sampled", "-s", "f", "2")
+    other = "{name: sampled, params: {sampling: {f: 3}}}"
+    configure(f"cmds: ['true']\ncollectors: [{{name: sampled, params: {{sampling: {spelled}}}}}, {other}]\n")
+    assert perun("run", "matrix", "--missing").out.count("stored") == 1
+    assert perun("run", "matrix", "--missing").out == "nothing to run: no profile is missing\n"
+    noted = sorted(json.loads(params)["sampling"][0]["sample"] for *_, params in stored(project))
+    assert noted == [2, 3]
+
+
 # -- the plan ------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from perun.collect.complexity.records import Gaps, processes
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
+from traced import COUNTS, calls, sizes
 
 PROGRAMS = Path(__file__).with_name("programs")
 Collect = Callable[..., Profile]
@@ -50,20 +51,6 @@ def collect(complexity_runtime: Path, tmp_path: Path, notes: list[str]) -> Colle
     return collected
 
 
-def calls(profile: Profile) -> Counter[str]:
-    """How often each function was called, by its name without parameters."""
-    found: Counter[str] = Counter()
-    for group in profile.groups():
-        found[str(group.constants["uid"]).partition("(")[0]] += group.size
-    return found
-
-
-def sizes(profile: Profile, function: str) -> list[int]:
-    """The sizes of the calls of a function, in their order."""
-    rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
-    return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
-
-
 def assert_adds_up(profile: Profile) -> None:
     """The exclusive times of a thread are all the time of its outermost calls."""
     outer: Counter[int] = Counter()
@@ -81,29 +68,6 @@ def assert_adds_up(profile: Profile) -> None:
 
 THRICE = [10 * (call // 3 + 1) for call in range(18)]
 """Sizes of the arrays that are sorted, up to 60."""
-COUNTS = {
-    ("trace_list.c", "50"): {"main": 1, "list_insert": 50, "list_search": 50, "list_destroy": 1},
-    ("trace_skiplist.c", "70"): {"main": 1, "skiplist_append": 70, "skiplist_search": 30},
-    ("trace_sort.c", "100"): {"main": 1, "fill": 30, "selection_sort": 30},
-    ("trace_recursion.c", "500"): {"main": 1, "fibonacci": 1973, "is_even": 6, "is_odd": 5, "deep": 501},
-    ("trace_threads.c", "100"): {"main": 1, "work": 4, "outer": 400, "inner": 1200},
-    ("trace_exceptions.cpp", "50"): {
-        "main": 1,
-        "catcher": 50,
-        "with_destructor": 50,
-        "middle": 50,
-        "thrower": 50,
-    },
-    ("trace_longjmp.c", "50"): {
-        "main": 1,
-        "catcher": 50,
-        "middle": 100,
-        "thrower": 100,
-        "large": 25,
-        "after": 75,
-    },
-    ("trace_fork.c", "30"): {"main": 1, "spawn": 2, "in_child": 2, "work": 90},
-}
 
 
 @pytest.mark.parametrize(
@@ -233,7 +197,7 @@ def fastest(profile: Profile) -> Profile:
 
 
 def test_rules_and_sampling(collect: Collect, notes: list[str]) -> None:
-    profile = collect("trace_threads.c", "100", rules=("inner", "outer", "iner"), sampling=(("inner", "10"),))
+    profile = collect("trace_threads.c", "100", rules=("inner", "outer", "iner"), sampling=(("inner", 10),))
     assert calls(profile) == {"outer": 400, "inner": 120}
     assert any("'iner'" in note and "'inner'" in note for note in notes)
     # What is not recorded of the calls is in no exclusive time of its caller either.
@@ -436,8 +400,8 @@ def test_command_that_is_not_compiled_for_it(complexity_runtime: Path, tmp_path:
         ComplexityCollector(complexity_runtime).collect(run, ComplexityParams(), CollectContext(tmp_path))
 
 
-@pytest.mark.parametrize("sampling", ["0", "x", "-1"])
-def test_wrong_sampling(sampling: str) -> None:
+@pytest.mark.parametrize("sampling", [0, -1, 1 << 31])
+def test_wrong_sampling(sampling: int) -> None:
     with pytest.raises(UsageError, match="inner"):
         ComplexityParams(sampling=(("inner", sampling),))
 

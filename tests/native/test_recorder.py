@@ -261,6 +261,29 @@ def test_killed_in_the_middle_of_much(
     assert abs(rounds - int((events.size == 33).sum())) <= 1
 
 
+def test_threads_killed_in_the_middle(program: Program, memory_recorder: Path, tmp_path: Path) -> None:
+    path = program("threads.c", "-DROUNDS=100000000")
+    for attempt in range(8):
+        file = tmp_path / f"killed{attempt}"
+        environ = {**os.environ, "LD_PRELOAD": str(memory_recorder), "PERUN_MEMORY_FILE": str(file)}
+        with subprocess.Popen([path], env=environ) as running:
+            while running.poll() is None and (not file.exists() or file.stat().st_size < 200_000):
+                time.sleep(0.001 * (1 + attempt))
+            running.kill()
+        recording = Recording(file)
+        live: set[int] = set()
+        unknown, twice, total = 0, 0, 0
+        for events in recording.pieces():
+            total += events.total
+            for address, release in zip(events.address.tolist(), events.releases.tolist(), strict=True):
+                unknown += release and address not in live
+                twice += not release and address in live
+                (live.discard if release else live.add)(address)
+        assert total > 65_536
+        # Each thread may have had one event that it was about to write.
+        assert unknown <= 8 and twice <= 8
+
+
 # -- processes -----------------------------------------------------------------------------------------------
 
 

@@ -91,6 +91,25 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
         assert recording.end.state == State.QUICK_EXITED
 
 
+def test_threads_of_the_recorder_do_not_race(tmp_path: Path) -> None:
+    # Random addresses may be where the sanitizer has its own memory.
+    fixed = ["setarch", "--addr-no-randomize"]
+    if subprocess.run([*fixed, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("addresses cannot be kept from being random here")
+    sources = [source for source in sorted(SOURCES.glob("*.c")) if source.name != "interpose.c"]
+    load = compiled(tmp_path / "load", "-fsanitize=thread", "-I", SOURCES, PROGRAMS / "load.c", *sources)
+    done = subprocess.run(
+        [*fixed, load, "5000"],
+        env=os.environ | {"PERUN_MEMORY_FILE": str(tmp_path / "recorded")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "data race" not in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 def test_interposer_has_no_undefined_behaviour(record, program: Callable[..., Path], tmp_path: Path) -> None:
     library = compiled(
         tmp_path / "recorder.so",

@@ -16,16 +16,20 @@ from typing import Any
 
 import pytest
 
+from perun.collect._calls.binary import Binary
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.binary import Binary
 from perun.collect.trace.collector import ENGINES, TraceParams, make_engine
-from perun.collect.trace.engines.ebpf import FOLDER, EbpfEngine
+from perun.collect.trace.engines.ebpf import ANY_WAY, FOLDER, EbpfEngine
+from perun.collect.trace.engines.instructions import read_code
 from perun.collect.trace.engines.stap import script_of
-from perun.collect.trace.plan import Wanted, make_plan
+from perun.collect.trace.plan import Probe, Wanted, make_plan
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
+from traced import COUNTS, calls, sizes
 
+WAYS = ("session", "multi", "perf_event")
+"""How the engine ebpf attaches probes, the best one first."""
 PROGRAMS = Path(__file__).with_name("programs")
 Trace = Callable[..., Profile]
 
@@ -68,6 +72,30 @@ def engine(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.Mon
     return str(request.param)
 
 
+@pytest.fixture(params=[*WAYS, *ENGINES[1:]])
+def recorder(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each engine, and ebpf in each of its ways."""
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    name = str(request.param)
+    engine = name
+    if name in WAYS:
+        monkeypatch.setattr(EbpfEngine, "forced", name)
+        engine = "ebpf"
+    if why := reason_not_to_run(engine):
+        pytest.skip(f"{name}: {why}")
+    return engine
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way of the engine ebpf."""
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    monkeypatch.setattr(EbpfEngine, "forced", request.param)
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(f"{request.param}: {why}")
+    return str(request.param)
+
+
 @pytest.fixture
 def notes() -> list[str]:
     return []
@@ -102,43 +130,16 @@ def trace(tmp_path: Path, notes: list[str]) -> Trace:
     return traced
 
 
-def calls(profile: Profile) -> dict[str, int]:
-    """How often each function was called, by its name without parameters."""
-    found: Counter[str] = Counter()
-    for group in profile.groups():
-        found[str(group.constants["uid"]).partition("(")[0]] += group.size
-    return dict(found)
+# uftrace brings programs down that throw.
+WITHOUT_EXCEPTIONS = [key for key in COUNTS if "exceptions" not in key[0]]
 
 
-def sizes(profile: Profile, function: str) -> list[int]:
-    rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
-    return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
-
-
-COUNTS = {
-    ("trace_list.c", "50"): {"main": 1, "list_insert": 50, "list_search": 50, "list_destroy": 1},
-    ("trace_skiplist.c", "70"): {"main": 1, "skiplist_append": 70, "skiplist_search": 30},
-    ("trace_sort.c", "100"): {"main": 1, "fill": 30, "selection_sort": 30},
-    ("trace_recursion.c", "500"): {"main": 1, "fibonacci": 1973, "is_even": 6, "is_odd": 5, "deep": 501},
-    ("trace_threads.c", "100"): {"main": 1, "work": 4, "outer": 400, "inner": 1200},
-    ("trace_longjmp.c", "50"): {
-        "main": 1,
-        "catcher": 50,
-        "middle": 100,
-        "thrower": 100,
-        "large": 25,
-        "after": 75,
-    },
-    ("trace_fork.c", "30"): {"main": 1, "spawn": 2, "in_child": 2, "work": 90},
-}
-
-
-@pytest.mark.parametrize(("source", "args"), COUNTS)
-def test_counts(compiled: Callable[..., Path], trace: Trace, engine: str, source: str, args: str) -> None:
+@pytest.mark.parametrize(("source", "args"), WITHOUT_EXCEPTIONS)
+def test_counts(compiled: Callable[..., Path], trace: Trace, recorder: str, source: str, args: str) -> None:
     program = compiled(source)
     # Functions of less than a jump cannot be patched while the program runs.
-    short = {"work", "after", "inner", "is_even", "is_odd"} if engine == "uftrace" else set()
-    found = calls(trace(program, args, engine=engine))
+    short = {"work", "after", "inner", "is_even", "is_odd"} if recorder == "uftrace" else set()
+    found = calls(trace(program, args, engine=recorder))
     for name, expected in COUNTS[source, args].items():
         if name not in short or name in found:
             assert found[name] == expected, name
@@ -146,12 +147,12 @@ def test_counts(compiled: Callable[..., Path], trace: Trace, engine: str, source
 
 @pytest.mark.parametrize(("source", "args"), [("trace_list.c", "50"), ("trace_recursion.c", "500")])
 def test_counts_are_those_of_callgrind(
-    compiled: Callable[..., Path], trace: Trace, engine: str, source: str, args: str, tmp_path: Path
+    compiled: Callable[..., Path], trace: Trace, recorder: str, source: str, args: str, tmp_path: Path
 ) -> None:
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed")
     program, out = compiled(source), tmp_path / "callgrind"
-    found = calls(trace(program, args, engine=engine))
+    found = calls(trace(program, args, engine=recorder))
     command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={out}"]
     subprocess.run([*command, program, args], check=True, capture_output=True)
     counted: Counter[str] = Counter()
@@ -163,44 +164,178 @@ def test_counts_are_those_of_callgrind(
             counted[called] += int(line[6:].split()[0])
     # What the C library starts callgrind may not see called; uftrace
     # cannot patch functions of less than a jump.
-    short = {"is_even", "is_odd"} if engine == "uftrace" else set()
+    short = {"is_even", "is_odd"} if recorder == "uftrace" else set()
     names = set(COUNTS[source, args]) - {"main"} - (short - set(found))
     assert {name: found[name] for name in names} == {name: counted[name] for name in names}
 
 
-def test_sizes(compiled: Callable[..., Path], trace: Trace, engine: str, notes: list[str]) -> None:
-    of_list = trace(compiled("trace_list.c"), "40", engine=engine)
+def test_sizes(compiled: Callable[..., Path], trace: Trace, recorder: str, notes: list[str]) -> None:
+    of_list = trace(compiled("trace_list.c"), "40", engine=recorder)
     if any("LuaJIT" in note for note in notes):
         pytest.skip(notes[-1])
     assert sizes(of_list, "list_insert") == list(range(40))
     assert sizes(of_list, "list_search") == list(range(1, 41))
     assert sizes(of_list, "list_destroy") == [40]
-    of_sort = trace(compiled("trace_sort.c"), "60", engine=engine)
+    of_sort = trace(compiled("trace_sort.c"), "60", engine=recorder)
     assert sizes(of_sort, "selection_sort") == [size for size in range(10, 70, 10) for _ in range(3)]
-    of_skiplist = trace(compiled("trace_skiplist.c"), "70", engine=engine)
+    of_skiplist = trace(compiled("trace_skiplist.c"), "70", engine=recorder)
     assert sizes(of_skiplist, "skiplist_search") == [7 * (call // 3 + 1) for call in range(30)]
-    of_containers = trace(compiled("trace_containers.cpp"), "30", engine=engine)
+    of_containers = trace(compiled("trace_containers.cpp"), "30", engine=recorder)
     for function in ("total", "find", "Bag::has", "Bag::add"):
         assert sizes(of_containers, function) == list(range(30)), function
 
 
-def test_exclusive_times_add_up(compiled: Callable[..., Path], trace: Trace, engine: str) -> None:
+def test_exclusive_times_add_up(compiled: Callable[..., Path], trace: Trace, recorder: str) -> None:
     outer, own = 0, 0
-    for _, one in trace(compiled("trace_list.c"), "50", engine=engine).all_resources():
+    for _, one in trace(compiled("trace_list.c"), "50", engine=recorder).all_resources():
         assert 0 <= one["exclusive"] <= one["amount"] * 1000 + 0.5
         own += one["exclusive"]
         outer += 0 if "caller" in one else round(one["amount"] * 1000)
     assert own == pytest.approx(outer, abs=200)
 
 
-def test_what_throws_is_not_killed(compiled: Callable[..., Path], trace: Trace, engine: str) -> None:
+def test_what_throws_is_not_killed(compiled: Callable[..., Path], trace: Trace, recorder: str) -> None:
     program = compiled("trace_exceptions.cpp")
-    if engine != "ebpf":
+    if recorder != "ebpf":
         with pytest.raises(CollectorUnavailable, match="exceptions"):
-            trace(program, "50", engine=engine)
+            trace(program, "50", engine=recorder)
         return
-    found = calls(trace(program, "50", engine=engine))
+    found = calls(trace(program, "50", engine=recorder))
     assert found["catcher"] == found["with_destructor"] == found["thrower"] == found["middle"] == 50
+
+
+def test_what_only_jumps_in_what_throws(trace: Trace, way: str, tmp_path: Path) -> None:
+    """A function that consists of a jump into another one is entered and left at one place."""
+    source, program = tmp_path / "forwards.cpp", tmp_path / "forwards"
+    source.write_text(
+        "int thrower(int n) { if (n % 2) throw n; return n; }\n"
+        "int forward(int n) { return thrower(n); }\n"
+        "int catcher(int n) { try { return forward(n); } catch (int) { return -1; } }\n"
+        "int main() { int n = 0; for (int i = 0; i < 50; i++) n += catcher(i) < 0; return n != 25; }\n"
+    )
+    subprocess.run(["c++", "-g", "-O2", "-fno-inline", "-fno-ipa-icf", source, "-o", program], check=True)
+    profile = trace(program, engine="ebpf")
+    assert calls(profile) == {"main": 1, "thrower": 50, "forward": 50, "catcher": 50}
+    assert _callers(profile)["thrower(int)"] == {"catcher(int)"}
+    assert profile["trace"]["missed-exits"] == 25
+
+
+OF_ENTRIES = {
+    **dict.fromkeys(("saves", "only_jumps", "pads"), 0),
+    **{"tests": 3, "goes_far": 9, "calls": 4, "jumps": 3, "loops_after": 5, "marked": 9, "changes": 8},
+    **{"changes_memory": 4, "pads_and_saves": 5},
+    **dict.fromkeys(("loops_at_once", "loops_to_test", "loops_to_jump", "marked_loop"), 0),
+    **dict.fromkeys(("jumps_by_table", "comes_back", "computes", "makes_room"), 0),
+}
+"""How far from the beginning the entry of a function of trace_entries.c is probed, where no size is read."""
+
+
+def test_every_call_passes_its_probe_once(compiled: Callable[..., Path], trace: Trace, way: str) -> None:
+    profile = trace(compiled("trace_entries.c"), "40", engine="ebpf")
+    inner = {"saves": 80, "tests": 120}
+    assert calls(profile) == {"main": 1, **dict.fromkeys(OF_ENTRIES, 40), **inner}
+    assert profile["trace"]["missed-exits"] == 0
+    assert profile["trace"]["attached"] == way
+    deeper = {name for name, one in _callers(profile).items() if one != {"main"}}
+    assert deeper == {"main", "saves", "tests"}
+
+
+def _callers(profile: Profile) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for group in profile.groups():
+        found.setdefault(group.constants["uid"], set()).add(group.constants.get("caller", ""))
+    return found
+
+
+def test_sizes_are_those_at_the_entry(compiled: Callable[..., Path], trace: Trace, way: str) -> None:
+    program = compiled("trace_entries.c")
+    names = ("tests", "goes_far", "jumps", "marked", "loops_after", "marked_loop", "computes", "changes")
+    wanted = {"strategy": "custom", "func": names, "size": tuple(f"{name}=$1" for name in names)}
+    profile = trace(program, "30", engine="ebpf", **wanted)
+    for name in names[1:]:
+        assert sizes(profile, name) == list(range(30)), name
+
+
+def test_where_entries_are_probed(compiled: Callable[..., Path]) -> None:
+    if not shutil.which("objdump") or os.uname().machine != "x86_64":
+        pytest.skip("there is no objdump for x86-64")
+    with Binary(compiled("trace_entries.c")) as binary:
+        plan = make_plan([binary], Wanted("custom", func=tuple(OF_ENTRIES), size=("changes=$1",)))
+        probes = list(plan.probes)
+        found = _moved(binary.path, probes)
+        assert found == {**OF_ENTRIES, "changes": 0}
+        # What lies behind a pointer is read at the entry too.
+        through = next(probe.size for probe in probes if probe.size)
+        through = through._replace(terms=(through.terms[0]._replace(offsets=(0,)),))
+        sized = [probe._replace(size=through) for probe in probes]
+        assert _moved(binary.path, sized) == {**found, "changes_memory": 0}
+        assert _moved(binary.path, [probe._replace(size=None) for probe in probes]) == OF_ENTRIES
+
+
+def _moved(path: str, probes: list[Probe]) -> dict[str, int]:
+    code = read_code(path, probes, "objdump")
+    return {
+        probe.function.symbol: code.entries[one] - one for probe in probes if (one := probe.function.address)
+    }
+
+
+def test_what_cannot_be_probed_is_left_out(
+    trace: Trace, way: str, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel puts no probe at an instruction with the prefix `lock`: it refuses files in use for it."""
+    source = tmp_path / "locks.c"
+    source.write_text(
+        '__asm__(".globl locks\\n.type locks,@function\\n"\n'
+        '"locks: lock incl (%rdi)\\n ret\\n.size locks,.-locks");\n'
+        "void locks(int *); int add(int n) { return n + 1; }\n#include <unistd.h>\n"
+        "int main(int count, char **arguments) { int n = 0; if (count > 1) sleep(60);\n"
+        "  for (int i = 0; i < 7; i++) { locks(&n); n = add(n); } return n != 14; }\n"
+    )
+    program = tmp_path / "locks"
+    subprocess.run(["cc", "-O1", "-fno-inline", source, "-o", program], check=True)
+    using = subprocess.Popen([program, "wait"])
+    try:
+        assert _soon(lambda: _running(program))
+        found = [trace(program, engine="ebpf")]
+        monkeypatch.setenv("PATH", str(tmp_path))  # without objdump only the kernel knows
+        found.append(trace(program, engine="ebpf"))
+    finally:
+        using.kill()
+        using.wait()
+    assert [calls(profile) for profile in found] == [{"main": 1, "add": 7}] * 2
+    told = "left out, as the kernel can put no probe there: "
+    assert notes == [f"functions {told}locks", f"places {told}1"]
+
+
+def test_many_functions_are_not_attached_one_by_one(
+    probes: Path, trace: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    monkeypatch.setattr(EbpfEngine, "forced", "perf_event")
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(why)
+    source, program = tmp_path / "many.c", tmp_path / "many"
+    functions = "".join(f"int f{number}(int n) {{ return n * {number}; }}\n" for number in range(101))
+    source.write_text(functions + "int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-O1", "-fno-ipa-icf", source, "-o", program], check=True)
+    with pytest.raises(CollectorUnavailable, match="100 functions") as failure:
+        trace(program, engine="ebpf")
+    assert "--func" in failure.value.hint
+    monkeypatch.setattr(EbpfEngine, "forced", ANY_WAY)
+    if reason_not_to_run("uftrace"):
+        pytest.skip("uftrace, which takes its place, is not installed")
+    monkeypatch.setattr(EbpfEngine, "forced", "perf_event")
+    assert trace(program)["trace"]["engine"] == "uftrace"
+
+
+def test_a_kernel_without_probes(probes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EbpfEngine, "folder", probes)
+    if why := reason_not_to_run("ebpf"):
+        pytest.skip(why)
+    monkeypatch.setattr(EbpfEngine, "forced", "telepathy")
+    why, hint = EbpfEngine(os.environ).unavailable()
+    assert "telepathy" in why
+    assert "5.15" in hint
 
 
 def test_rules(compiled: Callable[..., Path], trace: Trace, engine: str) -> None:
@@ -283,18 +418,18 @@ def test_library(trace: Trace, engine: str, tmp_path: Path) -> None:
     assert profile["trace"]["calls"] == 9
 
 
-def test_usdt(trace: Trace, probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
-    if why := reason_not_to_run("ebpf"):
-        pytest.skip(why)
+def test_usdt(trace: Trace, way: str, tmp_path: Path) -> None:
     header = "sys/sdt.h"
     if not any((Path("/usr/include") / folder / header).is_file() for folder in ("", "x86_64-linux-gnu")):
         pytest.skip("sys/sdt.h is not installed")
     source = tmp_path / "probed.c"
     source.write_text(
-        "#include <sys/sdt.h>\nvolatile int n;\n"
+        "#define _SDT_HAS_SEMAPHORES 1\n#include <sys/sdt.h>\nvolatile int n;\n"
+        '#define SEMAPHORE(name) unsigned short name __attribute__((section(".probes")))\n'
+        "SEMAPHORE(app_sort_begin_semaphore); SEMAPHORE(app_sort_end_semaphore);\n"
+        "SEMAPHORE(app_tick_semaphore);\n"
         "int main(void) { for (int i = 0; i < 12; i++) { DTRACE_PROBE1(app, sort_begin, i); n += i;\n"
-        "  DTRACE_PROBE(app, sort_end); DTRACE_PROBE(app, tick); } return 0; }\n"
+        "  DTRACE_PROBE(app, sort_end); if (app_tick_semaphore) DTRACE_PROBE(app, tick); } return 0; }\n"
     )
     program = tmp_path / "probed"
     subprocess.run(["cc", "-g", "-O1", source, "-o", program], check=True)
@@ -307,12 +442,7 @@ def test_usdt(trace: Trace, probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "sort_begin" in failure.value.hint
 
 
-def test_nothing_is_left_where_perun_is_killed(
-    probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
-    if why := reason_not_to_run("ebpf"):
-        pytest.skip(why)
+def test_nothing_is_left_where_perun_is_killed(probes: Path, way: str, tmp_path: Path) -> None:
     source = tmp_path / "lasting.c"
     source.write_text(
         "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
@@ -324,7 +454,7 @@ def test_nothing_is_left_where_perun_is_killed(
         "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
         "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
         "from perun.plugin.api import CollectContext, Run\n"
-        f"EbpfEngine.folder = Path({str(probes)!r})\n"
+        f"EbpfEngine.folder, EbpfEngine.forced = Path({str(probes)!r}), {way!r}\n"
         f"run = Run('./lasting', cwd=Path({str(tmp_path)!r}), environ=dict(os.environ))\n"
         f"context = CollectContext(Path({str(tmp_path)!r}))\n"
         "TraceCollector().collect(run, TraceParams(engine='ebpf'), context)\n"
@@ -475,10 +605,7 @@ def test_interruption_keeps_what_there_is(
     assert not _running(tmp_path / "lasting")
 
 
-def test_lines(trace: Trace, probes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
-    if why := reason_not_to_run("ebpf"):
-        pytest.skip(why)
+def test_lines(trace: Trace, way: str, tmp_path: Path) -> None:
     (tmp_path / "lines.c").write_text(
         "volatile int n;\nint main(void) {\n"
         "  for (int i = 0; i < 12; i++) {\n    n += i;\n    n *= 3;\n  }\n  return 0;\n}\n"

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from perun.check._common.params import DifferenceParams
 from perun.plugin.api import CheckContext
-from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-
-
-@dataclass(frozen=True)
-class DifferenceParams:
-    """What is no change, and what is a certain one; also those of LREG and PREG."""
-
-    unchanged: float = param(
-        5.0,
-        metavar="<percent>",
-        minimum=0,
-        help="Models whose coefficients and values differ by at most this much have not changed.",
-    )
-    changed: float = param(
-        25.0,
-        metavar="<percent>",
-        minimum=0,
-        help="More than this much more, or as much less as undoes it, is certain; less is a maybe.",
-    )
 
 
 class FastCheck:

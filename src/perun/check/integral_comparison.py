@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from perun.check._common.params import IntegralParams
 from perun.plugin.api import CheckContext
-from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
@@ -16,21 +15,6 @@ if TYPE_CHECKING:
     from perun.profile.model_kinds import KindPair
 
 _TYPE: Final = "integral"
-
-
-@dataclass(frozen=True)
-class IntegralParams:
-    """What is no change, what may be one, and which models are good enough."""
-
-    no_change: float = param(
-        0.10, metavar="<share>", minimum=0, help="Up to this much more, or less to undo it, is no change."
-    )
-    maybe: float = param(
-        0.25, metavar="<share>", minimum=0, help="Up to this much more, or less to undo it, is not certain."
-    )
-    r_square: float = param(
-        0.15, metavar="<r_square>", minimum=0, help="Models that fit worse than this prove no change."
-    )
 
 
 class IntegralComparison:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from perun.check._common.params import IntegralParams
 from perun.errors import ProfileError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
@@ -21,18 +22,9 @@ _TYPE: Final = "local"
 
 
 @dataclass(frozen=True)
-class LocalParams:
-    """How the points are divided into windows, and what is no change, and what may be one."""
+class LocalParams(IntegralParams):
+    """Besides, how the points are divided into windows, and when one of these has changed."""
 
-    no_change: float = param(
-        0.10, metavar="<share>", minimum=0, help="Up to this much more, or less to undo it, is no change."
-    )
-    maybe: float = param(
-        0.25, metavar="<share>", minimum=0, help="Up to this much more, or less to undo it, is not certain."
-    )
-    r_square: float = param(
-        0.15, metavar="<r_square>", minimum=0, help="Models that fit worse than this prove no change."
-    )
     window: float = param(0.05, metavar="<share>", minimum=0, help="Share of the points in one window.")
     fewest: int = param(
         40, metavar="<points>", minimum=0, help="Fewer points than these are one window altogether."
@@ -114,10 +106,10 @@ def _compared(pair: KindPair, params: LocalParams, sources: tuple[_Resources, _R
     from perun.profile.models.local import Windows, compare
     from perun.profile.models.parts import parts
     from perun.profile.models.relative import Limits
-    from perun.profile.models.sampling import sampled
+    from perun.profile.models.sampling import as_fine
 
     common = parts(*_alike(pair, sources))
-    samples = sampled(common, params.points)
+    samples = as_fine(common, params.points)
     if samples is None:
         return pair.without_comparison(_TYPE)
     found = compare(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from perun.check.fast_check import DifferenceParams
+from perun.check._common.params import DifferenceParams
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo
 

@@ -10,7 +10,7 @@ import click
 
 from perun.cli.session import Session
 from perun.errors import ConfigError, PerunError, UsageError
-from perun.plugin.params import PAIRS, STRINGS, ParamSpec, from_mapping, specs
+from perun.plugin.params import NUMBERED, PAIRS, STRINGS, ParamSpec, from_mapping, specs
 
 Runner = Callable[[Session, str, Any], None]
 
@@ -34,6 +34,8 @@ def _option(spec: ParamSpec) -> click.Option:
         settings |= {"multiple": True, "show_default": bool(spec.default)}
     elif spec.type == PAIRS:
         settings |= {"multiple": True, "nargs": 2, "show_default": False}
+    elif spec.type == NUMBERED:
+        settings |= {"multiple": True, "type": (str, int), "show_default": False}
     else:
         settings["show_default"] = bool(spec.default)
     if spec.info.choices:

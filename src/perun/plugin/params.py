@@ -7,9 +7,9 @@ fields, so they cannot drift apart::
     class Params:
         warmup: int = param(3, short="-w", minimum=0, help="Executions before the measured ones.")
 
-A field is an `int`, `float`, `str`, `bool`, `tuple[str, ...]` (an option that may be repeated) or
-`tuple[tuple[str, str], ...]` (a repeated option with two values; in YAML a mapping or a list of pairs). A
-plugin that takes any parameters has :class:`FreeParams`.
+A field is an `int`, `float`, `str`, `bool`, `tuple[str, ...]` (an option that may be repeated),
+`tuple[tuple[str, str], ...]` or `tuple[tuple[str, int], ...]` (a repeated option with two values; in YAML a
+mapping or a list of pairs). A plugin that takes any parameters has :class:`FreeParams`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from perun.errors import ConfigError
 P = TypeVar("P")
 _KEY = "perun.param"
 PAIRS = tuple[tuple[str, str], ...]
+NUMBERED = tuple[tuple[str, int], ...]
 STRINGS = tuple[str, ...]
-TYPES = (int, float, str, bool, STRINGS, PAIRS)
+TYPES = (int, float, str, bool, STRINGS, PAIRS, NUMBERED)
 """The types that a parameter may have."""
 _Wrong = Callable[[str], ConfigError]
 
@@ -39,6 +40,7 @@ class ParamInfo(NamedTuple):
     metavar: str = ""
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    pair: tuple[str, str] | None = None
 
 
 class ParamSpec(NamedTuple):
@@ -65,13 +67,16 @@ def param(
     metavar: str = "",
     choices: Sequence[str] = (),
     minimum: float | None = None,
+    pair: tuple[str, str] | None = None,
 ) -> Any:
     """Declare a parameter: a dataclass field with its default, flag and help.
 
     :param short: short option, e.g. `-w`; :param long: long option where it is not `--<name>`.
     :param choices: the values allowed; :param minimum: smallest number allowed.
+    :param pair: of pairs, what the two are called: then profiles note each as a mapping with these keys, and
+        in YAML it may be one as well.
     """
-    info = ParamInfo(help, short, long, metavar, tuple(choices), minimum)
+    info = ParamInfo(help, short, long, metavar, tuple(choices), minimum, pair)
     return dataclasses.field(default=default, metadata={_KEY: info})
 
 
@@ -130,7 +135,12 @@ def to_mapping(params: Any) -> dict[str, Any]:
     """The parameters as :func:`from_mapping` takes them: what a profile notes, lists for tuples."""
     if _accepts_any(type(params)):
         return dict(params.values)
-    return {name: _lists(value) for name, value in dataclasses.asdict(params).items()}
+    noted = {name: _lists(value) for name, value in dataclasses.asdict(params).items()}
+    for field in dataclasses.fields(params):
+        info = field.metadata.get(_KEY)
+        if info and info.pair:
+            noted[field.name] = [dict(zip(info.pair, two, strict=True)) for two in noted[field.name]]
+    return noted
 
 
 def _lists(value: Any) -> Any:
@@ -175,34 +185,49 @@ def _convert(spec: ParamSpec, value: Any, where: str) -> Any:
             raise wrong("true or false")
         return value
     if spec.type in (int, float):
-        return _number(spec, value, wrong)
+        number = _number(spec.type, value, wrong)
+        if spec.info.minimum is not None and number < spec.info.minimum:
+            raise wrong(f"at least {spec.info.minimum:g}")
+        return number
     if spec.type == STRINGS:
         items = value if isinstance(value, (list, tuple)) else [value]
         return tuple(_choice(spec, _text(item, wrong), wrong) for item in items)
-    if spec.type == PAIRS:
-        value = list(value.items()) if isinstance(value, Mapping) else value
-        if not isinstance(value, (list, tuple)) or any(
-            not isinstance(item, (list, tuple)) or len(item) != 2 for item in value
-        ):
-            raise wrong("a mapping, or a list of pairs")
-        return tuple((_text(key, wrong), _text(item, wrong)) for key, item in value)
+    if spec.type in (PAIRS, NUMBERED):
+        return tuple(
+            (
+                _text(first, wrong),
+                _number(int, second, wrong) if spec.type == NUMBERED else _text(second, wrong),
+            )
+            for first, second in _pairs(spec, value, wrong)
+        )
     return _choice(spec, _text(value, wrong), wrong)
 
 
-def _number(spec: ParamSpec, value: Any, wrong: _Wrong) -> Any:
-    kind = "a whole number" if spec.type is int else "a number"
+def _pairs(spec: ParamSpec, value: Any, wrong: _Wrong) -> Iterator[tuple[Any, Any]]:
+    keys = spec.info.pair
+    items = list(value.items()) if isinstance(value, Mapping) else value
+    for item in items if isinstance(items, (list, tuple)) else [None]:
+        if keys and isinstance(item, Mapping) and item.keys() == set(keys):
+            yield item[keys[0]], item[keys[1]]
+        elif isinstance(item, (list, tuple)) and len(item) == 2:
+            yield item[0], item[1]
+        else:
+            named = f" or of mappings with the keys {keys[0]} and {keys[1]}" if keys else ""
+            raise wrong(f"a mapping, or a list of pairs{named}")
+
+
+def _number(type_: type, value: Any, wrong: _Wrong) -> Any:
+    kind = "a whole number" if type_ is int else "a number"
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise wrong(kind)
-    if spec.type is int and isinstance(value, float) and not value.is_integer():
+    if type_ is int and isinstance(value, float) and not value.is_integer():
         raise wrong(kind)
     try:
-        number = spec.type(value)
+        number = type_(value)
     except (ValueError, OverflowError):
         raise wrong(kind) from None
     if number != number:  # not a number: it would pass every comparison with a limit
         raise wrong(kind)
-    if spec.info.minimum is not None and number < spec.info.minimum:
-        raise wrong(f"at least {spec.info.minimum:g}")
     return number
 
 

@@ -12,7 +12,6 @@ from perun.errors import ProfileNotFound, UsageError
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo, header_of, sort_key
 from perun.store import tree
-from perun.store.index import IndexEntry
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -38,8 +37,7 @@ class Found(NamedTuple):
 
 def registered(repo: Repository, minor_version: str) -> list[ProfileInfo]:
     """The profiles in the index of the version, in the order of `format.sort_profiles_by`: that of tags."""
-    entries = repo.store.indexes.read(minor_version)
-    return in_order(repo, map(_registered, entries))
+    return in_order(repo, (entry.info() for entry in repo.store.indexes.read(minor_version)))
 
 
 def pending(repo: Repository) -> list[ProfileInfo]:
@@ -55,22 +53,6 @@ def in_order(repo: Repository, infos: Iterable[ProfileInfo]) -> list[ProfileInfo
     key = sort_key(repo.config.get("format.sort_profiles_by"))
     # Profiles of one batch may share a second; the name keeps tags the same from call to call.
     return sorted(infos, key=lambda info: (key(info), info.source))
-
-
-def _registered(entry: IndexEntry) -> ProfileInfo:
-    return ProfileInfo(
-        source=entry.path,
-        realpath=entry.path,
-        type=entry.type,
-        cmd=entry.cmd,
-        args=entry.args,
-        workload=entry.workload,
-        collector=entry.collector,
-        postprocessors=entry.postprocessors,
-        time=entry.time,
-        checksum=entry.checksum,
-        is_registered=True,
-    )
 
 
 def read_info(path: Path) -> ProfileInfo:

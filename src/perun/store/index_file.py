@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perun.errors import DamagedStore, ProfileError
 from perun.store import tree
+
+if TYPE_CHECKING:
+    from perun.profile.helpers import ProfileInfo
 
 NEWEST_TIME = 2**32 - 1
 """The largest time that an entry can hold, in seconds."""
@@ -46,6 +49,27 @@ class IndexEntry(NamedTuple):
     def key(self) -> tuple[str, int]:
         """What must be unique in an index, and what it is sorted by."""
         return self.path, self.time
+
+    def info(self, file: str = "") -> ProfileInfo:
+        """The profile as lists show it.
+
+        :param file: its path where it is pending; of a registered one only the name that it had is known.
+        """
+        from perun.profile.helpers import ProfileInfo
+
+        return ProfileInfo(
+            source=self.path,
+            realpath=file or self.path,
+            type=self.type,
+            cmd=self.cmd,
+            args=self.args,
+            workload=self.workload,
+            collector=self.collector,
+            postprocessors=self.postprocessors,
+            time=self.time,
+            checksum="" if file else self.checksum,
+            is_registered=not file,
+        )
 
 
 class Parsed(NamedTuple):

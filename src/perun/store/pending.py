@@ -64,7 +64,7 @@ class Pending:
                 continue
             path = self.root / name
             try:
-                found.profiles.append(_info(path, _entry(path, cached.get(name))))
+                found.profiles.append(_entry(path, cached.get(name)).info(str(path)))
             except FileNotFoundError:
                 continue  # taken away meanwhile
             except OSError as problem:
@@ -205,20 +205,6 @@ def _read_head(path: Path, seconds: int) -> IndexEntry:
         raise FileNotFoundError(path)
     head = header_of(data, str(path))
     return IndexEntry(seconds, "", path.name, *head[:6])
-
-
-def _info(path: Path, entry: IndexEntry) -> ProfileInfo:
-    return ProfileInfo(
-        source=entry.path,
-        realpath=str(path),
-        type=entry.type,
-        cmd=entry.cmd,
-        args=entry.args,
-        workload=entry.workload,
-        collector=entry.collector,
-        postprocessors=entry.postprocessors,
-        time=entry.time,
-    )
 
 
 def _stem(name: str) -> str:

@@ -3,7 +3,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { THREADS = 8, ROUNDS = 20000, SLOTS = 64 };
+#ifndef ROUNDS
+#define ROUNDS 20000
+#endif
+enum { THREADS = 8, SLOTS = 64 };
 
 static _Atomic(void *) slots[SLOTS];
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from perun.check import integral_comparison, local_statistics
-from perun.check.integral_comparison import IntegralParams
+from perun.check._common.params import IntegralParams
 from perun.errors import ProfileError, UsageError
 from perun.plugin.api import UNTOLD, CheckContext
 from perun.postprocess.moving_average import PLUGIN as MovingAverage

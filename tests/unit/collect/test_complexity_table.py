@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.collect._calls.sizes import Size, Term
 from perun.collect.complexity.programs import steps_of
 from perun.collect.complexity.table import FRAME, Listed, Module, Operation, Place, Program, Step, encoded
-from perun.collect.trace.sizes import Size, Term
 
 
 def test_layout() -> None:

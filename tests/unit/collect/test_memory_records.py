@@ -20,7 +20,7 @@ from perun.collect.memory.records import DamagedRecording, Recording, State
 from perun.collect.memory.symbols import Symboliser
 from perun.errors import ProfileError
 
-HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sBI12x", "=8s12I4Q40x"
+HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sBI12x", "=8s7I4x8I4Q24x"
 START = 1_000_000
 """Ticks at the beginning; each is a nanosecond, though the clock shows another time."""
 STACK = [0x401000, 0x402000, 0x7F0000001000]
@@ -84,7 +84,7 @@ class Writer:
         self.number = 0
         path.write_bytes(
             struct.pack(
-                HEADER, b"PERUNMEM", 0x01020304, 1, 128, 77, 76, 2, 3, shift, START, 5 * START, 0, 8, 4096
+                HEADER, b"PERUNMEM", 0x01020304, 2, 128, 77, 76, 2, 3, shift, START, 5 * START, 0, 8, 4096
             )
         )
 
@@ -115,25 +115,38 @@ class Writer:
         error: int = 0,
         skipped: int = 0,
         lost: int = 0,
+        other: tuple[int, Sequence[Event], Sequence[int]] = (0xFFFFFFFF, (), ()),
     ) -> None:
-        number = self.number if number is None else number
-        at = 128 + 8 * len(words)
-        head = (b"PERUNTAI", 0x01020304, 1, 77, state, number, len(words), len(events), 1000, 1000, 128, at)
-        packed = struct.pack(TAIL, *head, error, skipped, lost, START + now, 5 * START + now)
-        packed += struct.pack(f"={len(words)}Q", *words)
-        for event in events:
-            amount = 0 if event.kind >= 32 else event.amount
-            packed += struct.pack(
-                "=QQQIHBB",
-                event.address,
-                amount,
-                START + event.ticks,
-                event.stack,
-                event.thread,
-                event.kind,
-                0,
-            )
-        self.path.with_name(self.path.name + ".tail").write_bytes(packed + bytes(512))
+        """One half has what is given, for chunk `number`; the other is `other`: a chunk, events, words."""
+        halves = [(self.number if number is None else number, events, words), other]
+        room = [max(len(half[place]) for half in halves) + 5 for place in (1, 2)]
+        head: list[Any] = [b"PERUNTAI", 0x01020304, 2, 77, state, error, room[1], room[0]]
+        at = 128
+        for half, (chunk, _, own_words) in enumerate(halves):
+            events_at = 128 + 16 * room[1] + 32 * room[0] * half
+            head += [chunk, len(own_words), at, events_at]
+            at += 8 * room[1]
+        data = struct.pack(TAIL, *head, skipped, lost, START + now, 5 * START + now)
+        for _, _, own_words in halves:
+            data += struct.pack(f"={room[1]}Q", *own_words, *[0] * (room[1] - len(own_words)))
+        for chunk, own_events, _ in halves:
+            places = [packed_event(event, chunk) for event in own_events]
+            # A place that a thread has taken and not filled, and one that has an event of an earlier chunk.
+            middle = len(places) // 2
+            places[middle:middle] = [packed_event(None, 0), packed_event(STALE, chunk - 1)]
+            data += b"".join(places) + bytes(32 * (room[0] - len(places)))
+        self.path.with_name(self.path.name + ".tail").write_bytes(data)
+
+
+STALE = Event(1, 4096, 4096, 0, 0, 0)
+
+
+def packed_event(event: Event | None, chunk: int) -> bytes:
+    """An event as it is in a tail; none has no mark."""
+    kind, address, amount, stack, thread, ticks = event or Event(0, 1, 1, 0, 0, 0)
+    mark = 0x80 | chunk & 0x7F if event else 0
+    given = 0 if kind >= 32 else amount
+    return struct.pack("=QQQIHBB", address, given, START + ticks, stack, thread, kind, mark)
 
 
 def chunk(kind: int, number: int, content: bytes, *fields: Any) -> bytes:
@@ -324,6 +337,30 @@ def test_what_a_killed_program_leaves(tmp_path: Path) -> None:
     assert read(writer.path)[1] == plain(first + second)
 
 
+@pytest.mark.parametrize("written", [1, 2])
+def test_a_program_killed_while_a_full_half_is_packed(tmp_path: Path, written: int) -> None:
+    writer = Writer(tmp_path / "file")
+    chunks = [[Event(1, 16 * (number + 1), 8, number + 1, 0, 10 * number)] for number in range(3)]
+    words = [definition(1, 0, [0x401000 + number]) for number in range(3)]
+    for number in range(written):
+        writer.events(chunks[number], words[number])
+    for one, two in ((1, 2), (2, 1)):
+        other = (two, chunks[two], words[two])
+        writer.tail(chunks[one], words[one], state=0, number=one, now=5, other=other)
+        recording = Recording(writer.path)
+        pieces = list(recording.pieces())
+        assert [address for piece in pieces for address in piece.address.tolist()] == [16, 32, 48]
+        stacks = [stack for piece in pieces for stack in piece.stacks[piece.site].tolist()]
+        addresses = [recording.stacks[stack].addresses for stack in stacks]
+        assert addresses == [packed([0x401000 + number]) for number in range(3)]
+
+
+def test_clocks_of_threads_do_not_go_back(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "file")
+    writer.tail([Event(1, 16, 8, 0, 0, 30), Event(1, 32, 8, 0, 1, 20), Event(1, 48, 8, 0, 0, 40)], now=50)
+    assert [event.ticks for event in read(writer.path)[1]] == [30, 30, 40]
+
+
 def test_what_could_not_be_written_is_told(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "file")
     writer.events([Event(1, 16, 1, 0, 0, 0)])
@@ -372,7 +409,7 @@ def changed(offset: int, form: str, value: Any) -> Callable[[bytes], bytes]:
         (lambda data: data[:100], "too short for a header"),
         (changed(0, "=8s", b"PERUNMAM"), "does not begin as one"),
         (changed(8, "=I", 0x04030201), "another byte order"),
-        (changed(12, "=I", 2), "version 2"),
+        (changed(12, "=I", 3), "version 3"),
         (changed(16, "=I", 64), "header makes no sense"),
         (changed(36, "=I", 64), "header makes no sense"),
         (changed(128, "=4s", b"PMCX"), "a chunk does not begin as one"),

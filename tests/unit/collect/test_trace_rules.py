@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perun.collect.trace.binary import Binary, match, plain_name, without_arguments
+from perun.collect._calls.binary import Binary, match, plain_name, without_arguments
+from perun.collect._calls.sizes import Size, Term, find_size, size_of
 from perun.collect.trace.engines.records import NOT_READ, boundaries, divided
 from perun.collect.trace.plan import Rule, Wanted, make_plan, parse_rule
-from perun.collect.trace.sizes import Size, Term, find_size, size_of
 from perun.errors import JobFailed, UsageError
 
 needs_compiler = pytest.mark.skipif(not shutil.which("c++"), reason="there is no compiler")

@@ -23,6 +23,7 @@ class Params:
     keys: tuple[str, ...] = param((), help="Keys.")
     rules: tuple[tuple[str, str], ...] = param((), help="Pairs.")
     levels: tuple[str, ...] = param((), choices=("low", "high"), help="Levels.")
+    every: tuple[tuple[str, int], ...] = param((), pair=("func", "sample"), help="Pairs with names.")
 
 
 def make(**values: Any) -> Params:
@@ -58,6 +59,10 @@ def test_an_unknown_key_names_the_nearest() -> None:
         ("keys", ["one", 2], ("one", "2")),
         ("rules", [["a", 1], ("b", "c")], (("a", "1"), ("b", "c"))),
         ("levels", ["low", "high"], ("low", "high")),
+        ("every", [{"func": "f", "sample": 2}, {"sample": "3", "func": "g"}], (("f", 2), ("g", 3))),
+        ("every", [["f", "2"], ("g", 3)], (("f", 2), ("g", 3))),
+        ("every", {"f": 2, "sample": 3}, (("f", 2), ("sample", 3))),
+        ("every", [], ()),
         ("quick", True, True),
     ],
 )
@@ -93,6 +98,16 @@ def test_values_are_converted(name: str, value: object, expected: object) -> Non
         ("rules", ["ab"], "a mapping, or a list of pairs"),
         ("rules", [["a", "b", "c"]], "a mapping, or a list of pairs"),
         ("rules", [["a", None]], "text"),
+        ("rules", [{"a": "b", "c": "d"}], "a mapping, or a list of pairs"),
+        (
+            "every",
+            [{"func": "f"}],
+            "a mapping, or a list of pairs or of mappings with the keys func and sample",
+        ),
+        ("every", [{"func": "f", "sample": 2, "x": 1}], "a mapping, or a list of pairs or of mappings"),
+        ("every", [["f", "often"]], "a whole number"),
+        ("every", [["f", True]], "a whole number"),
+        ("every", [[None, 1]], "text"),
         ("levels", ["low", "middle"], "one of low, high"),
     ],
 )
@@ -161,6 +176,10 @@ def test_to_mapping_is_what_from_mapping_takes() -> None:
     made = make(warm_up=9, keys=["k"])
     assert from_mapping(Params, to_mapping(made), "here") == made
     assert to_mapping(FreeParams()) == {}
+    made = make(every={"f": 2}, rules={"a": "b"})
+    assert to_mapping(made)["every"] == [{"func": "f", "sample": 2}]
+    assert to_mapping(made)["rules"] == [["a", "b"]]
+    assert from_mapping(Params, to_mapping(made), "here") == made
     assert to_mapping(FreeParams({"a": 1})) == {"a": 1}
 
 

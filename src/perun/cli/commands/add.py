@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from perun.cli.commands.completing import complete_minor, complete_pending
+from perun.cli.commands.completing import complete_pending, minor_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import ProfileError
@@ -12,13 +12,7 @@ from perun.errors import ProfileError
 
 @click.command()
 @click.argument("profile", nargs=-1, required=True, shell_complete=complete_pending)
-@click.option(
-    "--minor",
-    "-m",
-    metavar="HASH",
-    shell_complete=complete_minor,
-    help="Register in this version; HEAD by default.",
-)
+@minor_option("Register in this version; HEAD by default.")
 @click.option("--to-origin", is_flag=True, help="Register each profile in the version it was collected for.")
 @click.option("--keep-profile", is_flag=True, help="Keep the files afterwards.")
 @click.option(

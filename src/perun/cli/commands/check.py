@@ -16,7 +16,7 @@ import click
 from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.page import Answer, Page, plain
 from perun.cli.answers.check.tally import Tally
-from perun.cli.commands.completing import complete_any, complete_minor
+from perun.cli.commands.completing import complete_any, complete_minor, minor_option
 from perun.cli.output import opened
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -186,13 +186,7 @@ def diff(ctx: click.Context, /, base: str, target: str, **given: Any) -> int:
 @check.command()
 @click.argument("baseline", shell_complete=complete_any)
 @click.argument("target", shell_complete=complete_any)
-@click.option(
-    "--minor",
-    "-m",
-    metavar="HASH",
-    shell_complete=complete_minor,
-    help="Look in the index of this version; HEAD by default.",
-)
+@minor_option()
 @_options(models_short=False)
 @click.pass_context
 def profiles(ctx: click.Context, /, baseline: str, target: str, minor: str | None, **given: Any) -> int:

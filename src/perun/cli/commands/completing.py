@@ -1,12 +1,17 @@
-"""Shell completion of tags, profiles and versions. Whatever goes wrong completes nothing."""
+"""Shell completion of tags, profiles and versions, and the option that names one of these.
+
+Whatever goes wrong completes nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -74,3 +79,10 @@ def complete_version(ctx: click.Context, param: click.Parameter, incomplete: str
     except Exception:
         return []
     return [name for name in names if name.startswith(incomplete)]
+
+
+def minor_option(
+    text: str = "Look in the index of this version; HEAD by default.",
+) -> Callable[[_Function], _Function]:
+    """The option `--minor`, as a decorator; `text` is its help."""
+    return click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help=text)

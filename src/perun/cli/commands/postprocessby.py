@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from perun.cli.commands.completing import complete_any, complete_minor
+from perun.cli.commands.completing import complete_any, minor_option
 from perun.cli.options import PluginGroup
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -30,13 +30,7 @@ class _Postprocessors(PluginGroup):
     metavar="TEMPLATE",
     help="Template for the name of the new profile, instead of format.output_profile_template.",
 )
-@click.option(
-    "--minor",
-    "-m",
-    metavar="HASH",
-    shell_complete=complete_minor,
-    help="Look in the index of this version; HEAD by default.",
-)
+@minor_option()
 @click.pass_context
 def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
     """Make a new profile out of one.

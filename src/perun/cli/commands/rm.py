@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import click
 
-from perun.cli.commands.completing import complete_any, complete_minor
+from perun.cli.commands.completing import complete_any, minor_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 
 
 @click.command()
 @click.argument("profile", nargs=-1, required=True, shell_complete=complete_any)
-@click.option(
-    "--minor",
-    "-m",
-    metavar="HASH",
-    shell_complete=complete_minor,
-    help="Unlink from this version; HEAD by default.",
-)
+@minor_option("Unlink from this version; HEAD by default.")
 @click.pass_obj
 def rm(session: Session, profile: tuple[str, ...], minor: str | None) -> None:
     """Unlink registered profiles, delete pending ones.

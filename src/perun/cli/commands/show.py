@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perun.cli.commands.completing import complete_any, complete_minor
+from perun.cli.commands.completing import complete_any, minor_option
 from perun.cli.options import PluginGroup
 from perun.cli.session import Session
 
@@ -25,13 +25,7 @@ class _Views(PluginGroup):
 
 @click.group(cls=_Views)
 @click.argument("profile", shell_complete=complete_any)
-@click.option(
-    "--minor",
-    "-m",
-    metavar="HASH",
-    shell_complete=complete_minor,
-    help="Look in the index of this version; HEAD by default.",
-)
+@minor_option()
 @click.pass_context
 def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     """Interpret a profile: as a table, as text, as a picture.

@@ -1,1 +1,1 @@
-"""Calls of functions, however they were recorded, and the profile that is made of them."""
+"""Calls of functions: what a program tells of them, and the profile of what was recorded."""

@@ -134,10 +134,7 @@ class Execution:
 
     def last_errors(self) -> list[str]:
         """The last lines that the last run wrote to its standard error, without control characters."""
-        size = os.fstat(self._errors).st_size
-        start = max(0, size - _TAIL_BYTES)
-        text = os.pread(self._errors, _TAIL_BYTES, start).decode("utf-8", "replace")
-        return [_printable(line) for line in text.rstrip().split("\n")[-_TAIL_LINES:] if text.strip()]
+        return last_lines(self._errors)
 
     def _rewind(self) -> None:
         try:
@@ -235,6 +232,13 @@ def exit_status(status: int) -> int:
     """The exit status as a shell gives it: 128 and the number of the signal for a run that one killed."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def last_lines(descriptor: int) -> list[str]:
+    """The last lines of a file that is opened for reading, without control characters."""
+    start = max(0, os.fstat(descriptor).st_size - _TAIL_BYTES)
+    text = os.pread(descriptor, _TAIL_BYTES, start).decode("utf-8", "replace")
+    return [_printable(line) for line in text.rstrip().split("\n")[-_TAIL_LINES:] if text.strip()]
 
 
 def _printable(line: str) -> str:

@@ -95,7 +95,7 @@ def build_command(command: str, folder: Path, cwd: Path, environ: Mapping[str, s
         wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(real)} "$@" {flags}\n')
         wrapper.chmod(0o755)
     if not any(folder.iterdir()):
-        raise _no_compiler()
+        raise _no_compiler("C or C++")
     _run(["/bin/sh", "-c", command], cwd, {**environ, "PATH": f"{folder}{os.pathsep}{path}"})
 
 
@@ -103,11 +103,24 @@ def instrumenting(compiler: Sequence[str], environ: Mapping[str, str], *, whole:
     """The options that make the compiler call the runtime."""
     try:
         said = subprocess.run([*compiler, "--version"], env=dict(environ), capture_output=True, check=False)
-    except OSError:
-        raise _no_compiler() from None
+    except OSError as problem:
+        raise CollectorUnavailable(
+            f"the compiler {shlex.join(compiler)} cannot be started: {problem.strerror}",
+            "correct CC or CXX in the environment, or unset it",
+        ) from None
     if b"clang" in said.stdout:
         return [*_INSTRUMENT, *_OF_CLANG]
     return [*_INSTRUMENT, *_OF_GCC, *([] if whole else [_SYSTEM_HEADERS])]
+
+
+def missing_compiler(environ: Mapping[str, str]) -> tuple[str, str]:
+    """Why C or C++ cannot be compiled here, and what to do about it; two empty texts where both can."""
+    try:
+        for is_cpp in (False, True):
+            instrumenting(_compiler(is_cpp, environ), environ, whole=False)
+    except CollectorUnavailable as problem:
+        return problem.message, problem.hint
+    return "", ""
 
 
 def _sources(files: Sequence[Path], cwd: Path) -> list[Path]:
@@ -140,13 +153,13 @@ def _compiler(is_cpp: bool, environ: Mapping[str, str]) -> list[str]:
     path = environ.get("PATH", os.defpath)
     found = next(filter(None, (which(name, path=path) for name in _COMPILERS[is_cpp])), None)
     if found is None:
-        raise _no_compiler()
+        raise _no_compiler("C++" if is_cpp else "C")
     return [found]
 
 
-def _no_compiler() -> CollectorUnavailable:
+def _no_compiler(language: str) -> CollectorUnavailable:
     return CollectorUnavailable(
-        "no compiler of C and C++ was found", "install one with: apt-get install build-essential"
+        f"no compiler of {language} was found", "install one with: apt-get install build-essential"
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.collect.complexity.params import ComplexityParams
-from perun.errors import CollectorUnavailable, JobFailed
-from perun.plugin.api import CollectContext, Run
+from perun.errors import JobFailed
+from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LIBRARY: Final = Path(__file__).with_name("libperun_complexity.so")
 """The runtime, which the build puts beside this module."""
 MANY_CALLS: Final = 2_000_000
+_WHAT: Final = "the runtime that records calls"
 
 
 class ComplexityCollector:
@@ -41,6 +42,19 @@ class ComplexityCollector:
         """:param library: the runtime, where it does not lie beside this module."""
         self._library = library or LIBRARY
 
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """Whether the runtime was built, and programs can be compiled for it."""
+        from perun.collect._common import native
+        from perun.collect.complexity.build import missing_compiler
+
+        runtime = native.readiness(self._library, _WHAT)
+        yield runtime
+        if runtime.missing:
+            return
+        missing, hint = missing_compiler(environ)
+        if missing:
+            yield Readiness("--files and --build", missing, hint)
+
     def collect(self, run: Run, params: ComplexityParams, ctx: CollectContext) -> Profile:
         """Build the program where that is asked for, run it once, and read what it recorded.
 
@@ -49,11 +63,9 @@ class ComplexityCollector:
         :raises JobFailed: where the program does not compile, cannot be started, fails (unless that is to be
             ignored), takes longer than the timeout, or calls no function that is recorded.
         """
-        if not self._library.is_file():
-            raise CollectorUnavailable(
-                f"the runtime that records calls is missing: {self._library}",
-                "install Perun anew with: pip install --force-reinstall perun-pvs",
-            )
+        from perun.collect._common import native
+
+        native.require(self._library, _WHAT)
         measured, program = _built(run, params, ctx)
         return self._recorded(run, measured, program, params, ctx)
 
@@ -161,9 +173,7 @@ def _profile(
     for note in notes:
         ctx.note(note)
     summary = _summary(gaps, table.total, found, sample, notes)
-    values = to_mapping(params)
-    values["sampling"] = [{"func": function, "sample": int(every)} for function, every in params.sampling]
-    collector = {"name": ComplexityCollector.name, "params": values}
+    collector = {"name": ComplexityCollector.name, "params": to_mapping(params)}
     return table.profile(functions, run, collector, summary)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from perun.collect._common import params as common
 from perun.errors import UsageError
 from perun.plugin.params import param
 
@@ -31,10 +32,11 @@ class ComplexityParams:
     rules: tuple[str, ...] = param(
         (), short="-r", metavar="<func>", help="Marks the function for profiling; without, all are profiled."
     )
-    sampling: tuple[tuple[str, str], ...] = param(
+    sampling: tuple[tuple[str, int], ...] = param(
         (),
         short="-s",
         metavar="<func> <int>",
+        pair=("func", "sample"),
         help="Sets the sampling of the given function to every <int> call.",
     )
     internal_data_filename: str = param(
@@ -72,24 +74,13 @@ class ComplexityParams:
         metavar="<func>=<expression>",
         help="What is the size of the structure that a function works on, e.g. List_search=list->size.",
     )
-    ignore_failure: bool = param(
-        False,
-        short="-i",
-        help="Make a profile also where the command fails; one that a signal ends always gets one.",
-    )
-    timeout: float = param(
-        0.0,
-        metavar="<seconds>",
-        minimum=0,
-        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
-    )
+    ignore_failure: bool = common.ignore_failure()
+    timeout: float = common.timeout()
 
     def __post_init__(self) -> None:
         for function, every in self.sampling:
-            if not every.isdecimal() or not 1 <= int(every) < 1 << 31:
-                raise UsageError(
-                    f"the sampling of {function} must be a whole number from 1 on, not {every!r}"
-                )
+            if not 1 <= every < 1 << 31:
+                raise UsageError(f"the sampling of {function} must be a whole number from 1 on, not {every}")
         for size in self.size:
             if not all(part.strip() for part in size.partition("=")):
                 raise UsageError(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.collect.complexity.table import FRAME, Operation, Place, Program, Step
 
 if TYPE_CHECKING:
-    from perun.collect.trace.binary import Binary, Function
-    from perun.collect.trace.sizes import Size
+    from perun.collect._calls.binary import Binary, Function
+    from perun.collect._calls.sizes import Size
 
 _KEPT_BY_CALLS: Final = (3, 6, 12, 13, 14, 15)
 """Registers of x86-64 that a function finds again after a call, as DWARF numbers them."""
@@ -102,7 +102,7 @@ def _of_instance(
 
 def _index(entry: Any, size: Size) -> int:
     """Which of the parameters the size begins with; -1 where it cannot be told."""
-    from perun.collect.trace.sizes import parameters_of
+    from perun.collect._calls.sizes import parameters_of
 
     if size.register < 0:
         return -1  # a parameter on the stack: too rare to be worth it

@@ -12,11 +12,11 @@ from perun.collect.complexity.table import Listed, Module, encoded
 from perun.errors import JobFailed, UsageError
 
 if TYPE_CHECKING:
+    from perun.collect._calls.binary import Binary
+    from perun.collect._calls.binary import Function as Symbol
+    from perun.collect._calls.sizes import Size
     from perun.collect.complexity.params import ComplexityParams
     from perun.collect.complexity.records import Place
-    from perun.collect.trace.binary import Binary
-    from perun.collect.trace.binary import Function as Symbol
-    from perun.collect.trace.sizes import Size
     from perun.plugin.api import CollectContext
 
 
@@ -34,7 +34,7 @@ class Selection(NamedTuple):
 
     def functions(self, places: Sequence[Place], cwd: Path, ctx: CollectContext) -> list[Function]:
         """What each of the places is called."""
-        from perun.collect.trace.binary import Binary
+        from perun.collect._calls.binary import Binary
 
         names: dict[str, dict[int, str]] = {}
         for path in {place.path for place in places}:
@@ -57,7 +57,7 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
 
     :raises UsageError: where no function of the rules is there; names the nearest ones.
     """
-    from perun.collect.trace.binary import Binary
+    from perun.collect._calls.binary import Binary
 
     if not _is_elf(program):
         if params.rules or params.sampling or params.size:
@@ -113,7 +113,7 @@ def _found(binary: Binary, names: Iterable[str], notes: list[str]) -> list[Symbo
 
 def _sampling(binary: Binary, params: ComplexityParams, notes: list[str]) -> dict[int, int]:
     return {
-        function.address: int(every)
+        function.address: every
         for name, every in params.sampling
         for function in _found(binary, [name], notes)
     }
@@ -122,7 +122,7 @@ def _sampling(binary: Binary, params: ComplexityParams, notes: list[str]) -> dic
 def _sizes(
     binary: Binary, listed: Iterable[Symbol], params: ComplexityParams, notes: list[str]
 ) -> dict[Symbol, Size]:
-    from perun.collect.trace.sizes import find_size, size_of
+    from perun.collect._calls.sizes import find_size, size_of
 
     wanted = [function for function in listed if not _is_without_size(function)]
     sizes = {function: find_size(binary, function) for function in wanted}
@@ -135,7 +135,7 @@ def _sizes(
 
 def _is_without_size(function: Symbol) -> bool:
     """Whether it is `main`, whose numbers are no sizes, or a constructor, with nothing to look at yet."""
-    from perun.collect.trace.binary import plain_name, without_arguments
+    from perun.collect._calls.binary import plain_name, without_arguments
 
     *scopes, name = without_arguments(plain_name(function.name)).split("::")
     return function.symbol == "main" or scopes[-1:] == [name]

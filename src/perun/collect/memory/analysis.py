@@ -111,7 +111,6 @@ class Totals(NamedTuple):
     releases: int
     allocated: int
     peak: int
-    peak_blocks: int
     peak_time: int
     peak_event: int
     leaked: int
@@ -163,9 +162,8 @@ class Analysis:
         self._peak_part = np.empty((_FIELDS, 0), np.int64)
         self._order = 0
         self._bytes = 0
-        self._blocks = 0
         self._sums = dict.fromkeys(("allocations", "allocated", "temporary", "unknown_releases"), 0)
-        self._peak = (0, 0, 0, -1)  # bytes, blocks, time, position of the event
+        self._peak = (0, 0, -1)  # bytes, time, position of the event
         self._last_time = 0
         self._keep = keep
         self._kept: list[Events] = []
@@ -224,7 +222,7 @@ class Analysis:
         return Totals(
             events=self._order,
             releases=self._order - self._sums["allocations"],
-            **dict(zip(("peak", "peak_blocks", "peak_time", "peak_event"), self._peak, strict=True)),
+            **dict(zip(("peak", "peak_time", "peak_event"), self._peak, strict=True)),
             leaked=int(self._live.size.sum()),
             leaked_blocks=len(self._live.size),
             last_time=self._last_time,
@@ -275,14 +273,13 @@ class Analysis:
 
     def _look_for_peak(self, events: Events, piece: _Piece) -> None:
         heap = self._bytes + np.cumsum(piece.change)
-        blocks = self._blocks + np.cumsum(piece.block_change)
         highest = int(np.argmax(heap))
         if int(heap[highest]) > self._peak[0]:
             time = int(events.time[highest])
-            self._peak = int(heap[highest]), int(blocks[highest]), time, self._order + highest
+            self._peak = int(heap[highest]), time, self._order + highest
             keys, sizes = piece.live_at(self._order + highest)
             self._peak_part = _summed([_part(keys, peak=sizes)])
-        self._bytes, self._blocks = int(heap[-1]), int(blocks[-1])
+        self._bytes = int(heap[-1])
 
     def _append(self, part: NDArray[np.int64]) -> None:
         part = _summed([part])
@@ -394,8 +391,6 @@ class _Piece:
         self.unknown_releases = int(events.releases.sum()) - len(self._released)
         self.change = np.where(events.releases, 0, events.size)
         np.subtract.at(self.change, enders - before, self._all.size[blocks])
-        self.block_change = np.where(events.releases, 0, 1)
-        np.subtract.at(self.block_change, enders - before, 1)
 
         self.released = self._taken(self._released)
         """The blocks that events of this piece release."""

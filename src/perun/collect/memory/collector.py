@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from perun.errors import CollectorUnavailable, JobFailed
+from perun.collect._common import params as common
+from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 
@@ -31,7 +32,7 @@ SAMPLING: Final = 0.025
 """Seconds of a snapshot where nothing else is asked for; manual 4.1.2 has it in its example."""
 MOST_SNAPSHOTS: Final = 256
 _SECOND: Final = 1_000_000_000
-_REINSTALL: Final = "install Perun anew with: pip install --force-reinstall perun-pvs"
+_WHAT: Final = "the recorder of allocations"
 _MEMRAY: Final = "install it where the measured Python is: pip install 'perun-pvs[python-memory]'"
 _SYMBOLISER: Final = "install one with: apt-get install binutils"
 
@@ -79,17 +80,8 @@ class MemoryParams:
         help="The command is a Python program: record what its objects and its libraries allocate, with the "
         "functions of Python as call stacks. Needs memray where the program's packages are.",
     )
-    ignore_failure: bool = param(
-        False,
-        short="-i",
-        help="Make a profile also where the command fails; one that a signal ends always gets one.",
-    )
-    timeout: float = param(
-        0.0,
-        metavar="<seconds>",
-        minimum=0,
-        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
-    )
+    ignore_failure: bool = common.ignore_failure()
+    timeout: float = common.timeout()
 
 
 class MemoryCollector:
@@ -113,12 +105,13 @@ class MemoryCollector:
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """Whether the recorder was built, functions can be named, and Python programs be recorded."""
+        from perun.collect._common import native
         from perun.collect.memory.symbols import find_tool
 
-        if not self._library.is_file():
-            yield Readiness("", "the recorder of allocations is missing", _REINSTALL)
+        recorder = native.readiness(self._library, _WHAT)
+        yield recorder
+        if recorder.missing:
             return
-        yield Readiness()
         if not find_tool(environ):
             yield Readiness(
                 "functions and lines", "neither addr2line nor llvm-symbolizer was found", _SYMBOLISER
@@ -135,14 +128,11 @@ class MemoryCollector:
         """
         if params.python:
             return _of_python(run, params, ctx)
+        from perun.collect._common import native
         from perun.collect._common.execution import Execution
         from perun.collect.memory.records import Recording
 
-        if not self._library.is_file():
-            raise CollectorUnavailable(
-                f"the recorder of allocations is missing: {self._library}",
-                _REINSTALL,
-            )
+        native.require(self._library, _WHAT)
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
         recorded = run._replace(environ=_environment(run, params, self._library, file))

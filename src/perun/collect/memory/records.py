@@ -24,16 +24,17 @@ from perun.errors import ProfileError
 MAGIC: Final = b"PERUNMEM"
 TAIL_MAGIC: Final = b"PERUNTAI"
 CHUNK_MAGIC: Final = b"PMCK"
-VERSION: Final = 1
+VERSION: Final = 2
 BYTE_ORDER: Final = 0x01020304
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
 """How call stacks were found, as the option is spelled."""
 
 _HEADER: Final = struct.Struct("8sIIIIIIIIQQQII56x")
 _CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
-_TAIL: Final = struct.Struct("8sIIIIIIIIIIIIQQQQ40x")
+_TAIL: Final = struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x")
 _EVENTS_CHUNK, _TEXT_CHUNK = 1, 2
 _STACK, _THREAD, _MODULE = 1, 2, 3
+_MARK, _NO_CHUNK = 0x80, 0xFFFFFFFF
 _MOST_EVENTS: Final = 1 << 24
 _MOST_BYTES: Final = 1 << 30
 _WORD: Final = 8
@@ -47,7 +48,7 @@ _EVENT: Final = np.dtype(
         ("stack", "u4"),
         ("thread", "u2"),
         ("kind", "u1"),
-        ("reserved", "u1"),
+        ("mark", "u1"),
     ]
 )
 
@@ -368,29 +369,37 @@ class Recording:
         return fields, data
 
     def _rest(self, fields: Sequence[int], data: bytes, number: int) -> Iterator[Events]:
-        _, state, chunk, words, count, _, _, words_at, events_at, error, *more = fields
-        skipped, lost, ticks, monotonic = more
+        _, state, error, word_room, event_room, *halves, skipped, lost, ticks, monotonic = fields
         if error > _LARGEST_ERROR:
             raise self.damaged(f"its tail names the unknown error {error}")
         if state not in list(State):
             raise self.damaged(f"its tail says that it ended in the unknown way {state}")
         self.end = End(State(state), error, skipped, lost)
-        if chunk > number and not error:
-            raise self.damaged(f"chunks {number} to {chunk - 1} are missing")
-        if chunk == number:
+        pieces = [np.empty(0, _EVENT)]
+        for chunk, words, words_at, events_at in sorted([tuple(halves[:4]), tuple(halves[4:])]):
+            if chunk < number or chunk == _NO_CHUNK:
+                continue
+            if chunk > number and error:
+                break
+            if chunk > number:
+                raise self.damaged(f"chunks {number} to {chunk - 1} are missing")
+            if words > word_room:
+                raise self.damaged("its tail has more definitions than it has room for")
             try:
                 definitions = np.frombuffer(data, np.uint64, words, words_at)
-                events = np.frombuffer(data, _EVENT, count, events_at)
+                events = np.frombuffer(data, _EVENT, event_room, events_at)
             except ValueError:
                 raise self.damaged("its tail is cut short") from None
             self._define(definitions)
-            yield self._raw(events, ticks, monotonic)
+            pieces.append(events[events["mark"] == (_MARK | chunk % _MARK)])
+            number += 1
+        yield self._raw(np.concatenate(pieces), ticks, monotonic)
         self.duration = max(self.duration, monotonic - self._points[0][1])
 
     def _raw(self, events: NDArray[Any], ticks: int, monotonic: int) -> Events:
         kinds, stacks = events["kind"].astype(np.int64), events["stack"].astype(np.int64)
         pairs, site = np.unique((stacks << 8) | kinds, return_inverse=True)
-        at = events["ticks"].astype(np.int64)
+        at = np.maximum.accumulate(events["ticks"].astype(np.int64))
         before, then = self._points[-1]
         if len(at) and int(at[-1]) > ticks:  # killed before it could read the clocks together once more
             rate = self._rate(ticks, monotonic)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from perun.collect._common import params as common
 from perun.collect._common.execution import Execution, exit_status, failed
 from perun.collect.regex.patterns import Metric, Pattern, Patterns, compiled, find, is_clock, number, plain
 from perun.collect.regex.ready import READY
@@ -57,12 +58,7 @@ class RegexParams:
         0, short="-w", metavar="<int>", minimum=0, help="Run the command <int> times before, for nothing."
     )
     repeat: int = param(1, short="-r", metavar="<int>", minimum=1, help="Run the command <int> times.")
-    timeout: float = param(
-        0.0,
-        metavar="<seconds>",
-        minimum=0,
-        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
-    )
+    timeout: float = common.timeout()
     ignore_failure: bool = param(
         False, short="-i", help="Take the values also where the command fails, and record its `exitcode`."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from perun.collect._common import params as common
 from perun.collect._common.execution import ALL_THE_SAME, Execution, Sample, exit_status, failed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
@@ -32,12 +33,7 @@ class TimeParams:
         minimum=1,
         help="The timing of the given binaries will be repeated <int> times.",
     )
-    timeout: float = param(
-        0.0,
-        metavar="<seconds>",
-        minimum=0,
-        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
-    )
+    timeout: float = common.timeout()
     ignore_failure: bool = param(
         False,
         short="-i",

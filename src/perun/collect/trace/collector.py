@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import CollectorUnavailable
-from perun.plugin.api import CollectContext, Run
+from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 
 if TYPE_CHECKING:
@@ -141,6 +141,15 @@ class TraceCollector:
     )
     Params: ClassVar[type] = TraceParams
 
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """Whether any engine can trace here, and what each of them lacks."""
+        engines = [Readiness(name, *make_engine(name, environ).unavailable()) for name in ENGINES]
+        if all(engine.missing for engine in engines):
+            yield Readiness("", "no engine can trace here", "one of these is enough")
+        else:
+            yield Readiness()
+        yield from engines
+
     def collect(self, run: Run, params: TraceParams, ctx: CollectContext) -> Profile:
         """Run the command once, traced.
 
@@ -200,8 +209,8 @@ class _Session:
     def _plan(self) -> Plan:
         from contextlib import ExitStack
 
+        from perun.collect._calls.binary import Binary
         from perun.collect._common.execution import find_executable
-        from perun.collect.trace.binary import Binary
         from perun.collect.trace.plan import Wanted, make_plan
 
         run = self._run
@@ -218,7 +227,7 @@ class _Session:
         wanted = self._params.engine
         if wanted != "auto":
             engine = make_engine(wanted, self._run.environ, self._ctx.cache)
-            why, hint = engine.unavailable()
+            why, hint = engine.unavailable(plan)
             if why:
                 raise CollectorUnavailable(f"the engine {wanted} cannot run here: {why}", hint)
             return engine
@@ -226,7 +235,7 @@ class _Session:
         refused: list[tuple[str, str, str]] = []
         for name in order:
             engine = make_engine(name, self._run.environ, self._ctx.cache)
-            why, hint = engine.unavailable()
+            why, hint = engine.unavailable(plan)
             if not why:
                 without = "".join(f"; {other} cannot run here: {problem}" for other, problem, _ in refused)
                 self._note(f"traced with {name}: {reason if not refused else 'the next best'}{without}")
@@ -291,6 +300,8 @@ class _Session:
             "ended": recorded.early or "normally",
             "notes": list(self._notes),
         }
+        if engine.way:
+            summary["attached"] = engine.way
         info = {"name": TraceCollector.name, "params": to_mapping(self._params)}
         if not self._params.quiet:
             for note in self._notes:

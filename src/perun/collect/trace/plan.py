@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect.trace.binary import Function, Usdt, is_own, plain_name
-from perun.collect.trace.sizes import Size
+from perun.collect._calls.binary import Function, Usdt, is_own, plain_name
+from perun.collect._calls.sizes import Size
 from perun.errors import UsageError
 from perun.plugin.params import nearest
 
 if TYPE_CHECKING:
-    from perun.collect.trace.binary import Binary
+    from perun.collect._calls.binary import Binary
 
 SAMPLED: Final = 20
 """Of the calls of a function the sampled strategies keep one in so many, where nothing else is said."""
@@ -154,7 +154,7 @@ def _named(binaries: Sequence[Binary], library: str) -> Binary:
 
 
 def _sizes(binaries: Sequence[Binary], expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
-    from perun.collect.trace.sizes import size_of
+    from perun.collect._calls.sizes import size_of
 
     sizes = {}
     for text in expressions:
@@ -169,7 +169,7 @@ def _sizes(binaries: Sequence[Binary], expressions: Iterable[str]) -> dict[tuple
 
 
 def _found(binary: Binary, function: Function) -> Size | None:
-    from perun.collect.trace.sizes import find_size
+    from perun.collect._calls.sizes import find_size
 
     return find_size(binary, function)
 

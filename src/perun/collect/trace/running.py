@@ -17,13 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+from perun.collect._common.execution import last_lines
 from perun.errors import JobFailed
 from perun.plugin.api import Run
 
 GRACE: Final = 2.0
 """Seconds that a command is given to end by itself, and then an engine to finish."""
-_TAIL_BYTES: Final = 16 * 1024
-_TAIL_LINES: Final = 10
 
 
 class Ended(NamedTuple):
@@ -53,12 +52,9 @@ class Surroundings(NamedTuple):
         """The last lines of the standard error, where it was not shown."""
         try:
             with open(self.folder / "stderr", "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-                text = file.read().decode("utf-8", "replace")
+                return [line for line in last_lines(file.fileno()) if line]
         except OSError:
             return []
-        lines = text.rstrip().split("\n")[-_TAIL_LINES:]
-        return ["".join(char if char.isprintable() else " " for char in line)[:300] for line in lines if line]
 
 
 def execute(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from perun.plugin.params import param
+from perun.postprocess._common import params as common
 
 MODES: Final = (
     "estimator-settings",
@@ -41,18 +42,8 @@ class KernelParams:
         metavar="<kernel_mode>",
         help="The way in which the estimate is made: " + ", ".join(MODES) + ".",
     )
-    of_key: str = param(
-        "",
-        short="-of",
-        metavar="<of_resource_key>",
-        help="Sets key for which we are finding the model (y-coordinates).",
-    )
-    per_key: str = param(
-        "",
-        short="-per",
-        metavar="<per_resource_key>",
-        help="Sets the key that will be used as a source variable (x-coordinates).",
-    )
+    of_key: str = common.of_key()
+    per_key: str = common.per_key()
     reg_type: str = param(
         REGRESSIONS[0],
         short="-rt",

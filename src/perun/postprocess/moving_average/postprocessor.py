@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
+from perun.postprocess._common import params as common
 from perun.profile.fitting import add_models, plain
 from perun.profile.models.decay import smoothing_factor
 
@@ -50,18 +51,8 @@ class MovingAverageParams:
         "of possible observations smaller then result is NaN. If not set, it is the width of the window, and "
         "1 for ema.",
     )
-    of_key: str = param(
-        "",
-        short="-of",
-        metavar="<of_resource_key>",
-        help="Sets key for which we are finding the model (y-coordinates).",
-    )
-    per_key: str = param(
-        "",
-        short="-per",
-        metavar="<per_resource_key>",
-        help="Sets the key that will be used as a source variable (x-coordinates).",
-    )
+    of_key: str = common.of_key()
+    per_key: str = common.per_key()
     window_type: str = param(
         _EVEN_WEIGHTS,
         short="-wt",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
+from perun.postprocess._common import params as common
 from perun.profile.fitting import add_models
 
 if TYPE_CHECKING:
@@ -48,18 +49,8 @@ class RegressogramParams:
         help="Will use the <statistic_function> to compute the values for points within each bucket of "
         "regressogram.",
     )
-    of_key: str = param(
-        "",
-        short="-of",
-        metavar="<of_resource_key>",
-        help="Sets key for which we are finding the model (y-coordinates).",
-    )
-    per_key: str = param(
-        "",
-        short="-per",
-        metavar="<per_resource_key>",
-        help="Sets the key that will be used as a source variable (x-coordinates).",
-    )
+    of_key: str = common.of_key()
+    per_key: str = common.per_key()
 
 
 class Regressogram:

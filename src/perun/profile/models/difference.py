@@ -51,7 +51,7 @@ class Limits(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Two curves at the same x, all of shape (n,), finite, and n is at least 1.
+    """Two curves at the same x, all of shape (n,), finite, x ascending.
 
     :param scatter: the larger standard deviation of points about the two curves.
     """
@@ -65,6 +65,14 @@ class Samples(NamedTuple):
     def difference(self) -> Floats:
         """Target - baseline, shape (n,)."""
         return self.target - self.baseline
+
+    @property
+    def within_scatter(self) -> bool:
+        """Whether the curves are no further apart than their scatter, in the quadratic mean."""
+        with np.errstate(all="ignore"):
+            apart, noisy = self.difference, self.scatter > 0
+            relative = np.divide(apart, self.scatter, out=np.zeros_like(apart), where=noisy)
+            return bool(np.all(noisy | (apart == 0)) and np.mean(relative * relative) <= 1)
 
     def at(self, chosen: slice | NDArray[np.bool_]) -> Samples:
         """Some of the samples."""
@@ -93,26 +101,35 @@ class Difference(NamedTuple):
     runs: tuple[tuple[PerformanceChange, float, float, float], ...] = ()
 
 
-def sample(parts: Sequence[Part]) -> Samples | None:
-    """The curves at :data:`SAMPLES` x from the start of the first part to the end of the last.
+def sampled(parts: Sequence[Part], number: int) -> Samples:
+    """The curves at `number` x from the start of the first part to the end of the last, at equal distances.
 
-    Left out is an x outside of all parts, or where a curve is not defined, or where one of the two is 0,
-    which nothing can be relative to (but for curves that are 0 everywhere). None where no x is left.
+    An x outside of all parts, or where one of the curves has no value, is left out; there may be none at all.
     """
     if not parts:
-        return None
-    x = np.linspace(parts[0].start, parts[-1].end, SAMPLES)
-    baseline, target, scatter = (np.full(SAMPLES, np.nan) for _ in range(3))
+        return Samples(*(np.empty(0) for _ in Samples._fields))
+    x = np.linspace(parts[0].start, parts[-1].end, number)
+    baseline, target, scatter = (np.full(number, np.nan) for _ in range(3))
     for part in parts:
         inside = (x >= part.start) & (x <= part.end)
         baseline[inside] = evaluate(part.baseline, x[inside])
         target[inside] = evaluate(part.target, x[inside])
         scatter[inside] = np.maximum(scatter_of(part.baseline, x[inside]), scatter_of(part.target, x[inside]))
     known = np.isfinite(baseline) & np.isfinite(target) & np.isfinite(scatter)
-    positive = known & (np.minimum(np.abs(baseline), np.abs(target)) > 0)
+    return Samples(x, baseline, target, scatter).at(known)
+
+
+def sample(parts: Sequence[Part]) -> Samples | None:
+    """The curves at :data:`SAMPLES` x, see :func:`sampled`; None where no x is left.
+
+    Left out as well is an x where one of the two is 0, which nothing can be relative to (but for curves that
+    are 0 everywhere).
+    """
+    samples = sampled(parts, SAMPLES)
+    positive = np.minimum(np.abs(samples.baseline), np.abs(samples.target)) > 0
     # Only of what is 0 everywhere the zeros say anything, namely that nothing changed.
-    known = positive if positive.any() else known & (baseline == target)
-    return Samples(x, baseline, target, scatter).at(known) if known.any() else None
+    chosen = positive if positive.any() else samples.baseline == samples.target
+    return samples.at(chosen) if chosen.any() else None
 
 
 def measure(samples: Samples) -> Measures:
@@ -165,12 +182,7 @@ def _unchanged(parts: Sequence[Part], samples: Samples, distance: float, limits:
     if not distance <= limit:
         return False
     scale = max(float(np.abs(curve).max()) for curve in (samples.baseline, samples.target))
-    if all(_same_coefficients(part, limit / 100, scale) for part in parts):
-        return True
-    noisy = samples.scatter > 0
-    with np.errstate(all="ignore"):
-        apart = np.divide(samples.difference, samples.scatter, out=np.zeros_like(samples.x), where=noisy)
-        return bool(np.all(noisy | (samples.difference == 0)) and np.mean(apart * apart) <= 1)
+    return all(_same_coefficients(part, limit / 100, scale) for part in parts) or samples.within_scatter
 
 
 def _same_coefficients(part: Part, limit: float, scale: float) -> bool:

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.profile.changes import PerformanceChange
+from perun.profile.models.difference import Samples
 from perun.profile.models.relative import ROUNDING, Floats, Limits, balance, bounded, relative_error, verdict
-from perun.profile.models.sampling import Points
 
 STATISTICS: Final = ("integral", "mean", "median", "max", "min", "sum", "q25", "q75")
 Run = tuple[PerformanceChange, float, float, float]
@@ -53,7 +53,7 @@ class LocalChange(NamedTuple):
     runs: tuple[Run, ...] = ()
 
 
-def compare(points: Points, limits: Limits, windows: Windows) -> LocalChange:
+def compare(samples: Samples, limits: Limits, windows: Windows) -> LocalChange:
     """Compare two curves at two points at least.
 
     The verdict is that of the mean balance over all windows, at the limits of a single statistic. Where each
@@ -65,7 +65,7 @@ def compare(points: Points, limits: Limits, windows: Windows) -> LocalChange:
 
     What one curve has as 0 and the other has not (as an empty bucket) says nothing: it is left out.
     """
-    x, baseline, target, _ = points
+    x, baseline, target, _ = samples
     width = windows.width(x.size)
     before, after = (statistics(x, values, width) for values in (baseline, target))
     balances, errors = balance(before, after), _means(relative_error(before, after))
@@ -78,20 +78,10 @@ def compare(points: Points, limits: Limits, windows: Windows) -> LocalChange:
     contradictory = rate > 0 and _mean(_means(relative_error(after, before))) > 0
     if contradictory:
         decisive, rate = whole, float(np.nan_to_num(relative_error(*means)))
-    if verdict(whole, limits) is PerformanceChange.NoChange and _within_scatter(points):
+    if verdict(whole, limits) is PerformanceChange.NoChange and samples.within_scatter:
         return LocalChange(PerformanceChange.NoChange, rate)
     change = verdict(decisive, limits, certain=not contradictory)
     return LocalChange(change, rate, tuple(_runs(kinds, errors, x, width)))
-
-
-def _within_scatter(points: Points) -> bool:
-    """Whether the curves are no further apart than their scatter, in the quadratic mean."""
-    apart, noisy = points.target - points.baseline, points.scatter > 0
-    if not np.all(noisy | (apart == 0)):
-        return False
-    with np.errstate(all="ignore"):
-        relative = np.divide(apart, points.scatter, out=np.zeros_like(apart), where=noisy)
-        return bool(np.mean(relative * relative) <= 1)
 
 
 def statistics(x: Floats, values: Floats, width: int) -> Floats:

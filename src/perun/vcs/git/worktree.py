@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from perun.errors import VersionControlError
+from perun.vcs._common import folders
 from perun.vcs.git.command import GitCommand
 
 # A file system monitor would go on running in the folder, and disturb what is measured there.
@@ -78,7 +79,7 @@ class GitWorkingCopy:
         options = ("--force", "--force")
         removed = self._repository.attempt("worktree", "remove", *options, str(self._folder), shield=True)
         if removed.code:
-            _remove_tree(self._folder)
+            folders.remove(self._folder)
             self._repository.alter("worktree", "prune")
         self._made = False
 
@@ -112,18 +113,3 @@ def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, P
         return None
     main = git.ask("worktree", "list", "--porcelain").partition("\n")[0].removeprefix("worktree ")
     return Path(main), Path(git.ask("rev-parse", "--show-toplevel"))
-
-
-def _remove_tree(folder: Path) -> None:
-    """Remove a folder, write-protected parts of it included."""
-    from shutil import rmtree
-
-    if not folder.exists():
-        return
-    folder.chmod(0o700)
-    for place, names, _ in os.walk(folder):
-        for name in names:
-            path = os.path.join(place, name)
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)
-    rmtree(folder)

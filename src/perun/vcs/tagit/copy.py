@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from perun.errors import VersionControlError
+from perun.vcs._common import folders
 from perun.vcs.tagit.files import Tree
 from perun.vcs.tagit.moving import write_all
 from perun.vcs.tagit.objects import Objects
@@ -33,7 +32,7 @@ class TagitWorkingCopy:
 
     def __enter__(self) -> TagitWorkingCopy:
         if self._is_ours():
-            _remove(self._folder)
+            folders.remove(self._folder)
         elif self._folder.exists() and any(self._folder.iterdir()):
             raise VersionControlError(
                 f"{self._folder} is not empty, and no working copy that Perun made", "move it away"
@@ -41,13 +40,13 @@ class TagitWorkingCopy:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _remove(self._folder)
+        folders.remove(self._folder)
 
     def switch(self, minor_version: str) -> Path:
         """Make it exactly that version, whatever a run has left there; the folder to run in."""
         tree = self._tree_of(minor_version)
         try:
-            _remove(self._folder)
+            folders.remove(self._folder)
             self._folder.mkdir(parents=True)
             (self._folder / _MARK).write_text(f"{self._root}\n", encoding="utf-8", errors="surrogateescape")
             write_all(self._folder, tree, self._objects)
@@ -65,16 +64,3 @@ class TagitWorkingCopy:
         except OSError:
             return False
         return mark == f"{self._root}\n"
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder, write-protected parts of it included."""
-    if not folder.exists():
-        return
-    folder.chmod(0o700)
-    for place, names, _ in os.walk(folder):
-        for name in names:
-            path = Path(place, name)
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(folder)

@@ -20,7 +20,7 @@
 #define RECORD_MAGIC "PERUNMEM"
 #define RECORD_TAIL_MAGIC "PERUNTAI"
 #define RECORD_CHUNK_MAGIC "PMCK"
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
 #define RECORD_BYTE_ORDER 0x01020304u
 
 /* -- events ------------------------------------------------------------------------------------------------- */
@@ -53,12 +53,15 @@ enum record_kind {
 struct record_event {
   uint64_t address;
   uint64_t amount; /* bytes as the program asked for; 0 for a release */
-  uint64_t ticks;  /* never goes back; see `struct record_chunk` for how to make it nanoseconds */
+  uint64_t ticks;  /* see `struct record_chunk` for how to make it nanoseconds; what goes back in a tail stands still */
   uint32_t stack;  /* id of a stack defined before, 0 for none */
   uint16_t thread; /* of a thread defined before; 65535 stands for all after 65534 threads */
   uint8_t kind;    /* enum record_kind */
-  uint8_t reserved;
+  uint8_t mark;    /* written last, RECORD_MARK of the chunk; any other one in a tail is no event of it */
 };
+
+#define RECORD_MARK(chunk) (0x80u | ((chunk) & 0x7fu))
+#define RECORD_NO_CHUNK 0xffffffffu
 
 /* -- definitions -------------------------------------------------------------------------------------------- */
 
@@ -172,27 +175,33 @@ enum record_state {
   RECORD_QUICK_EXITED = 2, /* by _exit, _Exit or quick_exit */
 };
 
-/* FILE.tail: this, at `words_offset` 64-bit words, at `events_offset` `struct record_event`. Made with its whole
- * size reserved, shortened when the process exits. */
+/* One of the places for the definitions and events of a chunk: while one is packed, the other is written to. Its
+ * events are those with the mark of its chunk; threads write them side by side, so that there may be gaps. */
+struct record_half {
+  uint32_t chunk; /* the number that the chunk of it will have; RECORD_NO_CHUNK before it has been used */
+  uint32_t words;
+  uint32_t words_offset;
+  uint32_t events_offset;
+};
+
+/* FILE.tail: this, and for each half `words_capacity` 64-bit words and `events_capacity` `struct record_event`. Made
+ * with its whole size reserved, shortened when the process exits. */
 struct record_tail { /* 128 bytes */
   char magic[8];
   uint32_t byte_order;
   uint32_t version;
   uint32_t pid;
   uint32_t state; /* enum record_state */
-  uint32_t chunk; /* the number that the chunk of these words and events will have */
-  uint32_t words;
-  uint32_t events;
+  uint32_t error; /* errno of the write that failed, 0 for none: from then on nothing is recorded */
   uint32_t words_capacity;
   uint32_t events_capacity;
-  uint32_t words_offset;
-  uint32_t events_offset;
-  uint32_t error;    /* errno of the write that failed, 0 for none: from then on nothing is recorded */
-  uint64_t skipped;  /* events left out: allocations in a signal handler that interrupted the recorder */
-  uint64_t lost;     /* events left out after `error` */
-  uint64_t ticks;    /* at the last chunk or at the end, read with: */
+  uint32_t reserved;
+  struct record_half half[2];
+  uint64_t skipped; /* events left out: allocations in a signal handler that interrupted the recorder */
+  uint64_t lost;    /* events left out after `error` */
+  uint64_t ticks;   /* at the last chunk or at the end, read with: */
   uint64_t monotonic;
-  uint64_t reserved[5];
+  uint64_t more_reserved[3];
 };
 
 _Static_assert(sizeof(struct record_event) == 32, "format");

@@ -26,12 +26,31 @@ static bool off; /* for good, in this process */
 static struct settings settings;
 static struct record_header header;
 static struct record_tail *tail;
-static uint64_t *words;
-static struct record_event *events;
 static struct packer packer;
 
-/* Held while the record is changed. No lock of the program or of the loader may be waited for meanwhile. */
-static lock_t lock;
+static struct half {
+  uint64_t *words;
+  struct record_event *events;
+  uint32_t marked; /* events from here on have no mark */
+} halves[2];
+static uint32_t word_room, event_room;
+
+/* Where the next event goes: half << 63 | chunk << 32 | place in it. Whoever adds 1 to it owns the place, and needs no
+ * lock. A place beyond the room says that the chunk is full, or closed. */
+static struct {
+  uint64_t at;
+} cursor __attribute__((aligned(128)));
+
+#define CLOSED 0x80000000u
+
+static uint32_t place_of(uint64_t at) { return (uint32_t)at; }
+static uint32_t chunk_of(uint64_t at) { return (uint32_t)(at >> 32) & 0x7fffffff; }
+static uint32_t half_of(uint64_t at) { return (uint32_t)(at >> 63); }
+
+/* Held while anything but events is added to the record, or the chunk is changed; and while a chunk is packed, which
+ * is waited for with the first one held. No lock of the program or of the loader may be waited for meanwhile. */
+static lock_t lock __attribute__((aligned(128)));
+static lock_t packing;
 static lock_t start_lock;
 
 enum { FREE_TO_ENTER, RECORDING, ASIDE };
@@ -42,25 +61,7 @@ static __thread struct {
   uint32_t pid;    /* of the process that it has this index in */
 } own __attribute__((tls_model("initial-exec")));
 
-static bool take_lock(void) {
-  if (alone()) return false;
-  lock_take(&lock);
-  return true;
-}
-
-static void release_lock(bool taken) {
-  if (taken) lock_release(&lock);
-}
-
 /* -- writing ------------------------------------------------------------------------------------------------ */
-
-static uint64_t last_ticks;
-
-static uint64_t next_ticks(void) {
-  uint64_t now = clock_ticks();
-  if (now > last_ticks) last_ticks = now;
-  return last_ticks;
-}
 
 static void fail(int error) {
   tail->error = (uint32_t)(error ? error : EIO);
@@ -72,29 +73,116 @@ static void fail(int error) {
 static uint64_t previous[RECORD_FRAMES];
 static uint32_t previous_frames;
 
-static void flush(void) {
-  struct record_chunk chunk = {.number = tail->chunk, .ticks = next_ticks()};
-  chunk.monotonic = tail->monotonic = clock_nanoseconds(CLOCK_MONOTONIC);
-  tail->ticks = chunk.ticks;
-  if (tail->words || tail->events) {
-    size_t size = chunk_pack(&packer, chunk, words, tail->words, events, tail->events, header.tick_shift);
-    int error = output_append(packer.packed, size);
-    if (error) {
-      fail(error); /* what is in the tail stays there */
-      return;
-    }
-    tail->events = 0;
-    tail->words = 0;
-    __atomic_store_n(&tail->chunk, tail->chunk + 1, __ATOMIC_RELEASE);
-  }
-  previous_frames = 0;
+/* A chunk that nothing is added to any more. */
+struct closed {
+  uint32_t half, chunk, events;
+  uint64_t ticks, monotonic; /* when it was closed */
+};
+
+/* Close the chunk that is written to, and begin to pack. */
+static struct closed close_chunk(void) {
+  lock_take(&packing);
+  uint64_t at = __atomic_exchange_n(&cursor.at, CLOSED, __ATOMIC_ACQ_REL);
+  uint32_t events = place_of(at) < event_room ? place_of(at) : event_room;
+  return (struct closed){half_of(at), chunk_of(at), events, clock_ticks(), clock_nanoseconds(CLOCK_MONOTONIC)};
 }
 
-/* Room for `count` words; false where there is none: recording ended, or is about to. */
-static bool reserve_words(uint32_t count) {
-  if (count > tail->words_capacity) return false;
-  if (tail->words + count > tail->words_capacity) flush();
+static void unmark(struct half *half, uint32_t from) {
+  if (from >= half->marked) return;
+  memset(half->events + from, 0, (half->marked - from) * sizeof *half->events);
+  half->marked = from;
+}
+
+static void open_chunk(uint32_t half, uint32_t chunk) {
+  struct record_half *known = &tail->half[half];
+  if (chunk - known->chunk > 2) unmark(halves + half, 0); /* after long, marks come again */
+  known->words = 0;
+  __atomic_store_n(&known->chunk, chunk, __ATOMIC_RELEASE);
+  previous_frames = 0;
+  __atomic_store_n(&cursor.at, (uint64_t)half << 63 | (uint64_t)chunk << 32, __ATOMIC_RELEASE);
+}
+
+static uint64_t last_ticks;
+
+#define SPINS 1000
+#define YIELDS 100000 /* a thread that was thrown out of the recorder never comes back */
+
+static bool is_marked(const struct record_event *event, uint8_t mark) {
+  for (uint32_t tries = 0; tries < YIELDS; tries++) {
+    if (LIKELY(__atomic_load_n(&event->mark, __ATOMIC_ACQUIRE) == mark)) return true;
+    if (tries > SPINS) syscall(SYS_sched_yield);
+  }
+  return false;
+}
+
+/* Wait for the threads that write to it still; false where some never will. Its clock never goes back then. */
+static bool settle(struct closed *closed) {
+  struct half *half = halves + closed->half;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < closed->events; i++) {
+    struct record_event *event = half->events + i;
+    if (UNLIKELY(!is_marked(event, RECORD_MARK(closed->chunk)))) continue;
+    if (event->ticks > last_ticks) last_ticks = event->ticks;
+    event->ticks = last_ticks;
+    if (UNLIKELY(kept != i)) half->events[kept] = *event;
+    kept++;
+  }
+  bool whole = kept == closed->events;
+  if (half->marked < closed->events) half->marked = closed->events;
+  unmark(half, kept);
+  closed->events = kept;
+  if (closed->ticks < last_ticks) closed->ticks = last_ticks;
+  return whole;
+}
+
+static bool pack(struct closed *closed) {
+  bool whole = settle(closed);
+  struct record_chunk chunk = {.number = closed->chunk, .ticks = closed->ticks, .monotonic = closed->monotonic};
+  const struct half *half = halves + closed->half;
+  size_t size = chunk_pack(&packer, chunk, half->words, tail->half[closed->half].words, half->events, closed->events,
+                           header.tick_shift);
+  int error = output_append(packer.packed, size);
+  if (error) fail(error); /* what is in the tail stays there */
+  tail->ticks = closed->ticks;
+  tail->monotonic = closed->monotonic;
+  return whole;
+}
+
+/* Go on in another chunk. The lock is held before and after, but where other threads may `pass` not meanwhile. */
+static void turn(bool pass) {
+  struct closed closed = close_chunk();
+  bool both = !alone(); /* a thread alone is faster in the half that is in its cache */
+  if (both) open_chunk(!closed.half, closed.chunk + 1);
+  if (pass) lock_release(&lock);
+  pack(&closed);
+  if (!both && !off) open_chunk(closed.half, closed.chunk + 1);
+  lock_release(&packing);
+  if (pass) lock_take(&lock);
+}
+
+/* Room in the tail for another event; false where there is none any more. */
+static __attribute__((noinline)) bool more_room(void) {
+  lock_take(&lock);
+  while (!off && place_of(__atomic_load_n(&cursor.at, __ATOMIC_ACQUIRE)) >= event_room) turn(true);
+  lock_release(&lock);
   return !off;
+}
+
+static inline uint64_t next_place(void) {
+  return alone() ? cursor.at++ : __atomic_fetch_add(&cursor.at, 1, __ATOMIC_ACQ_REL);
+}
+
+static struct record_half *current_half(void) {
+  return &tail->half[half_of(__atomic_load_n(&cursor.at, __ATOMIC_RELAXED))];
+}
+
+/* Room for `count` words, NULL where there is none: recording ended, or is about to. */
+static uint64_t *reserve_words(uint32_t count) {
+  if (count > word_room) return NULL;
+  if (current_half()->words + count > word_room) turn(false);
+  if (off) return NULL;
+  struct record_half *half = current_half();
+  return halves[half - tail->half].words + half->words;
 }
 
 static uint64_t first_word(enum record_definition kind, uint64_t id, uint64_t shared, bool deeper, uint64_t count) {
@@ -102,7 +190,8 @@ static uint64_t first_word(enum record_definition kind, uint64_t id, uint64_t sh
 }
 
 static void publish_words(uint32_t count) {
-  __atomic_store_n(&tail->words, tail->words + count, __ATOMIC_RELEASE);
+  struct record_half *half = current_half();
+  __atomic_store_n(&half->words, half->words + count, __ATOMIC_RELEASE);
 }
 
 /* -- definitions -------------------------------------------------------------------------------------------- */
@@ -110,8 +199,8 @@ static void publish_words(uint32_t count) {
 static void define_module(const struct mapping *mapping) {
   size_t length = strlen(mapping->path);
   uint32_t count = 3 + (uint32_t)((length + 7) / 8);
-  if (!reserve_words(1 + count)) return;
-  uint64_t *at = words + tail->words;
+  uint64_t *at = reserve_words(1 + count);
+  if (!at) return;
   at[0] = first_word(RECORD_MODULE, length, 0, false, count);
   at[1] = mapping->start;
   at[2] = mapping->end;
@@ -123,15 +212,21 @@ static void define_module(const struct mapping *mapping) {
 
 static uint32_t threads;
 
-static uint16_t thread_index(void) {
-  if (LIKELY(own.pid == header.pid)) return (uint16_t)(own.thread - 1);
+static __attribute__((noinline)) void define_thread(void) {
+  lock_take(&lock);
   own.pid = header.pid;
   own.thread = threads < UINT16_MAX ? ++threads : UINT16_MAX + 1;
-  if (own.thread <= UINT16_MAX && reserve_words(2)) {
-    words[tail->words] = first_word(RECORD_THREAD, own.thread - 1, 0, false, 1);
-    words[tail->words + 1] = (uint64_t)syscall(SYS_gettid);
+  uint64_t *at = own.thread <= UINT16_MAX && !off ? reserve_words(2) : NULL;
+  if (at) {
+    at[0] = first_word(RECORD_THREAD, own.thread - 1, 0, false, 1);
+    at[1] = (uint64_t)syscall(SYS_gettid);
     publish_words(2);
   }
+  lock_release(&lock);
+}
+
+static inline uint16_t thread_index(void) {
+  if (UNLIKELY(own.pid != header.pid)) define_thread();
   return (uint16_t)(own.thread - 1);
 }
 
@@ -164,13 +259,26 @@ static uint64_t stack_key(const struct stack *stack) {
 
 static struct stack_set *stack_set(uint64_t key) { return &stacks[key >> (64 - STACK_SET_BITS)]; }
 
-/* 0 where the stack is not known. */
+/* 0 where the stack is not known. Needs no lock: an id is believed where its hash is there before and after. */
 static uint32_t find_stack(const struct stack *stack) {
   uint64_t key = stack_key(stack);
   const struct stack_set *set = stack_set(key);
-  for (unsigned way = 0; way < STACK_WAYS; way++)
-    if (set->hashes[way] == key) return set->ids[way];
+  for (unsigned way = 0; way < STACK_WAYS; way++) {
+    if (__atomic_load_n(&set->hashes[way], __ATOMIC_ACQUIRE) != key) continue;
+    uint32_t id = __atomic_load_n(&set->ids[way], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&set->hashes[way], __ATOMIC_RELAXED) == key ? id : 0;
+  }
   return 0;
+}
+
+static void remember_stack(uint64_t key, uint32_t id) {
+  struct stack_set *set = stack_set(key);
+  unsigned way = id % STACK_WAYS;
+  for (unsigned i = 0; i < STACK_WAYS; i++)
+    if (!set->hashes[i]) way = i;
+  __atomic_store_n(&set->hashes[way], 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&set->ids[way], id, __ATOMIC_RELEASE);
+  __atomic_store_n(&set->hashes[way], key, __ATOMIC_RELEASE);
 }
 
 static void know_modules(const uint64_t *frames, uint32_t count) {
@@ -190,53 +298,55 @@ static void know_modules(const uint64_t *frames, uint32_t count) {
 /* Define the stack of these frames, innermost first. */
 static uint32_t define_stack(const struct stack *stack, const uint64_t *frames, uint32_t count) {
   know_modules(frames, count);
-  if (off || !reserve_words(1 + count)) return 0;
+  uint64_t *at = off ? NULL : reserve_words(1 + count);
+  if (!at) return 0;
   uint32_t shared = 0;
   while (shared < count && shared < previous_frames && frames[count - 1 - shared] == previous[shared]) shared++;
   uint32_t id = ++stack_count;
-  uint64_t *at = words + tail->words;
   *at++ = first_word(RECORD_STACK, 0, shared, stack->deeper, count - shared);
   for (uint32_t i = shared; i < count; i++) *at++ = previous[i] = frames[count - 1 - i];
   previous_frames = count;
   publish_words(1 + count - shared);
 
-  uint64_t key = stack_key(stack);
-  struct stack_set *set = stack_set(key);
-  unsigned way = id % STACK_WAYS;
-  for (unsigned i = 0; i < STACK_WAYS; i++)
-    if (!set->hashes[i]) way = i;
-  set->hashes[way] = key;
-  set->ids[way] = id;
+  remember_stack(stack_key(stack), id);
   return id;
 }
 
-/* The id of a stack that was not known. The lock is given back while the stack is unwound again: that may wait
- * for the loader, in which another thread may wait for us. */
-static __attribute__((noinline)) uint32_t new_stack(const struct call *call, bool *locked) {
+/* The id of a stack that was not known. It is unwound again before the lock is taken: that may wait for the loader, in
+ * which another thread may wait for us. */
+static __attribute__((noinline)) uint32_t new_stack(const struct call *call) {
   uint64_t frames[call->stack.frames];
-  release_lock(*locked);
   struct stack again = unwind((enum record_unwinder)header.unwinder, call->place, frames, call->stack.frames);
-  *locked = take_lock();
-  if (off) return 0;
+  lock_take(&lock);
   uint32_t id = find_stack(&call->stack);
-  return id ? id : define_stack(&call->stack, frames, again.frames);
+  if (!id && !off) id = define_stack(&call->stack, frames, again.frames);
+  lock_release(&lock);
+  return id;
 }
 
 /* -- start -------------------------------------------------------------------------------------------------- */
 
-#define TAIL_WORDS_OFFSET sizeof(struct record_tail)
 /* Room in the tail of a process that has ended, for what comes even then: mostly some releases. */
 #define LATE_WORDS 128
 #define LATE_EVENTS 32
 
-static size_t lay_out_tail(uint32_t word_capacity, uint32_t event_capacity) {
-  tail->words_capacity = word_capacity;
-  tail->events_capacity = event_capacity;
-  tail->words_offset = TAIL_WORDS_OFFSET;
-  tail->events_offset = (uint32_t)TAIL_WORDS_OFFSET + 8 * word_capacity;
-  words = (uint64_t *)((char *)tail + tail->words_offset);
-  events = (struct record_event *)((char *)tail + tail->events_offset);
-  return tail->events_offset + event_capacity * sizeof(struct record_event);
+static size_t tail_size(uint32_t words, uint32_t events) {
+  return sizeof *tail + 2 * (sizeof(uint64_t) * words + sizeof(struct record_event) * events);
+}
+
+static void lay_out_tail(uint32_t words, uint32_t events) {
+  size_t at = sizeof *tail;
+  tail->words_capacity = word_room = words;
+  tail->events_capacity = event_room = events;
+  for (unsigned half = 0; half < 2; half++, at += sizeof(uint64_t) * words) {
+    tail->half[half].words_offset = (uint32_t)at;
+    halves[half].words = (uint64_t *)((char *)tail + at);
+  }
+  for (unsigned half = 0; half < 2; half++, at += sizeof(struct record_event) * events) {
+    tail->half[half].events_offset = (uint32_t)at;
+    halves[half].events = (struct record_event *)((char *)tail + at);
+    halves[half].marked = 0;
+  }
 }
 
 /* The program and its arguments, as lines. */
@@ -272,7 +382,7 @@ static bool write_head(void) {
   if (settings.unwinder == RECORD_UNWIND_TABLES && !unwind_has_tables())
     header.unwinder = RECORD_UNWIND_FRAME_POINTER;
   header.tick_shift = CLOCK_TICK_SHIFT;
-  header.ticks = next_ticks();
+  header.ticks = clock_ticks();
   header.monotonic = clock_nanoseconds(CLOCK_MONOTONIC);
   header.realtime = clock_nanoseconds(CLOCK_REALTIME);
   header.pointer_size = sizeof(void *);
@@ -291,10 +401,11 @@ static bool write_head(void) {
 
 /* Start the record of this process; false where that is not possible. */
 static bool start_record(bool child) {
-  size_t size = TAIL_WORDS_OFFSET + 8 * CHUNK_WORDS + sizeof(struct record_event) * CHUNK_EVENTS;
-  tail = output_make(settings.file, child, size);
+  tail = output_make(settings.file, child, tail_size(CHUNK_WORDS, CHUNK_EVENTS));
   if (!tail) return false;
   lay_out_tail(CHUNK_WORDS, CHUNK_EVENTS);
+  tail->half[1].chunk = RECORD_NO_CHUNK;
+  open_chunk(0, 0);
   if (!write_head()) return false;
   alive->pid = (int)header.pid;
   __atomic_store_n(&alive->recording, 1, __ATOMIC_RELEASE);
@@ -315,7 +426,7 @@ static bool start_forked(void) {
   output_forget();
   tail = NULL;
   if (!settings.follow) return false;
-  lock = 0;
+  lock = packing = 0;
   unwind_forked();
   threads = stack_count = unknown = previous_frames = 0;
   memset(stacks, 0, sizeof stacks);
@@ -376,28 +487,28 @@ void recorder_leave(struct call *call) {
 }
 
 void recorder_write(struct call *call, enum record_kind kind, const void *address, uint64_t amount) {
-  bool locked = take_lock();
   uint32_t stack = 0;
   if (LIKELY(!off) && call->stack.frames) {
     stack = find_stack(&call->stack);
-    if (UNLIKELY(!stack)) stack = new_stack(call, &locked);
+    if (UNLIKELY(!stack)) stack = new_stack(call);
   }
   uint16_t thread = thread_index();
-  if (UNLIKELY(off)) {
-    tail->lost++;
-  } else {
-    struct record_event *event = events + tail->events;
-    event->address = (uintptr_t)address;
-    event->amount = amount;
-    event->ticks = next_ticks();
-    event->stack = stack;
-    event->thread = thread;
-    event->kind = (uint8_t)kind;
-    event->reserved = 0;
-    __atomic_store_n(&tail->events, tail->events + 1, __ATOMIC_RELEASE);
-    if (UNLIKELY(tail->events == tail->events_capacity)) flush();
-  }
-  release_lock(locked);
+  uint64_t ticks = clock_ticks(), at;
+  do {
+    if (UNLIKELY(off)) {
+      __atomic_fetch_add(&tail->lost, 1, __ATOMIC_RELAXED);
+      return;
+    }
+    at = next_place();
+  } while (UNLIKELY(place_of(at) >= event_room) && (more_room(), true));
+  struct record_event *event = halves[half_of(at)].events + place_of(at);
+  event->address = (uintptr_t)address;
+  event->amount = amount;
+  event->ticks = ticks;
+  event->stack = stack;
+  event->thread = thread;
+  event->kind = (uint8_t)kind;
+  __atomic_store_n(&event->mark, (uint8_t)RECORD_MARK(chunk_of(at)), __ATOMIC_RELEASE);
 }
 
 /* -- moments in the life of a process ----------------------------------------------------------------------- */
@@ -407,9 +518,9 @@ static void with_record(void (*action)(void *), void *argument) {
   if (own.busy || !alive || !alive->recording || alive->pid != system_pid()) return;
   int error = errno;
   own.busy = ASIDE;
-  bool locked = take_lock();
+  lock_take(&lock);
   if (!off) action(argument);
-  release_lock(locked);
+  lock_release(&lock);
   own.busy = FREE_TO_ENTER;
   errno = error;
 }
@@ -422,10 +533,18 @@ static void unloaded(void *nothing) {
 void recorder_unloaded(void) { with_record(unloaded, NULL); }
 
 static void end(void *argument) {
-  flush();
-  if (off) return;
-  tail->state = *(enum record_state *)argument;
-  output_shorten(lay_out_tail(LATE_WORDS, LATE_EVENTS));
+  struct closed closed = close_chunk();
+  bool empty = !closed.events && !tail->half[closed.half].words, whole = empty || pack(&closed);
+  if (!off) {
+    tail->state = *(enum record_state *)argument;
+    if (whole) { /* nobody writes to it */
+      memset((char *)tail + sizeof *tail, 0, tail_size(LATE_WORDS, LATE_EVENTS) - sizeof *tail);
+      lay_out_tail(LATE_WORDS, LATE_EVENTS);
+      output_shorten(tail_size(LATE_WORDS, LATE_EVENTS));
+    }
+    open_chunk(closed.half, closed.chunk + !empty);
+  }
+  lock_release(&packing);
 }
 
 void recorder_end(enum record_state state) { with_record(end, &state); }

@@ -5,12 +5,14 @@
  * one word each. A frame costs a few nanoseconds so.
  */
 #define _GNU_SOURCE
+#include "tables.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
+#include "record.h"
 #include "system.h"
-#include "unwind.h"
 
 #if defined(__x86_64__) && defined(__LP64__)
 
@@ -469,7 +471,7 @@ static inline __attribute__((always_inline)) bool walk(struct frame *now, uintpt
 
 static struct stack walk_all(struct place place, uint64_t *frames, uint32_t most) {
   struct stack stack = {0, 0, false};
-  uintptr_t low = (uintptr_t)place.frame, high = unwind_stack_end(low);
+  uintptr_t low = (uintptr_t)place.frame, high = stack_end(low);
   struct frame now = {.at = {(uintptr_t)place.caller, low + 16, *place.frame}};
   bool usual = true;
   do {
@@ -479,7 +481,7 @@ static struct stack walk_all(struct place place, uint64_t *frames, uint32_t most
     }
     if (frames) frames[stack.frames] = now.at.ip;
     stack.frames++;
-    stack.hash = unwind_hash(stack.hash, now.at.ip);
+    stack.hash = stack_hash(stack.hash, now.at.ip);
   } while (walk(&now, low, high, &usual));
   return stack;
 }
@@ -525,9 +527,17 @@ static bool same_registers(const struct registers *a, const struct registers *b)
   return a->ip == b->ip && a->sp == b->sp && a->rbp == b->rbp;
 }
 
+/* Threads may do it at once: they write the same. */
+static void know_powers(void) {
+  if (__atomic_load_n(&powers[RECORD_FRAMES - 1], __ATOMIC_ACQUIRE)) return;
+  uint64_t power = 1;
+  for (uint32_t i = 0; i < RECORD_FRAMES; i++, power *= STACK_FACTOR)
+    __atomic_store_n(&powers[i], power, __ATOMIC_RELEASE);
+}
+
 /* False where the stack is too deep or has an unusual frame: then nothing is remembered. */
 static bool walk_remembering(struct memory *memory, struct place place, struct stack *stack) {
-  uintptr_t low = (uintptr_t)place.frame, high = unwind_stack_end(low);
+  uintptr_t low = (uintptr_t)place.frame, high = stack_end(low);
   struct frame now = {.at = {(uintptr_t)place.caller, low + 16, *place.frame}}, *known = memory->frames;
   uint32_t left = memory->count, fresh = 0;
   bool usual = true, more = true;
@@ -547,7 +557,7 @@ static bool walk_remembering(struct memory *memory, struct place place, struct s
   uint64_t hash = count ? memory->hashes[count - 1] : 0;
   while (fresh > 0) {
     copy_frame(&known[count], &memory->inner[--fresh]);
-    hash += unwind_scatter(known[count].at.ip) * powers[count];
+    hash += stack_scatter(known[count].at.ip) * powers[count];
     memory->hashes[count++] = hash;
   }
   memory->count = count;
@@ -564,8 +574,7 @@ struct stack unwind_tables(struct place place, uint64_t *frames, uint32_t most) 
     if (UNLIKELY(memory->owner != &owner)) {
       memory->owner = &owner;
       memory->count = 0;
-      uint64_t power = 1;
-      for (uint32_t i = 0; i < RECORD_FRAMES; i++, power *= UNWIND_FACTOR) powers[i] = power;
+      know_powers();
     }
     found = walk_remembering(memory, place, &stack);
     if (!single) __atomic_store_n(&memory->busy, 0, __ATOMIC_RELEASE);

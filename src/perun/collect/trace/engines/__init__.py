@@ -36,18 +36,20 @@ class Engine(Protocol):
     """One way to record.
 
     :ivar notes: what the recording lacks and why; complete when all calls were taken.
+    :ivar way: how it attaches its probes, where it has several ways to; set by :meth:`unavailable`.
     :ivar missed: exits that were missing and had to be made up; :ivar lost: calls that were lost.
     """
 
     name: ClassVar[str]
     notes: list[str]
+    way: str
     missed: int
     lost: int
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None: ...
 
-    def unavailable(self) -> tuple[str, str]:
-        """Why it cannot run here, and what to do about it; two empty texts where it can."""
+    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
+        """Why it cannot run here, or not this plan, and what to do about it; empty texts where it can."""
         ...
 
     def record(self, plan: Plan, around: Surroundings) -> Recorded:

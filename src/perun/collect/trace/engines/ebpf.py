@@ -1,8 +1,8 @@
 """The engine `ebpf`: probes of the kernel at the entry and the exit of functions. It needs root.
 
-A loader, which is built together with Perun, attaches them and writes what they record; see `native/`.
-A probe costs as much as the instruction it stands at, and the kernel emulates few of them: a probe never
-stands at the marker `endbr64` that functions begin with.
+A loader, which is built together with Perun, attaches them and writes what they record; see `native/`. It has
+three ways to do so and takes the best one that the kernel has. A probe costs as much as the instruction it
+stands at: where that is best is found out by :mod:`perun.collect.trace.engines.instructions`.
 
 The kernel catches returns by changing the return address on the stack. Exceptions of C++ do not survive that,
 so in a program that throws the probes stand at the instructions that return instead; and which calls an
@@ -15,26 +15,28 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
 from perun.collect._calls.nesting import Nesting
-from perun.collect.trace.binary import Function
+from perun.collect._calls.sizes import Size
 from perun.collect.trace.engines import Recorded
+from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
 from perun.collect.trace.running import Surroundings, execute
-from perun.collect.trace.sizes import Size
 from perun.errors import CollectorUnavailable
 
 FOLDER: Final = Path(__file__).parents[1]
 """Where the build puts the loader and the probes."""
-OLDEST_KERNEL: Final = (6, 6)
-"""The first one that attaches many probes at once."""
+ANY_WAY: Final = "any"
+ONE_BY_ONE: Final = "perf_event"
+"""The way of kernels before 6.6: events, which take a fifth of a second each to detach."""
+MOST_EVENTS: Final = 200
+"""Two for each function: more would take longer to detach than anybody waits."""
 MOST_FUNCTIONS: Final = 65536
-_FAILED: Final = 125
 _EXIT: Final = 1 << 63
 _SIZED_BIT: Final = 62
 _NUMBER: Final = (1 << 30) - 1
@@ -43,34 +45,26 @@ _STACK: Final = _NUMBER
 DEEPEST_RETURN: Final = 64
 """Calls within each other whose returns the kernel catches."""
 _MARKER: Final = b"\xf3\x0f\x1e\xfa"
-_INSTRUCTION: Final = re.compile(r"^ *([0-9a-f]+):\s+(?:(?:repz|rep|bnd|notrack) )?(\w+)\s*(.*)$")
-_COLD: Final = re.compile(r"<[^>]*\.cold[^>]*>")
-_FREE_REGISTERS: Final = frozenset(
-    f"%{name}"
-    for name in (
-        *("rax", "eax", "rbx", "ebx", "rbp", "ebp"),
-        *(f"r{number}{part}" for number in range(10, 16) for part in ("", "d")),
-    )
-)
-"""Registers that hold neither a parameter nor the stack pointer."""
 
 
 class EbpfEngine:
     """Attaches probes with the loader.
 
-    :param folder: where loader and probes are, where that is not beside this package.
+    :cvar folder: where loader and probes are. :cvar forced: the way to attach probes, for tests.
     """
 
     name: ClassVar[str] = "ebpf"
     folder: ClassVar[Path] = FOLDER
+    forced: ClassVar[str] = ANY_WAY
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None:
         self.notes: list[str] = []
         self.missed = self.lost = 0
+        self.way = ""
         self._environ = environ
 
-    def unavailable(self) -> tuple[str, str]:
-        """Whether it was not built, or the kernel or the user cannot."""
+    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
+        """Whether it was not built, or the kernel or the user cannot, or there is too much in the plan."""
         if os.uname().machine != "x86_64":
             return f"it is for x86-64, and this is {os.uname().machine}", ""
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):
@@ -78,13 +72,19 @@ class EbpfEngine:
                 "its probes were not built",
                 "apt-get install clang libbpf-dev, and install Perun anew from its sources",
             )
-        version = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
-        if version < OLDEST_KERNEL:
-            return f"it needs Linux 6.6 or newer, and this is {os.uname().release}", "use --engine uftrace"
         if not os.path.exists("/sys/kernel/btf/vmlinux"):
             return "the kernel was built without BTF", "use --engine uftrace"
         if not _may_load():
             return "only root may attach probes", "run Perun as root, or use --engine uftrace"
+        self.way, why = _way(self.folder / "perun_trace", self.forced)
+        if not self.way:
+            return why, "use Linux 5.15 or newer, or --engine uftrace"
+        if plan and self.way == ONE_BY_ONE and (events := _events(plan)) > MOST_EVENTS:
+            return (
+                f"Linux before 6.6 attaches probes one by one, which is too slow for more than {MOST_EVENTS} "
+                f"(100 functions); {events} are wanted",
+                "name those to trace with --strategy custom --func, or use --engine uftrace",
+            )
         return "", ""
 
     def record(self, plan: Plan, around: Surroundings) -> Recorded:
@@ -97,7 +97,7 @@ class EbpfEngine:
         file = around.folder / "plan"
         code = self._code(plan)
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
-        loader = [str(self.folder / name) for name in ("perun_trace", "trace.bpf.o")]
+        loader = [str(self.folder / "perun_trace"), self.way or self.forced, str(self.folder / "trace.bpf.o")]
         argv = [*loader, str(file), str(records), str(summary), *around.run.command().argv]
         ended = execute(around, argv, around.run.environ)
         told = _summary(summary)
@@ -105,6 +105,15 @@ class EbpfEngine:
             lines = [line for line in around.last_errors() if line] or [f"it ended with {ended.status}"]
             raise CollectorUnavailable("the probes could not be attached: " + "; ".join(lines), "")
         self.lost = int(told.get("lost", 0))
+        refused = [
+            one.function for one in plan.probes if code and one.function.address not in code[one.path].entries
+        ]
+        if refused:
+            names = ", ".join(function.name for function in refused[:3])
+            more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+            self.notes.append(f"functions left out, as the kernel can put no probe there: {names}{more}")
+        if unprobed := int(told.get("unprobed", 0)):
+            self.notes.append(f"places left out, as the kernel can put no probe there: {unprobed}")
         return Recorded(self._calls(plan, records), int(told.get("status", 0)), ended.early, ended.real)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
@@ -123,7 +132,7 @@ class EbpfEngine:
         if not tool:
             return {}
         return {
-            path: read_code(path, [probe.function for probe in plan.probes if probe.path == path], tool)
+            path: read_code(path, [probe for probe in plan.probes if probe.path == path], tool)
             for path in {probe.path for probe in plan.probes}
         }
 
@@ -248,66 +257,6 @@ def _chosen(events: Events, rows: Any) -> Events:
     return Events(events.time[rows], events.function[rows], events.entry[rows], events.size[rows])
 
 
-class Code(NamedTuple):
-    """What the instructions of functions tell, by the addresses of the functions.
-
-    :ivar entries: where to probe the entry: the first instruction that the kernel emulates, where the
-        instructions before it change no parameter and not the stack; else the address of the function.
-    :ivar leaving: returns, and jumps into other functions.
-    """
-
-    entries: dict[int, int]
-    leaving: dict[int, list[int]]
-
-
-def read_code(path: str, functions: Sequence[Function], tool: str) -> Code:
-    """Disassemble functions of a file with `objdump`."""
-    import subprocess
-    from bisect import bisect_right
-
-    ordered = sorted((function.address, function.address + function.size) for function in functions)
-    starts = [start for start, _ in ordered]
-    code = Code({start: start for start in starts}, {start: [] for start in starts})
-    undecided = set(starts)
-    if not starts:
-        return code
-    span = (f"--start-address={starts[0]}", f"--stop-address={ordered[-1][1]}")
-    command = [tool, "--disassemble", "--no-show-raw-insn", "-w", *span, path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            instruction = _INSTRUCTION.match(line)
-            if not instruction:
-                continue
-            address, name, operands = int(instruction[1], 16), instruction[2], instruction[3]
-            place = bisect_right(starts, address) - 1
-            if place < 0 or address >= ordered[place][1]:
-                continue
-            start, end = ordered[place]
-            if start in undecided and not _is_harmless(name, operands):
-                undecided.discard(start)
-                if name == "push" and operands.startswith("%"):
-                    code.entries[start] = address
-            if name.startswith("ret") or (name == "jmp" and _is_tail_call(operands, start, end)):
-                code.leaving[start].append(address)
-    return code
-
-
-def _is_harmless(name: str, operands: str) -> bool:
-    """Whether an instruction leaves the parameters and the stack as they are, and goes on to the next one."""
-    if name.startswith("endbr") or name in ("test", "cmp", "testb", "cmpb", "testl", "cmpl", "testq", "cmpq"):
-        return True
-    target = operands.rpartition(",")[2].split(" ")[0]
-    return name.startswith(("mov", "lea", "xor")) and target in _FREE_REGISTERS
-
-
-def _is_tail_call(operands: str, start: int, end: int) -> bool:
-    target = operands.split(" ")[0]
-    if not re.fullmatch("[0-9a-f]+", target) or _COLD.search(operands):
-        return False
-    return not start <= int(target, 16) < end
-
-
 def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
     """The plan as the loader reads it."""
     lines: dict[str, list[str]] = {}
@@ -316,14 +265,14 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
         address = probe.function.address
         moved = probe.function.offset - address
         known = code.get(probe.path)
-        entry = known.entries[address] if known else address
-        if entry == address and _has_marker(probe):
-            entry += len(_MARKER)
-        own.append(f"e {entry + moved} {number} 0")
+        entry = known.entries.get(address, -1) if known else _after_marker(probe)
+        if entry < 0:
+            continue
         if plan.throws and known:
+            own.append(f"e {entry + moved} {number} 0")
             own += [f"x {leaving + moved} {number} 0" for leaving in known.leaving[address]]
         else:
-            own.append(f"r {entry + moved} {number} 0")
+            own.append(f"f {entry + moved} {number} 0")
         if probe.size is not None or plan.throws:
             own.append(_size_line(number, probe.size, plan.throws))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
@@ -345,13 +294,15 @@ def _size_line(number: int, size: Size | None, follow: bool) -> str:
     return f"S {number} {place} {int(follow)} {len(size.terms)} {' '.join(terms)}"
 
 
-def _has_marker(probe: Probe) -> bool:
+def _after_marker(probe: Probe) -> int:
+    """Where a function goes on after the marker `endbr64`, which many begin with."""
     try:
         with open(probe.path, "rb") as file:
             file.seek(probe.function.offset)
-            return file.read(len(_MARKER)) == _MARKER
+            has_marker = file.read(len(_MARKER)) == _MARKER
     except OSError:
-        return False
+        has_marker = False
+    return probe.function.address + has_marker * len(_MARKER)
 
 
 def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:
@@ -362,6 +313,23 @@ def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:
             mine = function == number
             size[mine] = divided(spec, sums[mine])
     return size
+
+
+def _way(loader: Path, wanted: str) -> tuple[str, str]:
+    """How the loader attaches probes here, or why it cannot."""
+    import subprocess
+
+    try:
+        done = subprocess.run([loader, wanted], capture_output=True, text=True, errors="replace", check=False)
+    except OSError as problem:
+        return "", f"its loader cannot be started: {problem.strerror}"
+    why = done.stderr.strip().partition("\n")[0].removeprefix("perun_trace: ")
+    return done.stdout.strip(), why or f"its loader ended with status {done.returncode}"
+
+
+def _events(plan: Plan) -> int:
+    """How many events the probes of a plan are, where they are attached one by one."""
+    return 2 * len(plan.probes) + sum(len(pair.start) + len(pair.end) for pair in plan.pairs)
 
 
 def _summary(file: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from perun.collect._calls.events import UNKNOWN, Ints
-from perun.collect.trace.sizes import Size
+from perun.collect._calls.sizes import Size
 
 PIECE: Final = 1 << 18
 """Words of a recording that are decoded at once."""

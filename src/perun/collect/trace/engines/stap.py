@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
+from perun.collect._calls.sizes import REGISTERS, Size, Term
 from perun.collect.trace.engines import Recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
 from perun.collect.trace.running import Surroundings, execute
-from perun.collect.trace.sizes import REGISTERS, Size, Term
 from perun.errors import CollectorUnavailable
 
 _READERS: Final = {
@@ -47,7 +47,7 @@ class StapEngine(EbpfEngine):
         super().__init__(environ, cache)
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 
-    def unavailable(self) -> tuple[str, str]:
+    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """Whether SystemTap, or what it needs of the kernel, is missing."""
         if os.uname().machine != "x86_64":
             return f"it is for x86-64, and this is {os.uname().machine}", ""

@@ -20,11 +20,11 @@ import numpy as np
 
 from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
 from perun.collect._calls.nesting import Nesting
+from perun.collect._calls.sizes import Size
 from perun.collect.trace.engines import Recorded
 from perun.collect.trace.engines.records import Words, boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
 from perun.collect.trace.running import Surroundings, execute
-from perun.collect.trace.sizes import Size
 from perun.errors import CollectorUnavailable
 
 MOST_DEPTH: Final = 1023
@@ -58,10 +58,11 @@ class UftraceEngine:
 
         self.notes: list[str] = []
         self.missed = self.lost = 0
+        self.way = ""
         self._tool = which("uftrace", path=environ.get("PATH", os.defpath)) or ""
         self._deepest = 0
 
-    def unavailable(self) -> tuple[str, str]:
+    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """Whether uftrace is missing."""
         if not self._tool:
             return "uftrace was not found", "install it with: apt-get install uftrace"

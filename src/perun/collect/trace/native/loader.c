@@ -1,9 +1,16 @@
 /* Loads the probes, attaches them, runs the command and writes what is recorded to a file.
  *
- *     perun_trace OBJECT PLAN RECORDS SUMMARY COMMAND ARGUMENT...
+ *     perun_trace WAY OBJECT PLAN RECORDS SUMMARY COMMAND ARGUMENT...
+ *     perun_trace WAY
  *
- * PLAN has a line for each thing to do; see read_plan(). SUMMARY gets `key value` lines at the end. All probes are
- * gone when this process is, whatever ends it.
+ * WAY is how probes are attached, and `any` the best of them that the kernel has; the others are for tests:
+ *
+ *     session      one link catches entries and returns of all functions of a file (Linux 6.13 or newer)
+ *     multi        two links do (Linux 6.6 or newer)
+ *     perf_event   two events and two links for each function, which takes long (Linux 5.15 or newer)
+ *
+ * With no more arguments it prints the way, or why there is none. PLAN has a line for each thing to do; see
+ * read_plan(). SUMMARY gets `key value` lines at the end. All probes are gone when this process is, whatever ends it.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -16,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/perf_event.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,8 +32,14 @@
 
 #include "record.h"
 
-enum { UPROBE_MULTI = 48, RETURN = 1, BUFFER = 1 << 20 };
-enum { ENTRY, RETURNS, EXIT, KINDS };
+/* Newer headers have these. */
+enum { UPROBE_MULTI = 48, UPROBE_SESSION = 57, RETURN = 1 };
+enum { NOT_SUPPORTED = 524 }; /* what the kernel answers, which has no name here */
+enum { BUFFER = 1 << 20 };
+enum { FUNCTION, ENTRY, EXIT, KINDS };
+enum way { SESSION, MULTI, EVENTS, WAYS };
+
+static const char *const way_names[WAYS] = {"session", "multi", "perf_event"};
 
 /* Probes of one kind in one file: they are attached together. */
 struct probes {
@@ -51,6 +65,7 @@ static int output;
 static char *buffer;
 static size_t filled;
 static uint64_t written;
+static unsigned unprobed;
 
 static void fail(const char *format, ...) {
     va_list arguments;
@@ -92,8 +107,8 @@ static void add_size(char *line) {
     unsigned number = 0;
     int used = 0;
     struct perun_size size = {0};
-    if (sscanf(line, "%u %d %d %d%n", &number, &size.place, &size.follow, &size.terms, &used) != 4 || number >= PERUN_MOST_FUNCTIONS ||
-        size.terms > PERUN_MOST_TERMS)
+    if (sscanf(line, "%u %d %d %d%n", &number, &size.place, &size.follow, &size.terms, &used) != 4 ||
+        number >= PERUN_MOST_FUNCTIONS || size.terms > PERUN_MOST_TERMS)
         fail("a size in the plan is wrong: %s", line);
     for (int term = 0; term < size.terms; term++) {
         int steps, width, is_signed, more = 0;
@@ -118,8 +133,8 @@ static void add_size(char *line) {
     sizes[number] = size;
 }
 
-/* Lines: `F path` begins a file; `e`, `r` and `x` with offset, number and semaphore are the entry of a function, its
- * entry where its return is to be caught, and an instruction that leaves it; `S` is the size of a function. */
+/* Lines: `F path` begins a file; `f`, `e` and `x` with offset, number and semaphore are the entry of a function whose
+ * return is to be caught, an entry alone, and an instruction that leaves the function; `S` is the size of one. */
 static void read_plan(const char *path) {
     FILE *plan = fopen(path, "r");
     if (!plan)
@@ -138,10 +153,10 @@ static void read_plan(const char *path) {
             files[file_count++].path = strdup(line + 2);
         } else if (kind == 'S') {
             add_size(line + 2);
-        } else if (file_count && strchr("erx", kind) &&
+        } else if (file_count && strchr("fex", kind) &&
                    sscanf(line + 2, "%llu %llu %llu", &offset, &cookie, &semaphore) == 3) {
-            add_probe(&files[file_count - 1].probes[kind == 'e' ? ENTRY : kind == 'r' ? RETURNS : EXIT], offset, cookie,
-                      semaphore);
+            struct probes *probes = files[file_count - 1].probes;
+            add_probe(&probes[kind == 'f' ? FUNCTION : kind == 'e' ? ENTRY : EXIT], offset, cookie, semaphore);
         } else {
             fail("a line of the plan is wrong: %s", line);
         }
@@ -157,23 +172,116 @@ struct multi_attributes {
     uint32_t count, multi_flags, pid, unused;
 };
 
-static void attach(const char *path, const struct probes *probes, int program, uint32_t flags) {
-    if (!probes->count)
-        return;
+static int link_many(const char *path, struct probes probes, int program, uint32_t type, uint32_t flags) {
     struct multi_attributes attributes = {
         .program = (uint32_t)program,
-        .type = UPROBE_MULTI,
+        .type = type,
         .path = (uintptr_t)path,
-        .offsets = (uintptr_t)probes->offsets,
-        .cookies = (uintptr_t)probes->cookies,
-        .count = probes->count,
+        .offsets = (uintptr_t)probes.offsets,
+        .cookies = (uintptr_t)probes.cookies,
+        .count = probes.count,
         .multi_flags = flags,
     };
-    for (unsigned number = 0; number < probes->count; number++)
-        if (probes->semaphores[number])
-            attributes.semaphores = (uintptr_t)probes->semaphores;
-    if (syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes)) < 0)
-        fail("cannot attach %u probes to %s: %s", probes->count, path, strerror(errno));
+    for (unsigned number = 0; number < probes.count; number++)
+        if (probes.semaphores[number])
+            attributes.semaphores = (uintptr_t)probes.semaphores;
+    return (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes));
+}
+
+/* The number of the kind of events that uprobes are; -1 where there is none. */
+static int uprobe_events(void) {
+    int type = -1;
+    FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
+    if (!file)
+        return -1;
+    if (fscanf(file, "%d", &type) != 1)
+        type = -1;
+    fclose(file);
+    return type;
+}
+
+/* An event of all processes, as those that are started by the command are traced too. */
+static int link_one(const char *path, struct probes probe, int program, uint32_t flags) {
+    struct perf_event_attr event = {
+        .size = sizeof(event),
+        .type = (uint32_t)uprobe_events(),
+        .config = (*probe.semaphores << 32) | (flags & RETURN),
+        .uprobe_path = (uintptr_t)path,
+        .probe_offset = *probe.offsets,
+    };
+    int opened = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+    if (opened < 0)
+        return -1;
+    LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = *probe.cookies);
+    return bpf_link_create(program, opened, BPF_PERF_EVENT, &options);
+}
+
+static struct probes part_of(struct probes probes, unsigned start, unsigned count) {
+    return (struct probes){probes.offsets + start, probes.cookies + start, probes.semaphores + start, count, 0};
+}
+
+/* An instruction that the kernel cannot put a probe at, for example one with the prefix `lock`, makes it refuse all of
+ * a file: they are attached in parts then, and that one is left out. */
+static void attach(enum way way, const char *path, struct probes probes, int program, uint32_t flags) {
+    if (!probes.count)
+        return;
+    if (way != EVENTS || probes.count == 1) {
+        uint32_t type = way == SESSION ? UPROBE_SESSION : UPROBE_MULTI;
+        int link = way == EVENTS ? link_one(path, probes, program, flags)
+                                 : link_many(path, probes, program, type, flags);
+        if (link >= 0)
+            return;
+        if (errno != NOT_SUPPORTED)
+            fail("cannot attach %u probes to %s (%s): %s", probes.count, path, way_names[way], strerror(errno));
+        if (probes.count == 1) {
+            unprobed += !(flags & RETURN);
+            return;
+        }
+    }
+    unsigned half = probes.count / 2;
+    attach(way, path, part_of(probes, 0, half), program, flags);
+    attach(way, path, part_of(probes, half, probes.count - half), program, flags);
+}
+
+/* Whether the kernel has a way, found out by trying: what asks for probes of a folder is refused for that reason only
+ * where it is understood. Events are understood where a program may ask which of them it runs for. The program that is
+ * tried asks what the real ones do. */
+static int has_way(enum way way) {
+    const struct bpf_insn code[] = {
+        {.code = BPF_JMP | BPF_CALL, .imm = way == SESSION ? BPF_FUNC_get_func_ip : BPF_FUNC_get_attach_cookie},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    const uint32_t types[WAYS] = {UPROBE_SESSION, UPROBE_MULTI, 0};
+    LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = (enum bpf_attach_type)types[way]);
+    int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "tried", "GPL", code, sizeof(code) / sizeof(*code), &options);
+    if (program < 0)
+        return 0;
+    int found;
+    if (way == EVENTS) {
+        found = uprobe_events() >= 0;
+        if (!found)
+            errno = ENOENT;
+    } else {
+        uint64_t nothing = 0;
+        const struct probes none = {&nothing, &nothing, &nothing, 1, 1};
+        found = link_many("/", none, program, types[way], 0) < 0 && errno == EBADF;
+    }
+    close(program);
+    return found;
+}
+
+static enum way way_named(const char *name) {
+    int is_known = 0;
+    for (enum way way = SESSION; way < WAYS; way++) {
+        if (strcmp(name, "any") && strcmp(name, way_names[way]))
+            continue;
+        is_known = 1;
+        if (has_way(way))
+            return way;
+    }
+    fail("the kernel cannot attach probes (%s): %s", name, is_known ? strerror(errno) : "no such way");
+    return WAYS;
 }
 
 static void flush(void) {
@@ -211,25 +319,53 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static struct bpf_object *loaded(const char *path, int *entry, int *exit_program) {
+/* The programs of an object that are loaded; none of those that a way has no use for. */
+struct programs {
+    int called, entered, left;
+};
+
+static struct bpf_object *loaded(enum way way, const char *path, struct programs *programs) {
     struct bpf_object *object = bpf_object__open_file(path, NULL);
     if (!object)
         fail("cannot open %s: %s", path, strerror(errno));
+    struct bpf_program *called = bpf_object__find_program_by_name(object, "called");
     struct bpf_program *entered = bpf_object__find_program_by_name(object, "entered");
     struct bpf_program *left = bpf_object__find_program_by_name(object, "left");
     struct bpf_map *map = bpf_object__find_map_by_name(object, "sizes");
-    if (!entered || !left || !map)
+    if (!called || !entered || !left || !map)
         fail("%s has not the probes it should have", path);
-    bpf_program__set_expected_attach_type(entered, (enum bpf_attach_type)UPROBE_MULTI);
-    bpf_program__set_expected_attach_type(left, (enum bpf_attach_type)UPROBE_MULTI);
+    if (way == SESSION)
+        bpf_program__set_expected_attach_type(called, (enum bpf_attach_type)UPROBE_SESSION);
+    else
+        bpf_program__set_autoload(called, 0);
+    if (way != EVENTS) {
+        bpf_program__set_expected_attach_type(entered, (enum bpf_attach_type)UPROBE_MULTI);
+        bpf_program__set_expected_attach_type(left, (enum bpf_attach_type)UPROBE_MULTI);
+    }
     bpf_map__set_max_entries(map, size_count ? size_count : 1);
     if (bpf_object__load(object))
         fail("the kernel does not take the probes: %s", strerror(errno));
     for (unsigned number = 0; number < size_count; number++)
         bpf_map__update_elem(map, &number, sizeof(number), &sizes[number], sizeof(sizes[number]), BPF_ANY);
-    *entry = bpf_program__fd(entered);
-    *exit_program = bpf_program__fd(left);
+    *programs = (struct programs){bpf_program__fd(called), bpf_program__fd(entered), bpf_program__fd(left)};
     return object;
+}
+
+static void attach_all(enum way way, const struct programs *programs) {
+    enum way alone = way == SESSION ? MULTI : way;
+    for (unsigned number = 0; number < file_count; number++) {
+        const char *path = files[number].path;
+        const struct probes *probes = files[number].probes;
+        if (way == SESSION) {
+            attach(SESSION, path, probes[FUNCTION], programs->called, 0);
+        } else {
+            attach(way, path, probes[FUNCTION], programs->entered, 0);
+            attach(way, path, probes[FUNCTION], programs->left, RETURN);
+        }
+        /* Of two probes at one place, as in a function that only jumps into another, the last one comes first. */
+        attach(alone, path, probes[EXIT], programs->left, 0);
+        attach(alone, path, probes[ENTRY], programs->entered, 0);
+    }
 }
 
 static uint64_t count_lost(struct bpf_object *object) {
@@ -245,9 +381,12 @@ static uint64_t count_lost(struct bpf_object *object) {
 }
 
 int main(int count, char **arguments) {
-    if (count < 6)
-        fail("usage: perun_trace OBJECT PLAN RECORDS SUMMARY COMMAND ARGUMENT...");
+    if (count != 2 && count < 7)
+        fail("usage: perun_trace WAY [OBJECT PLAN RECORDS SUMMARY COMMAND ARGUMENT...]");
     libbpf_set_print(listen_to_libbpf);
+    enum way way = way_named(*++arguments);
+    if (count == 2)
+        return puts(way_names[way]) < 0;
     pid_t parent = getppid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     struct sigaction action = {.sa_handler = stop};
@@ -281,22 +420,19 @@ int main(int count, char **arguments) {
     }
     close(go[0]);
 
-    int entry, exit_program, one = 1;
-    struct bpf_object *object = loaded(arguments[1], &entry, &exit_program);
+    int one = 1;
+    struct programs programs;
+    struct bpf_object *object = loaded(way, arguments[1], &programs);
     struct bpf_map *traced = bpf_object__find_map_by_name(object, "traced");
     bpf_map__update_elem(traced, &child, sizeof(child), &one, sizeof(one), BPF_ANY);
     struct bpf_program *forked = bpf_object__find_program_by_name(object, "forked");
     if (!bpf_program__attach(forked))
         fail("cannot follow the processes that are started: %s", strerror(errno));
     double start = seconds();
-    for (unsigned number = 0; number < file_count; number++) {
-        struct file *file = &files[number];
-        attach(file->path, &file->probes[ENTRY], entry, 0);
-        attach(file->path, &file->probes[RETURNS], exit_program, RETURN);
-        attach(file->path, &file->probes[EXIT], exit_program, 0);
-    }
+    attach_all(way, &programs);
     double attached = seconds() - start;
-    struct ring_buffer *ring = ring_buffer__new(bpf_map__fd(bpf_object__find_map_by_name(object, "records")), keep, NULL, NULL);
+    int records = bpf_map__fd(bpf_object__find_map_by_name(object, "records"));
+    struct ring_buffer *ring = ring_buffer__new(records, keep, NULL, NULL);
     if (!ring)
         fail("cannot read the records: %s", strerror(errno));
     if (write(go[1], "g", 1) != 1)
@@ -321,8 +457,8 @@ int main(int count, char **arguments) {
     FILE *summary = fopen(arguments[4], "w");
     if (!summary)
         fail("cannot write %s: %s", arguments[4], strerror(errno));
-    fprintf(summary, "status %d\nlost %llu\nattached %.6f\nbytes %llu\n", status,
-            (unsigned long long)count_lost(object), attached, (unsigned long long)written);
+    fprintf(summary, "status %d\nlost %llu\nunprobed %u\nway %s\nattached %.6f\nbytes %llu\n", status,
+            (unsigned long long)count_lost(object), unprobed, way_names[way], attached, (unsigned long long)written);
     fclose(summary);
     return 0;
 }

@@ -101,8 +101,7 @@ static int is_traced(unsigned long long process) {
     return bpf_map_lookup_elem(&traced, &group) != 0;
 }
 
-SEC("kprobe/entry")
-int entered(struct pt_regs *registers) {
+static int record_entry(struct pt_regs *registers) {
     unsigned long long process = bpf_get_current_pid_tgid();
     if (!is_traced(process))
         return 0;
@@ -130,7 +129,7 @@ int entered(struct pt_regs *registers) {
         record[2] = sum;
         record[0] = bpf_ktime_get_ns();
         bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-        return 0;
+        return 1;
     }
     unsigned long long *record = bpf_ringbuf_reserve(&records, 16, 0);
     if (!record) {
@@ -140,24 +139,44 @@ int entered(struct pt_regs *registers) {
     record[1] = thread | (unsigned long long)function << 32;
     record[0] = bpf_ktime_get_ns();
     bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+    return 1;
+}
+
+static void record_exit(struct pt_regs *registers) {
+    unsigned long long now = bpf_ktime_get_ns();
+    unsigned long long process = bpf_get_current_pid_tgid();
+    if (!is_traced(process))
+        return;
+    unsigned int function = (unsigned int)bpf_get_attach_cookie(registers);
+    unsigned long long *record = bpf_ringbuf_reserve(&records, 16, 0);
+    if (!record) {
+        count_lost();
+        return;
+    }
+    record[0] = now;
+    record[1] = (process & 0xffffffff) | (unsigned long long)(function | PERUN_EXIT) << 32;
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+SEC("kprobe/entry")
+int entered(struct pt_regs *registers) {
+    record_entry(registers);
     return 0;
 }
 
 SEC("kprobe/exit")
 int left(struct pt_regs *registers) {
-    unsigned long long now = bpf_ktime_get_ns();
-    unsigned long long process = bpf_get_current_pid_tgid();
-    if (!is_traced(process))
-        return 0;
-    unsigned int function = (unsigned int)bpf_get_attach_cookie(registers);
-    unsigned long long *record = bpf_ringbuf_reserve(&records, 16, 0);
-    if (!record) {
-        count_lost();
-        return 0;
-    }
-    record[0] = now;
-    record[1] = (process & 0xffffffff) | (unsigned long long)(function | PERUN_EXIT) << 32;
-    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+    record_exit(registers);
+    return 0;
+}
+
+/* Entry and return of one call. At the return the registers are those of the caller: no call that returns to the
+ * probe itself comes before it. Of a call whose entry was not recorded the kernel is told not to catch the return. */
+SEC("kprobe/call")
+int called(struct pt_regs *registers) {
+    if (registers->rip == bpf_get_func_ip(registers))
+        return !record_entry(registers);
+    record_exit(registers);
     return 0;
 }
 

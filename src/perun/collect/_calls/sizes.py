@@ -13,13 +13,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from perun.collect.trace.binary import Binary, Function
+from perun.collect._calls.binary import Binary, Function
 from perun.errors import UsageError
 from perun.plugin.params import nearest
 
 REGISTERS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 """Registers of whole numbers and pointers, in the order of the parameters."""
-MOST_TERMS: Final = 6
 MOST_STEPS: Final = 6
 _DWARF_REGISTERS: Final = {5: 0, 4: 1, 1: 2, 2: 3, 8: 4, 9: 5}
 _SIZE_NAMES: Final = ("size", "length", "len", "count", "n", "used")
@@ -57,6 +56,7 @@ class Size(NamedTuple):
 
     :ivar register: index of :data:`REGISTERS`; -1 where the parameter is on the stack.
     :ivar stack: bytes above the return address, where it is on the stack.
+    :ivar terms: six at the most, those of a deque; the probes of the kernel read no more of them.
     :ivar text: the expression, for the user.
     """
 

@@ -1,0 +1,21 @@
+"""Folders that a version control system makes beside the user's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, write-protected parts of it included; nothing happens where there is none."""
+    from shutil import rmtree
+
+    if not folder.exists():
+        return
+    folder.chmod(0o700)
+    for place, names, _ in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    rmtree(folder)

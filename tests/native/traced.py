@@ -1,0 +1,46 @@
+"""What is known of the programs that calls are recorded of, and what profiles say of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from perun.profile.factory import Profile
+
+COUNTS: dict[tuple[str, str], dict[str, int]] = {
+    ("trace_list.c", "50"): {"main": 1, "list_insert": 50, "list_search": 50, "list_destroy": 1},
+    ("trace_skiplist.c", "70"): {"main": 1, "skiplist_append": 70, "skiplist_search": 30},
+    ("trace_sort.c", "100"): {"main": 1, "fill": 30, "selection_sort": 30},
+    ("trace_recursion.c", "500"): {"main": 1, "fibonacci": 1973, "is_even": 6, "is_odd": 5, "deep": 501},
+    ("trace_threads.c", "100"): {"main": 1, "work": 4, "outer": 400, "inner": 1200},
+    ("trace_exceptions.cpp", "50"): {
+        "main": 1,
+        "catcher": 50,
+        "with_destructor": 50,
+        "middle": 50,
+        "thrower": 50,
+    },
+    ("trace_longjmp.c", "50"): {
+        "main": 1,
+        "catcher": 50,
+        "middle": 100,
+        "thrower": 100,
+        "large": 25,
+        "after": 75,
+    },
+    ("trace_fork.c", "30"): {"main": 1, "spawn": 2, "in_child": 2, "work": 90},
+}
+"""How often functions are called, by the source of the program and its argument."""
+
+
+def calls(profile: Profile) -> Counter[str]:
+    """How often each function was called, by its name without parameters."""
+    found: Counter[str] = Counter()
+    for group in profile.groups():
+        found[str(group.constants["uid"]).partition("(")[0]] += group.size
+    return found
+
+
+def sizes(profile: Profile, function: str) -> list[int]:
+    """The sizes of the calls of a function, in their order."""
+    rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
+    return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
