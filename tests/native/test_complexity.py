@@ -225,7 +225,7 @@ int main(void) {
 def test_calls_that_are_left_out_take_their_time(collect: Collect, tmp_path: Path) -> None:
     (tmp_path / "sampled.c").write_text(SAMPLED)
     rules = ("main", "outer", "slow", "leaf")
-    sampling = (("outer", "5"), ("slow", "20"))
+    sampling = (("outer", 5), ("slow", 20))
     profile = collect(str(tmp_path / "sampled.c"), rules=rules, sampling=sampling)
     assert calls(profile) == {"main": 1, "outer": 8, "slow": 4, "leaf": 90}
     rows = [one for _, one in profile.all_resources()]
