@@ -6,15 +6,19 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from perun.collect._calls.events import Calls
 from perun.collect.complexity.collector import ComplexityCollector
 from perun.collect.complexity.params import ComplexityParams
+from perun.collect.complexity.records import Gaps, processes
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
@@ -199,6 +203,100 @@ def test_rules_and_sampling(collect: Collect, notes: list[str]) -> None:
     # What is not recorded of the calls is in no exclusive time of its caller either.
     assert {one["caller"] for _, one in profile.all_resources() if one["uid"] == "inner"} == {"outer"}
     assert profile["collector_info"]["params"]["sampling"] == [{"func": "inner", "sample": 10}]
+
+
+SAMPLED = """
+#include <time.h>
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1e9 + time.tv_nsec;
+}
+void leaf(void) {}
+void slow(void) { for (double end = now() + 1e6; now() < end;) ; }
+void outer(int calls) { slow(); leaf(); if (calls % 4 == 0) leaf(); slow(); }
+int main(void) {
+  for (int calls = 0; calls < 40; calls++) { outer(calls); leaf(); }
+  return 0;
+}
+"""
+
+
+def test_calls_that_are_left_out_take_their_time(collect: Collect, tmp_path: Path) -> None:
+    (tmp_path / "sampled.c").write_text(SAMPLED)
+    rules = ("main", "outer", "slow", "leaf")
+    sampling = (("outer", 5), ("slow", 20))
+    profile = collect(str(tmp_path / "sampled.c"), rules=rules, sampling=sampling)
+    assert calls(profile) == {"main": 1, "outer": 8, "slow": 4, "leaf": 90}
+    rows = [one for _, one in profile.all_resources()]
+    callers = Counter((one["uid"].partition("(")[0], one.get("caller", "").partition("(")[0]) for one in rows)
+    assert callers == {
+        ("main", ""): 1,
+        ("outer", "main"): 8,
+        ("slow", "outer"): 4,
+        ("leaf", "outer"): 50,
+        ("leaf", "main"): 40,
+    }
+    # All calls count, also those that are left out: main, and for each outer three or four within, and leaf.
+    orders = sorted(one["call-order"] for one in rows if one["uid"].startswith("outer"))
+    assert orders == [1 + 5 * call + (call + 3) // 4 for call in range(0, 40, 5)]
+    (whole,) = (one for one in rows if one["uid"].startswith("main"))
+    assert whole["amount"] > 80_000
+    assert whole["exclusive"] < 20_000_000
+    for one in rows:
+        if one["uid"].startswith("outer"):
+            assert one["exclusive"] < one["amount"] * 500
+
+
+def test_what_does_not_fit_on_the_disk_is_counted(collect: Collect, tmp_path: Path, notes: list[str]) -> None:
+    source = tmp_path / "limited.c"
+    source.write_text(
+        "#include <sys/resource.h>\nvoid leaf(void) {}\n"
+        "int main(void) {\n  struct rlimit limit = {3 << 20, 3 << 20};\n  setrlimit(RLIMIT_FSIZE, &limit);\n"
+        "  for (int call = 0; call < 500000; call++) leaf();\n  return 0;\n}\n"
+    )
+    profile = collect(str(source), internal_storage_size=1000)
+    found = calls(profile)
+    assert set(found) == {"leaf"}  # main had not ended when nothing could be written any more
+    assert (2 << 20) / 16 < found["leaf"] < (3 << 20) / 16
+    assert profile["trace"]["lost"] == 500_001 - found["leaf"]
+    assert profile["trace"]["open-calls"] == 0
+    assert any("calls are missing, as their file could not grow: File too large" in note for note in notes)
+
+
+def test_whenever_a_program_is_killed(complexity_runtime: Path, tmp_path: Path) -> None:
+    source, program = tmp_path / "endless.c", tmp_path / "endless"
+    source.write_text(
+        "#include <stdio.h>\nint leaf(int n) { return n + 1; }\n"
+        "int outer(int n) { return leaf(leaf(n)); }\n"
+        'int main(void) { puts("begun"); fflush(stdout); for (int n = 0;;) n = outer(n) & 1023; }\n'
+    )
+    options = ["-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-finstrument-functions"]
+    subprocess.run(["cc", "-O1", *options, source, "-o", program], check=True)
+    for round_ in range(20):
+        folder = tmp_path / f"recorded{round_}"
+        folder.mkdir()
+        environ = {
+            **os.environ,
+            "LD_PRELOAD": str(complexity_runtime),
+            "PERUN_COMPLEXITY_FOLDER": str(folder),
+            "PERUN_COMPLEXITY_STORAGE": "1000",
+        }
+        with subprocess.Popen([program], env=environ, stdout=subprocess.PIPE) as running:
+            assert running.stdout is not None
+            running.stdout.readline()
+            time.sleep(0.001 + 0.00173 * round_)
+            running.kill()
+        (process,) = processes(folder)
+        found = Calls.joined(list(process.calls(process.started)))
+        # main, outer and leaf: no event is missing, and none is there twice.
+        count = np.bincount(found.function, minlength=3)
+        assert count[0] == 1
+        assert process.gaps == Gaps(open=process.gaps.open)
+        assert 1 <= process.gaps.open <= 3
+        assert 0 <= 2 * count[1] - count[2] <= 2
+        assert sorted(found.order.tolist()) == list(range(found.total))
+        assert int(found.exclusive.sum()) == pytest.approx(int(found.duration.max()), abs=found.total)
 
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])

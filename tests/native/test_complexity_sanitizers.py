@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from perun.collect.complexity.records import processes
-from perun.collect.complexity.table import Module, encoded
+from perun.collect._calls.events import Calls
+from perun.collect.complexity.records import Gaps, processes
+from perun.collect.complexity.table import Listed, Module, encoded
 
 SOURCES = Path(__file__).parents[2] / "src" / "perun" / "collect" / "complexity" / "native"
 PROGRAMS = Path(__file__).with_name("programs")
@@ -58,13 +60,45 @@ def built(folder: Path, source: str, sanitizer: str) -> Path:
 def test_clean(tmp_path: Path, source: str, args: str, calls: int, sanitizer: str) -> None:
     if sanitizer == "thread" and "longjmp" in source:
         pytest.skip("the sanitizer of threads loses track of inlined frames that longjmp leaves")
-    program = built(tmp_path, source, sanitizer)
-    recorded = tmp_path / "recorded"
-    recorded.mkdir()
-    (tmp_path / "table").write_bytes(encoded([Module(str(program))], only_listed=False))
+    process_count = 3 if "fork" in source else 1
+    found = recorded(built(tmp_path, source, sanitizer), args, tmp_path, [])
+    assert len(found) == process_count
+    assert sum(made.total for _, made in found) == calls
+    for gaps, _ in found:
+        assert gaps._replace(missed=0) == Gaps()
+
+
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+@pytest.mark.parametrize("outer", [1, 3])
+def test_clean_where_calls_are_left_out(tmp_path: Path, outer: int, sanitizer: str) -> None:
+    program = built(tmp_path, "trace_threads.c", sanitizer)
+    every = {"outer": outer, "inner": 7}
+    shown = subprocess.run(["nm", "-S", program], check=True, capture_output=True, text=True).stdout
+    symbols = [line.split() for line in shown.splitlines() if line.split()[-1] in ("work", "outer", "inner")]
+    listed = sorted(
+        Listed(int(address, 16), int(size, 16), True, every.get(name, 1))
+        for address, size, _, name in symbols
+    )
+    ((gaps, calls),) = recorded(program, "500", tmp_path, listed)
+    assert gaps == Gaps()
+    per_thread = 1 + -(-500 // outer) + -(-1500 // 7)
+    assert calls.total == 4 * per_thread + 1
+    for thread in np.unique(calls.thread):
+        own = calls.where(calls.thread == thread)
+        assert len(np.unique(own.order)) == own.total
+        if own.total > 1:  # work, and all that is within, which counts though it is left out
+            assert 1 + 500 * 4 - 12 <= int(own.order.max()) < 1 + 500 * 4
+            assert (own.start[np.argsort(own.order)][1:] >= own.start[np.argsort(own.order)][:-1]).all()
+
+
+def recorded(program: Path, args: str, folder: Path, listed: Sequence[Listed]) -> list[tuple[Gaps, Calls]]:
+    """What each process of the program records, which must end well and without a word of the sanitizer."""
+    into = folder / "recorded"
+    into.mkdir()
+    (folder / "table").write_bytes(encoded([Module(str(program), listed)], only_listed=False))
     settings = {
-        "PERUN_COMPLEXITY_FOLDER": str(recorded),
-        "PERUN_COMPLEXITY_TABLE": str(tmp_path / "table"),
+        "PERUN_COMPLEXITY_FOLDER": str(into),
+        "PERUN_COMPLEXITY_TABLE": str(folder / "table"),
         "PERUN_COMPLEXITY_STORAGE": "100",
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
     }
@@ -79,9 +113,8 @@ def test_clean(tmp_path: Path, source: str, args: str, calls: int, sanitizer: st
     if "unexpected memory mapping" in done.stderr:
         pytest.skip("the sanitizer cannot run on this kernel")
     assert (done.returncode, done.stderr) == (0, "")
-    found: Counter[str] = Counter()
-    for process in processes(recorded):
-        for piece in process.calls(process.started):
-            found["calls"] += piece.total
-        assert process.gaps._replace(missed=0) == type(process.gaps)()
-    assert found["calls"] == calls
+    found = []
+    for process in processes(into):
+        calls = Calls.joined(list(process.calls(process.started)))
+        found.append((process.gaps, calls))
+    return found

@@ -108,6 +108,47 @@ def table_of(*rows: tuple[int, ...]) -> CallTable:
     return table
 
 
+def test_calls_of_several_processes_are_apart() -> None:
+    table = CallTable()
+    calls = Calls(*np.array([(0, 5, 0, 10, 10, -1, -1, 0)], np.int64).T)
+    for process in (70, 70, 80):
+        table.add(calls, process)
+    profile = table.profile(FUNCTIONS, Run("./prog"), COLLECTOR, {})
+    assert [
+        (group.constants["process"], group.constants["thread"], group.size) for group in profile.groups()
+    ] == [
+        (70, 5, 2),
+        (80, 5, 1),
+    ]
+    for processes in ((70, 70), (0, 0)):
+        for process in processes:
+            table.add(calls, process)
+        (group,) = table.profile(FUNCTIONS, Run("./prog"), COLLECTOR, {}).groups()
+        assert "process" not in group.constants
+
+
+@pytest.mark.parametrize("functions", [3, 50, 3_000_000])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_groups_whatever_their_number(functions: int, is_sorted: bool) -> None:
+    numbers = np.random.default_rng(7)
+    total = 4_000
+    order = np.arange(total) if is_sorted else numbers.permutation(total)
+    function, caller = (numbers.integers(0, functions, total) for _ in range(2))
+    size = numbers.integers(-1, 1, total)
+    thread = np.full(total, 5)
+    table = CallTable()
+    table.add(Calls(function, thread, order * 10, order + 1, order, size, caller, order))
+    names = {number: Function(f"f{number}") for number in {*function.tolist(), *caller.tolist()}}
+    profile = table.profile(names, Run("./prog"), COLLECTOR, {})
+    found = []
+    for group in profile.groups():
+        orders = list(group.columns["call-order"])
+        assert orders == sorted(orders)
+        uid, by = (int(group.constants[name][1:]) for name in ("uid", "caller"))
+        found += [(one, uid, by) for one in orders]
+    assert sorted(found) == sorted(zip(order.tolist(), function.tolist(), caller.tolist(), strict=True))
+
+
 def test_profile_of_the_manual() -> None:
     table = table_of(
         (1, 5, 1000, 11_000, 11_000, 0, 0, 1),

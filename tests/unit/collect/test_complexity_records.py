@@ -12,56 +12,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect._calls.events import UNKNOWN, Calls
+from perun.collect.complexity.decoding import EXIT, LEFT_OUT, SIZE, TAKEN, UNTOLD
 from perun.collect.complexity.records import DamagedRecording, Gaps, Place, Process, processes
 
-NOBODY = 0x3FFFF
 TICKS = (1_000, 3_000, 2_001_000)
 CLOCK = (500_000, 501_000, 1_500_000)
 """A tick is half a nanosecond."""
-FRAMES_AT, CALLS_AT, WINDOW = 4096, 8192, 4096
+EVENTS_AT, WINDOW = 4096, 8192
+ONE, OTHER = 0, 1
+"""The functions that are defined."""
+Row = tuple[int, ...]
 
 
-def call(
-    start: int, duration: int, exclusive: int, function: int, caller: int, size: int, order: int
-) -> bytes:
-    return struct.pack(
-        "=QQQQ",
-        start | (order & 0xFFFF) << 48,
-        duration | function << 46,
-        exclusive | caller << 46,
-        size & (1 << 48) - 1 | order >> 16 << 48,
-    )
-
-
-def frame(start: int, inner: int, size: int, function: int, caller: int, order: int) -> bytes:
-    return struct.pack("=QQQQqIIIIQ", start + TICKS[0], inner, 0, 0, size, function, caller, 1, order, 0)
+def event(number: int, value: int = 0) -> int:
+    return number | value % (1 << 47) << 17
 
 
 def write(
-    folder: Path, moved: Sequence[bytes], kept: Sequence[bytes], frames: Sequence[bytes], ended: int = 1
+    folder: Path, moved: Sequence[int], kept: Sequence[int], *, ended: int = 1, lost: int = 0, error: int = 0
 ) -> None:
     """The files of a process with one thread and two functions."""
-    head = struct.pack("=8sIIIIII3Q3QII", b"PERUNCXP", 0x01020304, 1, 77, 1, 1, ended, *TICKS, *CLOCK, 2, 0)
+    head = struct.pack("=8sIIIIII3Q3QII", b"PERUNCXP", 0x01020304, 2, 77, 1, 1, ended, *TICKS, *CLOCK, 2, 0)
     functions = struct.pack("=QIIQII", 0x1000, 0, 0, 0x2000, 1, 0)
     (folder / "77.0.process").write_bytes(head.ljust(4096, b"\0") + functions)
     (folder / "77.0.modules").write_text("0 /bin/one\n1 /lib/with space\n")
     base = 0x7F0000000000
-    addresses = (base, base + 64 * len(frames), base + 4096)
-    following = (base, base + 32 * len(kept), base + WINDOW)
-    counts = (3, 2, 1, 0)
-    fields = (FRAMES_AT, CALLS_AT, CALLS_AT + WINDOW, *addresses, *following, 32 * len(moved), *counts)
-    head = struct.pack("=8sIIII14QIIQQ", b"PERUNCXC", 0x01020304, 1, 77, 78, *fields, 0, 0, 0, 0)
-    data = head.ljust(4096, b"\0") + b"".join([b"\0" * 64, *frames]).ljust(4096, b"\0")
-    (folder / "77.0-0.calls").write_bytes(data + b"".join(kept).ljust(WINDOW, b"\0") + b"".join(moved))
+    following = (base, base + 8 * len(kept), base + WINDOW)
+    head = struct.pack("=8sIIIIII", b"PERUNCXC", 0x01020304, 2, 77, 78, error, 0)
+    head += struct.pack("=6Q", EVENTS_AT, EVENTS_AT + WINDOW, 8 * len(moved), *following)
+    data = head.ljust(128, b"\0") + struct.pack("=4Q", 3, 2, 1, lost)
+    window = struct.pack(f"={len(kept)}Q", *kept).ljust(WINDOW, b"\0")
+    data = data.ljust(EVENTS_AT, b"\0") + window + struct.pack(f"={len(moved)}Q", *moved)
+    (folder / "77.0-0.calls").write_bytes(data)
+
+
+def read(folder: Path) -> tuple[list[Row], Gaps]:
+    """Of each call the function, thread, start, duration, exclusive time, size, caller and order."""
+    (process,) = processes(folder)
+    calls = Calls.joined(list(process.calls(CLOCK[0])))
+    return list(zip(*(column.tolist() for column in calls), strict=True)), process.gaps
 
 
 def sample(folder: Path) -> None:
-    write(
-        folder,
-        [call(100, 50, 40, 1, 0, 7, 1)],
-        [call(200, 60, 60, 0, NOBODY, -1, 0x1FFFF)],
-        [frame(0, 50, -1, 0, NOBODY, 0), frame(1000, 200, 9, 1, 0, 2)],
-    )
+    """A call within another one that has not ended; the size is among the events that were moved."""
+    moved = [event(ONE, 20), event(OTHER, 100), event(SIZE, 7)]
+    write(folder, moved, [event(EXIT, 150), event(ONE, 200), event(EXIT, 260), event(OTHER, 1000)])
 
 
 def test_calls(tmp_path: Path) -> None:
@@ -69,17 +64,90 @@ def test_calls(tmp_path: Path) -> None:
     (process,) = processes(tmp_path)
     assert process.places == [Place("/bin/one", 0x1000), Place("/lib/with space", 0x2000)]
     assert (process.pid, process.has_ended, process.started) == (77, True, CLOCK[0])
-    calls = Calls.joined(list(process.calls(CLOCK[0] - 10)))
-    rows = list(zip(*(column.tolist() for column in calls), strict=True))
+    rows, gaps = read(tmp_path)
     assert rows == [
-        (1, 78, 60, 25, 20, 7, 0, 1),
-        (0, 78, 110, 30, 30, -1, UNKNOWN, 0x1FFFF),
+        (1, 78, 50, 25, 25, 7, 0, 1),
+        (0, 78, 100, 30, 30, -1, 0, 2),
         # What had not ended ends with the process: the outer call contains the inner one.
-        (0, 78, 10, 1_000_000, 475, -1, UNKNOWN, 0),
-        (1, 78, 510, 999_500, 999_400, 9, 0, 2),
+        (0, 78, 10, 999_990, 435, -1, UNKNOWN, 0),
+        (1, 78, 500, 999_500, 999_500, -1, 0, 3),
     ]
-    assert process.gaps == Gaps(missed=3, open=2, skipped=2, too_deep=1)
-    assert process.gaps.plus(Gaps(1, 1, 1, 1, 1, 28)) == Gaps(4, 3, 3, 2, 1, 28)
+    assert gaps == Gaps(missed=3, open=2, skipped=2, too_deep=1)
+    assert gaps.plus(Gaps(1, 1, 1, 1, 1, 28)) == Gaps(4, 3, 3, 2, 1, 28)
+
+
+@pytest.mark.parametrize("cut", range(8))
+def test_calls_that_were_left_out(tmp_path: Path, cut: int) -> None:
+    words = [event(ONE, 0), event(UNTOLD, 5), event(TAKEN, 30), event(OTHER, 40), event(LEFT_OUT)]
+    words += [event(ONE, 50), event(SIZE, 9), event(EXIT, 60), event(EXIT, 80), event(EXIT, 100)]
+    write(tmp_path, words[:cut], words[cut:])
+    rows, _ = read(tmp_path)
+    # Their time is in nobody's exclusive time, and they count among the calls.
+    assert sorted(rows) == [
+        (0, 78, 0, 50, 15, -1, UNKNOWN, 0),
+        (0, 78, 25, 5, 5, 9, 1, 7),
+    ]
+
+
+def test_ticks_that_went_round(tmp_path: Path) -> None:
+    far = (1 << 47) - 100
+    write(
+        tmp_path, [event(ONE, far // 2), event(OTHER, far), event(EXIT, far + 200)], [event(EXIT, far + 300)]
+    )
+    rows, _ = read(tmp_path)
+    assert sorted((row[2], row[3]) for row in rows) == [(far // 4, far // 4 + 150), (far // 2, 100)]
+    # Something that interrupted the runtime may be told before what happened first.
+    write(tmp_path, [event(ONE, 10)], [event(OTHER, 8), event(EXIT, 12), event(EXIT, 20)])
+    assert sorted((row[2:5] for row in read(tmp_path)[0]), reverse=True) == [(5, 5, 3), (4, 2, 2)]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 1000])
+def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    words, tick = [event(ONE, 0)], 0
+    for number in range(200):
+        words += [event(OTHER, tick := tick + 2), event(SIZE, number), event(EXIT, tick := tick + 4)]
+    write(tmp_path, [*words, event(EXIT, tick + 2)], [])
+    monkeypatch.setattr("perun.collect.complexity.records.PIECE", piece)
+    rows = sorted(read(tmp_path)[0], key=lambda row: row[7])
+    assert rows[0] == (0, 78, 0, 601, 201, -1, UNKNOWN, 0)
+    assert rows[1:] == [(1, 78, 1 + 3 * call, 2, 2, call, 0, call + 1) for call in range(200)]
+
+
+def test_calls_whose_ends_could_not_be_written_are_lost(tmp_path: Path) -> None:
+    write(tmp_path, [event(ONE, 0), event(OTHER, 1)], [event(EXIT, 5), event(OTHER, 6)], lost=4, error=28)
+    rows, gaps = read(tmp_path)
+    assert [row[0] for row in rows] == [OTHER]
+    assert gaps == Gaps(missed=3, open=0, skipped=2, too_deep=1, lost=6, error=28)
+
+
+def test_what_was_moved_twice_counts_once(tmp_path: Path) -> None:
+    """A process may be killed after it moved its events and before it noted that."""
+    words = [event(ONE if number % 2 == 0 else EXIT, number) for number in range(WINDOW // 8)]
+    write(tmp_path, words, words)
+    assert len(read(tmp_path)[0]) == WINDOW // 16
+    words[-1] = event(EXIT, WINDOW)
+    write(tmp_path, words, [*words[:-1], event(EXIT, WINDOW + 1)])
+    assert len(read(tmp_path)[0]) == WINDOW // 8
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([event(EXIT, 5)], "more calls end than began"),
+        ([event(ONE, 1), event(EXIT, 2), event(EXIT, 3)], "more calls end than began"),
+        ([event(2, 5), event(EXIT, 6)], "not defined"),
+        ([event(LEFT_OUT - 1), event(EXIT, 6)], "not defined"),
+        ([event(SIZE, 5)], "size of no call"),
+        ([event(ONE, 5), event(EXIT, 6), event(SIZE, 5)], "size of no call"),
+        ([event(ONE, 5), event(EXIT, 6), event(LEFT_OUT)], "comes without it"),
+        ([event(ONE, 5), event(TAKEN, 6), event(EXIT, 7)], "comes without it"),
+        ([event(UNTOLD, 5), event(ONE, 6), event(EXIT, 7)], "took no time"),
+    ],
+)
+def test_senseless_events(tmp_path: Path, words: list[int], reason: str) -> None:
+    write(tmp_path, [], words)
+    with pytest.raises(DamagedRecording, match=reason):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -87,14 +155,15 @@ def test_calls(tmp_path: Path) -> None:
     [
         ("77.0.process", 0, b"X", "does not begin as one"),
         ("77.0.process", 8, b"\1", "byte order"),
-        ("77.0.process", 12, b"\2", "version 2"),
+        ("77.0.process", 12, b"\1", "version 1"),
         ("77.0.process", 80, b"\xff\xff\xff", "more functions"),
         ("77.0.process", 80, b"\3", "definitions"),
         ("77.0.process", 79, b"\xff", "clock"),
         ("77.0-0.calls", 0, b"X", "does not begin as one"),
-        ("77.0-0.calls", 72, b"\1", "counts"),
-        ("77.0-0.calls", 96, b"\xff\xff", "counts"),
-        ("77.0-0.calls", CALLS_AT + 14, b"\xff\xff", "not defined"),
+        ("77.0-0.calls", 12, b"\1", "version 1"),
+        ("77.0-0.calls", 48, b"\1", "counts"),
+        ("77.0-0.calls", 64, b"\xff\xff", "counts"),
+        ("77.0-0.calls", EVENTS_AT + 9, b"\xff", "not defined"),
     ],
 )
 def test_damage(tmp_path: Path, name: str, at: int, change: bytes, reason: str) -> None:
@@ -116,7 +185,7 @@ def test_too_short(tmp_path: Path) -> None:
 
 @given(
     st.sampled_from(["77.0.process", "77.0-0.calls", "77.0.modules"]),
-    st.integers(0, 8300),
+    st.one_of(st.integers(0, 200), st.integers(4096, 4160), st.integers(0, 12_400)),
     st.binary(max_size=9),
 )
 def test_any_damage(name: str, at: int, change: bytes) -> None:

@@ -18,7 +18,7 @@ def test_layout() -> None:
     program = Program(0x10, 0x11, 0x12, Place.MEMORY, FRAME, -24, (Step(Operation.LOAD, 4),), True)
     functions = [Listed(0x30, 5), Listed(0x10, 3, False, 10)]
     table = encoded([Module("/a"), Module("/bc", functions, [program])], only_listed=True)
-    assert struct.unpack_from("=8s8I", table) == (b"PERUNCXT", 0x01020304, 1, 2, 2, 1, 1, 1, 5)
+    assert struct.unpack_from("=8s8I", table) == (b"PERUNCXT", 0x01020304, 2, 2, 2, 1, 1, 1, 5)
     assert struct.unpack_from("=12I", table, 40) == (0, 2, 0, 0, 0, 0, 2, 3, 2, 0, 1, 0)
     assert struct.unpack_from("=QQIIQQII", table, 88) == (0x10, 3, 0, 10, 0x30, 5, 1, 1)
     assert struct.unpack_from("=QQQqIIII", table, 136) == (0x10, 0x11, 0x12, -24, 257, 255, 1, 0)

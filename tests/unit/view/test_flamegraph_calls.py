@@ -70,6 +70,11 @@ def events(profile: Profile, **options: Any) -> list[dict[str, Any]]:
     return found
 
 
+def spans(profile: Profile, **options: Any) -> list[dict[str, Any]]:
+    """The events that are calls."""
+    return [event for event in events(profile, **options) if event["ph"] == "X"]
+
+
 PROGRAM: tuple[Row, ...] = (
     ("main", 7, 0, 1001, -1, ""),
     ("f", 7, 1, 400, 3, "main"),
@@ -179,8 +184,13 @@ def test_exclusive_times_have_their_own_unit(tmp_path: Path) -> None:
 
 
 def test_a_chrome_trace_has_an_event_for_each_call() -> None:
-    name, *found = events(recorded(*PROGRAM))
+    name, *threads = (event for event in events(recorded(*PROGRAM)) if event["ph"] == "M")
     assert name == {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": "./app 10"}}
+    assert threads == [
+        {"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": f"thread {number}"}}
+        for number in (7, 8)
+    ]
+    found = spans(recorded(*PROGRAM))
     assert all((event["ph"], event["pid"]) == ("X", 1) for event in found)
     assert [
         (event["tid"], event["name"], event["ts"], event["dur"], event.get("args")) for event in found
@@ -196,15 +206,15 @@ def test_a_chrome_trace_has_an_event_for_each_call() -> None:
 
 def test_numbers_of_calls_are_no_sizes_in_a_chrome_trace() -> None:
     rows: list[Row] = [("f", 1, 0, 5, -1, ""), ("f", 1, 5, 5, -1, "")]
-    assert [event.get("args") for event in events(recorded(*rows))[1:]] == [None, None]
+    assert [event.get("args") for event in spans(recorded(*rows))] == [None, None]
     sized = timed(("f", 0, 5))
     sized.update_resources([{"uid": "g", "timestamp": 7, "amount": 1, "structure-unit-size": 2.5}])
-    assert [event.get("args") for event in events(sized)[1:]] == [None, {"size": 2.5}]
+    assert [event.get("args") for event in spans(sized)] == [None, {"size": 2.5}]
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("ns", 0.001), ("us", 1), ("ms", 1000), ("s", 1_000_000)])
 def test_a_chrome_trace_is_in_microseconds(unit: str, factor: float) -> None:
-    (event,) = events(timed(("f", 2000, 0.5), unit=unit))[1:]
+    (event,) = spans(timed(("f", 2000, 0.5), unit=unit))
     assert event["ts"] == 2000 * factor
     assert event["dur"] == pytest.approx(0.5 * factor, abs=0.0005)
 
@@ -218,9 +228,85 @@ def test_threads_of_a_chrome_trace_have_numbers() -> None:
     assert [event["args"]["name"] for event in found if event["ph"] == "M"] == [
         "T<>\ud800",
         "worker",
+        "thread 0",
         "other",
     ]
     assert {event["tid"] for event in found if event["ph"] == "X"} == {0, 1, 2}
+
+
+def of_processes() -> Profile:
+    """Three processes; the last executes another program, in a thread with a number of the first one's."""
+    profile = Profile(header={"type": "mixed", "cmd": "./app", "units": {"mixed(time delta)": "us"}})
+    rows = [
+        (70, 70, "main", 0, 90, "/opt/app"),
+        (70, 71, "work", 10, 20, "/opt/app"),
+        (80, 80, "work", 20, 30, "/opt/app"),
+        (90, 91, "late", 45, 5, "/usr/lib/late.so"),
+        (90, 71, "start", 40, 40, "/usr/bin/tool"),
+    ]
+    names = ("process", "thread", "uid", "timestamp", "amount", "location")
+    profile.update_resources({"type": "mixed", **dict(zip(names, row, strict=True))} for row in rows)
+    return profile
+
+
+def test_processes_of_a_chrome_trace_are_apart() -> None:
+    found = events(of_processes())
+    assert {(event["pid"], event["tid"], event["name"]) for event in found if event["ph"] == "X"} == {
+        (70, 70, "main"),
+        (70, 71, "work"),
+        (80, 80, "work"),
+        (90, 91, "late"),
+        (90, 71, "start"),
+    }
+    assert {
+        (event["name"], event["pid"], event["tid"], event["args"]["name"])
+        for event in found
+        if event["ph"] == "M"
+    } == {
+        ("process_name", 70, 0, "app"),
+        ("process_name", 80, 0, "app"),
+        ("process_name", 90, 0, "tool"),
+        ("thread_name", 70, 70, "main thread"),
+        ("thread_name", 70, 71, "thread 71"),
+        ("thread_name", 80, 80, "main thread"),
+        ("thread_name", 90, 91, "thread 91"),
+        ("thread_name", 90, 71, "thread 71"),
+    }
+    # Calls of threads that have one number are not within each other.
+    assert named(of_processes()) == {"main": 90, "work": 50, "late": 5, "start": 40}
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [recorded(*PROGRAM), of_processes(), timed(("f", 0.25, 5)), timed(("f", 0, 5), thread="worker")],
+    ids=["threads", "processes", "no thread", "text"],
+)
+def test_events_are_what_the_format_asks_for(profile: Profile) -> None:
+    """The Trace Event Format: the keys that an event of each kind has to have, and their types."""
+    text = shown(profile, format="chrome")
+    document = json.loads(text, parse_constant=lambda what: pytest.fail(f"{what} is no JSON"))
+    assert document["displayTimeUnit"] in ("ms", "ns")
+    told: dict[str, set[tuple[int, ...]]] = {"process_name": set(), "thread_name": set()}
+    used = set()
+    for event in document["traceEvents"]:
+        assert isinstance(event["name"], str)
+        assert type(event["pid"]) is int
+        assert type(event["tid"]) is int
+        if event["ph"] == "M":
+            key = (event["pid"],) if event["name"] == "process_name" else (event["pid"], event["tid"])
+            assert key not in told[event["name"]]
+            told[event["name"]].add(key)
+            assert isinstance(event["args"]["name"], str)
+        else:
+            assert event["ph"] == "X"
+            assert isinstance(event["ts"], int | float)
+            assert isinstance(event["dur"], int | float)
+            assert event["dur"] >= 0
+            assert isinstance(event.get("args", {}), dict)
+            used.add((event["pid"], event["tid"]))
+    assert told["process_name"] == {(pid,) for pid, _ in used}
+    has_threads = any("thread" in one for one in profile["resource_type_map"].values())
+    assert told["thread_name"] == (used if has_threads else set())
 
 
 def test_a_chrome_trace_is_written_whole_or_not_at_all(
@@ -236,7 +322,7 @@ def test_a_chrome_trace_is_written_whole_or_not_at_all(
     assert path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["trace.json"]
     assert shown(profile, format="chrome", filename=str(path)) == f"{path}\n"
-    assert len(json.loads(path.read_text())["traceEvents"]) == 1 + len(PROGRAM)
+    assert len(json.loads(path.read_text())["traceEvents"]) == 3 + len(PROGRAM)
 
 
 def test_profiles_without_times_have_no_chrome_trace(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Entries and exits that fit are matched as parentheses are, without a loop over them. Where an exit is missing
 (a longjmp, a thread that ended, a call the recorder lost) the calls are closed by the next exit of one that
-was entered before; where the entry is missing the exit is left out. Both are counted.
+was entered before; where the entry is missing the exit is left out. Both are counted. An exit of the function
+:data:`UNKNOWN` is that of the last call that is open.
 """
 
 from __future__ import annotations
@@ -52,9 +53,13 @@ class Nesting:
         """How many calls are open."""
         return len(self._open.time)
 
-    def add(self, events: Events) -> Calls:
-        """The calls that these events, which follow those before, complete."""
-        steps = self._after_open(events)
+    def add(self, events: Events, counts: Ints | None = None) -> Calls:
+        """The calls that these events, which follow those before, complete.
+
+        :param counts: how many entries each event stands for in the order of the calls; by default each entry
+            for one.
+        """
+        steps = self._after_open(events, counts)
         pairs = _matched(steps)
         if pairs is None:
             steps = self._repaired(steps)
@@ -70,10 +75,11 @@ class Nesting:
         ends = np.full(left, time, np.int64)
         return self.add(Events(ends, function, np.zeros(left, np.bool_), np.full(left, UNKNOWN, np.int64)))
 
-    def _after_open(self, events: Events) -> _Steps:
+    def _after_open(self, events: Events, counts: Ints | None) -> _Steps:
         entry = np.asarray(events.entry, np.bool_)
-        order = entry.cumsum() + (self._entries - 1)
-        self._entries += int(np.count_nonzero(entry))
+        order = (entry if counts is None else counts).cumsum() + (self._entries - 1)
+        if len(order):
+            self._entries = int(order[-1]) + 1
         columns = (events.time, events.function, entry, events.size, order, np.zeros(len(entry), np.int64))
         return _Steps._make(np.concatenate(pair) for pair in zip(self._open, columns, strict=True))
 
@@ -90,13 +96,13 @@ class Nesting:
                 open_calls[function] += 1
                 chosen.append(position)
                 closed.append(function)
-            elif open_calls[function]:
+            elif open_calls[function] or (function == UNKNOWN and running):
                 while True:
                     last = running.pop()
                     open_calls[last] -= 1
                     chosen.append(position)
                     closed.append(last)
-                    if last == function:
+                    if function in (last, UNKNOWN):
                         break
                     self.missed += 1
             else:
@@ -109,60 +115,61 @@ class Nesting:
         :param entries: positions of all entries. :param exits: of their exits, -1 where there is none.
         :param parents: for each entry the position among `entries` of what it was called within, or -1.
         """
-        whole = np.flatnonzero(exits >= 0)
-        duration = np.zeros(len(entries), np.int64)
-        duration[whole] = np.maximum(steps.time[exits[whole]] - steps.time[entries[whole]], 0)
-        inner = steps.inner[entries]
-        called = whole[parents[whole] >= 0]
-        np.add.at(inner, parents[called], duration[called])
-        function = steps.function[entries]
-        caller = np.where(parents >= 0, function[parents], UNKNOWN)
         left = np.flatnonzero(exits < 0)
+        whole: Ints | slice = np.flatnonzero(exits >= 0) if len(left) else slice(None)
+        function, time = steps.function[entries], steps.time[entries]
+        duration = np.maximum(steps.time[exits[whole]] - time[whole], 0)
+        inner, around = steps.inner[entries], parents[whole]
+        called = around >= 0
+        np.add.at(inner, around[called], duration[called])
         self._open = steps.where(entries[left])._replace(inner=inner[left])
         return Calls(
-            function,
-            np.full(len(entries), self.thread, np.int64),
-            steps.time[entries],
+            function[whole],
+            np.full(len(duration), self.thread, np.int64),
+            time[whole],
             duration,
-            np.maximum(duration - inner, 0),
-            steps.size[entries],
-            caller,
-            steps.order[entries],
-        ).where(whole)
+            np.maximum(duration - inner[whole], 0),
+            steps.size[entries[whole]],
+            np.where(called, function[around], UNKNOWN),
+            steps.order[entries[whole]],
+        )
 
 
 def _matched(steps: _Steps) -> tuple[Ints, Ints, Ints] | None:
     """Entries, their exits and their parents, see :meth:`Nesting._calls`; None where they do not fit."""
     count = len(steps.entry)
-    level = np.where(steps.entry, 1, -1).cumsum()
-    level[~steps.entry] += 1  # an exit is as deep as its entry
+    entered = steps.entry.cumsum()
+    depth = 2 * entered - np.arange(1, count + 1)  # after each step
+    level = depth + ~steps.entry  # an exit is as deep as its entry
     if count and int(level.min()) < 1:
         return None
-    # Of steps of one depth an entry and an exit follow each other by turns. Short numbers are sorted faster.
+    # Short numbers are sorted faster.
     narrow = level.astype(np.int16) if count and int(level.max()) < 1 << 15 else level
     by_level = np.argsort(narrow, kind="stable")
-    is_entry = steps.entry[by_level]
-    followed = is_entry[:-1] & (level[by_level[1:]] == level[by_level[:-1]])
-    exit_of = np.full(count, -1, np.int64)
-    exit_of[by_level[:-1][followed]] = by_level[1:][followed]
-    entries = np.flatnonzero(steps.entry)
-    exits = exit_of[entries]
-    whole = exits >= 0
-    if not np.array_equal(steps.function[entries[whole]], steps.function[exits[whole]]):
+    # Of steps of one depth an entry and an exit follow each other by turns; the last entry may be open still.
+    still_open = np.arange(1, int(depth[-1]) + 1 if count else 1)
+    ends = np.searchsorted(narrow[by_level], still_open.astype(narrow.dtype), "right") - 1
+    begun, ended = np.delete(by_level, ends).reshape(-1, 2).T
+    left = steps.function[ended]
+    if not ((left == steps.function[begun]) | (left == UNKNOWN)).all():
         return None
-    number = steps.entry.cumsum() - 1
-    return entries, exits, _parents(level, by_level[is_entry], number)
+    number = entered - 1
+    exits = np.full(int(entered[-1]) if count else 0, -1, np.int64)
+    exits[number[begun]] = ended
+    parents = _parents(steps.entry, number, level, by_level[steps.entry[by_level]])
+    return np.flatnonzero(steps.entry), exits, parents
 
 
-def _parents(level: Ints, by_level: Ints, number: Ints) -> Ints:
-    """Of each entry the number of the last entry before it that is one level less deep, or -1.
+def _parents(entry: NDArray[np.bool_], number: Ints, level: Ints, by_level: Ints) -> Ints:
+    """Of each entry the number of the entry that it was called within, or -1.
 
-    :param level: of each step. :param by_level: positions of entries, sorted by their level, then in order.
-    :param number: of each step, that of the last entry until then.
+    Just before the first call within another one that is entered; those after the first have the same caller.
+
+    :param number: of each step, that of the last entry until then. :param level: of each step.
+    :param by_level: positions of entries, sorted by their level, then in order.
     """
-    keys = level[by_level] * len(level) + by_level
-    found = np.searchsorted(keys, keys - len(level)) - 1
+    is_first = entry[by_level - 1]  # of the outermost calls any may be
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(by_level)), 0))
     parents = np.full(len(by_level), UNKNOWN, np.int64)
-    inside = level[by_level] > 1
-    parents[number[by_level[inside]]] = number[by_level[found[inside]]]
+    parents[number[by_level]] = np.where(level[by_level] > 1, number[by_level[first] - 1], UNKNOWN)
     return parents

@@ -1,9 +1,9 @@
 """The profile of calls (manual 4.1.1): groups by function, caller and thread, in packed columns.
 
 Beyond the manual a resource has its `timestamp` (us from the beginning of the run), `exclusive` time (ns),
-`call-order`, `thread`, `caller` and `location`. The constant `size-source` says what its
-`structure-unit-size` is: the expression that it is the value of, or `call-order`, where no size could be
-read: then it is the number of calls of the function before this one.
+`call-order`, `thread`, `caller` and `location`; and its `process`, where there are several. The constant
+`size-source` says what its `structure-unit-size` is: the expression that it is the value of, or `call-order`,
+where no size could be read: then it is the number of calls of the function before this one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perun.collect._calls.events import UNKNOWN, Calls
 from perun.profile.columns import PACKED_FROM, is_packed
@@ -29,6 +31,7 @@ COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
 BY_ORDER: Final = "call-order"
 """The `size-source` of resources whose size is only how often their function was called before."""
 _MICROSECOND: Final = 1000.0
+_MOST_NUMBERS: Final = 1 << 20  # of groups that there may be
 
 
 class Function(NamedTuple):
@@ -46,6 +49,7 @@ class Function(NamedTuple):
 class _Key(NamedTuple):
     function: int
     caller: int
+    process: int
     thread: int
     sized: bool
 
@@ -58,9 +62,10 @@ class _Kept:
     def __init__(self) -> None:
         self.columns = [array("q") for _ in self.FIELDS]
 
-    def add(self, calls: Calls, chosen: slice) -> None:
-        for column, name in zip(self.columns, self.FIELDS, strict=True):
-            column.frombytes(np.ascontiguousarray(getattr(calls, name)[chosen], np.int64).tobytes())
+    def add(self, values: Sequence[NDArray[np.int64]]) -> None:
+        """Take in as many values for each field."""
+        for column, more in zip(self.columns, values, strict=True):
+            column.frombytes(np.ascontiguousarray(more, np.int64).data.cast("B"))
 
     def take(self) -> dict[str, array[int]]:
         """The columns, which are not kept any more."""
@@ -79,23 +84,27 @@ class CallTable:
         self.total = 0
         self._groups: dict[_Key, _Kept] = {}
 
-    def add(self, calls: Calls) -> None:
-        """Take in more calls, of any threads, in any order."""
+    def add(self, calls: Calls, process: int = 0) -> None:
+        """Take in more calls, of any threads, in any order.
+
+        :param process: number in the kernel of the process that they are of; 0 where it is not known.
+        """
         if not calls.total:
             return
         self.total += calls.total
-        sized = (calls.size >= 0).astype(np.int64)
-        order = np.lexsort((calls.order, sized, calls.thread, calls.caller, calls.function))
-        calls, sized = calls.where(order), sized[order]
+        sized = calls.size >= 0
         keys = (calls.function, calls.caller, calls.thread, sized)
+        by_group = _by_group(keys, calls.order)
         changed = np.zeros(calls.total - 1, np.bool_)
         for key in keys:
-            changed |= key[1:] != key[:-1]
+            sorted_key = key[by_group]
+            changed |= sorted_key[1:] != sorted_key[:-1]
         starts = [0, *(np.flatnonzero(changed) + 1).tolist(), calls.total]
+        columns = [getattr(calls, name)[by_group] for name in _Kept.FIELDS]
         for start, end in pairwise(starts):
-            function, caller, thread, has_size = (int(key[start]) for key in keys)
-            group = _Key(function, caller, thread, bool(has_size))
-            self._groups.setdefault(group, _Kept()).add(calls, slice(start, end))
+            function, caller, thread, has_size = (int(key[by_group[start]]) for key in keys)
+            group = _Key(function, caller, process, thread, bool(has_size))
+            self._groups.setdefault(group, _Kept()).add([column[start:end] for column in columns])
 
     def profile(
         self,
@@ -127,12 +136,15 @@ class CallTable:
         resources: dict[str, dict[str, Column]] = {}
         constants: dict[str, dict[str, Any]] = {}
         counts: Counter[str] = Counter()
+        is_one = len({key.process for key in self._groups}) < 2
         for key, columns in self._finished():
             name = functions[key.function].name
             group = f"{name}#{counts[name]}"
             counts[name] += 1
             resources[group] = columns
             constants[group] = _constants(key, functions, "structure-unit-size" in columns)
+            if key.process and not is_one:
+                constants[group]["process"] = key.process
         made["resource_type_map"] = constants
         made["resources"] = resources
         self.total = 0
@@ -159,6 +171,22 @@ class CallTable:
                     made["structure-unit-size"] = _column(columns.pop("size") if measured else ranks[number])
                 columns.clear()
                 yield key, made
+
+
+def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions that put calls of equal keys together, each group by the order of its calls."""
+    lowest = [int(key.min()) for key in keys]
+    spans = [int(key.max()) - low + 1 for key, low in zip(keys, lowest, strict=True)]
+    if prod(spans) > _MOST_NUMBERS or (order[1:] < order[:-1]).any():
+        return np.lexsort((order, *reversed(keys)))
+    # The order is there already, and nearly always there are few groups: short numbers are sorted fastest.
+    number = np.zeros(len(order), np.int64)
+    for key, low, span in zip(keys, lowest, spans, strict=True):
+        number *= span
+        number += key - low
+    rank = (np.bincount(number) > 0).cumsum()
+    short = rank.astype(np.uint16) if int(rank[-1]) < 1 << 16 else rank
+    return np.argsort(short[number], kind="stable")
 
 
 def _constants(

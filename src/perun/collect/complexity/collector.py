@@ -166,7 +166,7 @@ def _profile(
         number = np.array([*own, UNKNOWN], np.int64)  # which the caller -1 is the last of
         for calls in process.calls(found[0].started):
             calls = calls._replace(function=number[calls.function], caller=number[calls.caller])
-            table.add(calls)
+            table.add(calls, process.pid)
         gaps = gaps.plus(process.gaps)
     functions = selection.functions(list(numbers), run.cwd, ctx)
     notes = [*selection.notes, *_notes(gaps, table.total, found, functions, sample)]

@@ -12,41 +12,24 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perun.collect._calls.events import UNKNOWN, Calls, Ints
+from perun.collect._calls.events import Calls, Ints
+from perun.collect.complexity.decoding import MOST_FUNCTIONS, Decoder, SenselessEvents, Words
 from perun.errors import ProfileError
 
-VERSION: Final = 1
+VERSION: Final = 2
 BYTE_ORDER: Final = 0x01020304
 HEADER_SIZE: Final = 4096
-NOBODY: Final = 0x3FFFF
-PIECE: Final = 1 << 18
-"""Calls that are decoded at once."""
+PIECE: Final = 1 << 17
+"""Events that are decoded at once."""
 
 _PROCESS: Final = struct.Struct("=8sIIIIII3Q3QII")
-_THREAD: Final = struct.Struct("=8sIIIIQQQQQQQQQQQQQQIIQQ")
+_THREAD: Final = struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ")
 _FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
-_CALL: Final = np.dtype([("start", "u8"), ("duration", "u8"), ("exclusive", "u8"), ("size", "u8")])
-_FRAME: Final = np.dtype(
-    [
-        ("start", "u8"),
-        ("inner", "u8"),
-        ("frame", "u8"),
-        ("function", "u8"),
-        ("size", "i8"),
-        ("id", "u4"),
-        ("caller", "u4"),
-        ("is_recorded", "u4"),
-        ("order", "u4"),
-        ("padding", "u8"),
-    ]
-)
-_LOW: Final = np.uint64((1 << 48) - 1)
-_SPAN: Final = np.uint64((1 << 46) - 1)
-_FUNCTION_AT: Final = np.uint64(46)
+_WORD: Final = 8
+_SURELY: Final = 4096
 _FASTEST: Final = 10_000.0
-_MOST_FRAMES: Final = 1 << 18
+_LONGEST: Final = float(1 << 62)
 
 
 class DamagedRecording(ProfileError):
@@ -99,7 +82,7 @@ class Process:
         self.has_ended = bool(ended)
         self.started = self._clock[0]
         self.gaps = Gaps()
-        if functions > NOBODY:
+        if functions > MOST_FUNCTIONS:
             raise _damaged(path, "it has more functions than any")
         self.places = self._places(functions)
         last = 2 if self._ticks[2] > self._ticks[1] else 1
@@ -123,88 +106,47 @@ class Process:
 
     def _thread(self, path: Path, shift: int) -> Iterator[Calls]:
         fields = _unpacked(_THREAD, _read(path, HEADER_SIZE), b"PERUNCXC", path)
-        _, tid, frames_at, calls_at, written_at, first, top, _, window, following, end, written, *rest = (
-            fields
-        )
-        missed, skipped, too_deep, lost, error = rest[:5]
-        kept, odd_bytes = divmod(following - window, _CALL.itemsize)
-        moved, odd_bytes_before = divmod(written, _CALL.itemsize)
-        depth, odd_frames = divmod(top - first, _FRAME.itemsize)
+        _, tid, error, _, events_at, written_at, written, window, following, end, *counts = fields
+        missed, skipped, too_deep, lost = counts
+        kept = following - window
         if (
-            odd_bytes
-            or odd_bytes_before
-            or odd_frames
+            kept % _WORD
+            or written % _WORD
             or not window <= following <= end
-            or not 0 <= depth < _MOST_FRAMES
-            or max(written_at + written, calls_at + following - window) > path.stat().st_size
-            or frames_at + (depth + 1) * _FRAME.itemsize > calls_at
+            or max(written_at + written, events_at + kept) > path.stat().st_size
         ):
             raise _damaged(path, "its counts make no sense")
-        last = self._end
-        for rows in _pieces(path, (written_at, moved), (calls_at, kept)):
-            last = max(last, int(((rows["start"] & _LOW) + (rows["duration"] & _SPAN)).max()))
-            yield self._decoded(rows, tid, shift, path)
-        frames = np.fromfile(path, _FRAME, depth, offset=frames_at + _FRAME.itemsize)
-        yield self._opened(frames, last, tid, shift, path)
-        self.gaps = self.gaps.plus(Gaps(missed, depth, skipped, too_deep, lost, error))
+        if _is_twice(path, (written_at + written - kept, events_at), min(kept, written)):
+            kept = 0
+        decoder = Decoder(tid, len(self.places))
+        try:
+            for words in _pieces(path, (written_at, written // _WORD), (events_at, kept // _WORD)):
+                yield self._scaled(decoder.add(words), shift, path)
+            opened = decoder.finish(self._end)
+        except SenselessEvents as problem:
+            raise _damaged(path, str(problem)) from None
+        if error:  # whether they have ended is not known, as that could not be written
+            lost += opened.total
+        else:
+            yield self._scaled(opened, shift, path)
+        gaps = Gaps(missed, 0 if error else opened.total, skipped, too_deep, lost, error)
+        self.gaps = self.gaps.plus(gaps)
 
-    def _decoded(self, rows: NDArray[np.void], tid: int, shift: int, path: Path) -> Calls:
-        high = np.uint64(48)
-        order = rows["start"] >> high | rows["size"] >> high << np.uint64(16)
-        return self._calls(
-            (rows["start"] & _LOW).astype(np.int64),
-            (rows["duration"] & _SPAN).astype(np.int64),
-            (rows["exclusive"] & _SPAN).astype(np.int64),
-            (rows["duration"] >> _FUNCTION_AT).astype(np.int64),
-            (rows["exclusive"] >> _FUNCTION_AT).astype(np.int64),
-            (rows["size"] << np.uint64(16)).view(np.int64) >> 16,
-            order.astype(np.int64),
-            (tid, shift),
-            path,
+    def _scaled(self, calls: Calls, shift: int, path: Path) -> Calls:
+        """The calls with times in nanoseconds."""
+
+        def scaled(ticks: Ints) -> Ints:
+            times = np.rint(ticks * self._speed)
+            if len(times) and float(np.abs(times).max()) > _LONGEST:
+                raise _damaged(path, "its times make no sense")
+            made: Ints = times.astype(np.int64)
+            return made
+
+        return calls._replace(
+            start=scaled(calls.start) + shift,
+            duration=scaled(calls.duration),
+            exclusive=scaled(calls.exclusive),
         )
-
-    def _opened(self, frames: NDArray[np.void], end: int, tid: int, shift: int, path: Path) -> Calls:
-        """Calls that had not ended, as if they had when the last thing happened."""
-        frames = frames[frames["is_recorded"] != 0]
-        start = (frames["start"] - np.uint64(self._ticks[0])).astype(np.int64)
-        duration = np.maximum(end - start, 0)
-        inner = frames["inner"].astype(np.int64)
-        if len(duration) > 1:
-            inner[:-1] += duration[1:]
-        return self._calls(
-            start,
-            duration,
-            np.maximum(duration - inner, 0),
-            frames["id"].astype(np.int64),
-            frames["caller"].astype(np.int64),
-            frames["size"].astype(np.int64),
-            frames["order"].astype(np.int64),
-            (tid, shift),
-            path,
-        )
-
-    def _calls(
-        self,
-        start: Ints,
-        duration: Ints,
-        exclusive: Ints,
-        function: Ints,
-        caller: Ints,
-        size: Ints,
-        order: Ints,
-        whose: tuple[int, int],
-        path: Path,
-    ) -> Calls:
-        tid, shift = whose
-        caller = np.where(caller == NOBODY, UNKNOWN, caller)
-        known = len(self.places)
-        if len(function) and (int(function.max()) >= known or int(caller.max()) >= known):
-            raise _damaged(path, "a call is of a function that is not defined")
-        spans = np.rint(duration * self._speed).astype(np.int64)
-        own = np.rint(exclusive * self._speed).astype(np.int64)
-        begin = np.rint(start * self._speed).astype(np.int64) + shift
-        thread = np.full(len(function), tid, np.int64)
-        return Calls(function, thread, begin, spans, own, size, caller, order)
 
     def _places(self, functions: int) -> list[Place]:
         paths: dict[int, str] = {}
@@ -231,13 +173,25 @@ def processes(folder: Path) -> list[Process]:
     return sorted(map(Process, folder.glob("*.process")), key=lambda process: process.started)
 
 
-def _pieces(path: Path, *parts: tuple[int, int]) -> Iterator[NDArray[np.void]]:
-    """The calls of parts of a file, each with its position and how many there are."""
+def _pieces(path: Path, *parts: tuple[int, int]) -> Iterator[Words]:
+    """The events of parts of a file, each with its position and how many there are."""
     with open(path, "rb") as file:
         for at, total in parts:
             file.seek(at)
             for start in range(0, total, PIECE):
-                yield np.fromfile(file, _CALL, min(PIECE, total - start))
+                yield np.fromfile(file, np.uint64, min(PIECE, total - start))
+
+
+def _is_twice(path: Path, places: tuple[int, int], size: int) -> bool:
+    """Whether the last events were moved already, by a process that was killed before it could note that."""
+    if size < _SURELY:  # so many are moved at least; fewer may be the same by chance
+        return False
+    with open(path, "rb") as file:
+        parts = []
+        for place in places:
+            file.seek(place)
+            parts.append(file.read(size))
+    return parts[0] == parts[1]
 
 
 def _read(path: Path, size: int) -> bytes:

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 MAGIC: Final = b"PERUNCXT"
-VERSION: Final = 1
+VERSION: Final = 2
 BYTE_ORDER: Final = 0x01020304
 FRAME: Final = 255
 """The base of what lies at a distance from the frame of the function."""

@@ -276,7 +276,7 @@ class _Session:
             for calls in _sampled(recorded.calls, plan.sampling):
                 if self._params.verbose_trace:
                     self._write_calls(plan, calls)
-                table.add(calls)
+                table.add(calls, recorded.process(calls))
         total = table.total
         for note in engine.notes:
             self._note(note)

@@ -1,8 +1,8 @@
 """Calls with the times at which they began: which one lies within which, thread by thread, in columns.
 
 A resource is a call where it has no trace but a `timestamp`: it starts then and lasts its `amount`, both in
-the same unit. It was made by the call of the same `thread` (or `tid`) that it lies in; where times are too
-coarse to tell, its `call-order` and its `caller` do.
+the same unit. It was made by the call that it lies in, which is of the same `thread` (or `tid`) of the same
+`process` (or `pid`); where times are too coarse to tell, its `call-order` and its `caller` do.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ NONE: Final = -1
 """Number of a frame or a node that is not there."""
 
 _THREADS: Final = ("thread", "tid", "pid")
+_PROCESSES: Final = ("process", "pid")
 _THOUSAND: Final = 1000  # nanoseconds of a microsecond, in which whole numbers are exact
 _EXACT: Final = 2.0**52
 _MOST: Final = 1 << 61  # of which two add up to 64 bits
@@ -34,17 +35,24 @@ _ULPS: Final = 4
 _ROWS: Final = 1 << 16
 
 
+class Which(NamedTuple):
+    """What the profile calls a process and a thread of it; None where it does not."""
+
+    process: Hashable
+    thread: Hashable
+
+
 class Thread(NamedTuple):
     """The calls of one thread, in the order in which they began.
 
-    :param number: what the profile calls the thread; None where it does not.
+    :param which: the thread and its process.
     :param start: when they began, `scale` to the unit of the profile. :param end: when they ended.
     :param scale: what `start` and `end` are multiplied with, so that they are whole where that can be.
     :param frame: number of the frame of each in :attr:`Calls.frames`; :param caller: that of its caller.
     :param value: the number that was asked for, NaN where it is none.
     """
 
-    number: Hashable
+    which: Which
     start: NDArray[Any]
     end: NDArray[Any]
     scale: int
@@ -72,13 +80,16 @@ class Calls:
     """The calls of a profile.
 
     :ivar frames: the frames that calls refer to.
+    :ivar places: of each process the `location` of its first call, empty where it has none.
     """
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
+        self.places: dict[Hashable, str] = {}
+        self._begun: dict[Hashable, float] = {}
         self._numbers: dict[Frame, int] = {}
         self._of_text: dict[Any, int] = {}
-        self._parts: dict[Hashable, list[dict[str, NDArray[Any]]]] = {}
+        self._parts: dict[Which, list[dict[str, NDArray[Any]]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._parts)
@@ -92,11 +103,12 @@ class Calls:
         with np.errstate(invalid="ignore"):
             chosen = (np.abs(start) <= LARGEST) & (amount >= 0) & (amount <= LARGEST)
         size = int(np.count_nonzero(chosen))
-        thread = next((flatten(group.constants[name]) for name in _THREADS if name in group.constants), None)
         if not size:
             return
         caller = group.constants.get("caller")
-        self._parts.setdefault(thread, []).append(
+        which = Which(_first(group, _PROCESSES), _first(group, _THREADS))
+        self._note_place(which.process, float(start[chosen].min()), group.constants.get("location"))
+        self._parts.setdefault(which, []).append(
             {
                 "start": start[chosen],
                 "amount": amount[chosen],
@@ -108,18 +120,23 @@ class Calls:
         )
 
     @property
-    def threads_known(self) -> list[Hashable]:
-        """What the profile calls its threads."""
+    def threads_known(self) -> list[Which]:
+        """The threads that there are."""
         return list(self._parts)
 
     def threads(self) -> Iterator[Thread]:
         """The threads one after the other, in the order of the profile; each is taken out."""
-        for number in self.threads_known:
-            parts = self._parts.pop(number)
+        for which in self.threads_known:
+            parts = self._parts.pop(which)
             columns = {}
             for name in list(parts[0]):
                 columns[name] = np.concatenate([part.pop(name) for part in parts])
-            yield _thread(number, columns)
+            yield _thread(which, columns)
+
+    def _note_place(self, process: Hashable, begun: float, place: Any) -> None:
+        if begun < self._begun.get(process, float("inf")):
+            self._begun[process] = begun
+            self.places[process] = str(flatten(place)) if place else ""
 
     def _number(self, uid: Any) -> int:
         frame = frame_of(uid)
@@ -202,7 +219,7 @@ def nodes_of(thread: Thread) -> Nodes:
     return Nodes(parents, frames, of_call, inner, cut)
 
 
-def _thread(number: Hashable, columns: dict[str, NDArray[Any]]) -> Thread:
+def _thread(which: Which, columns: dict[str, NDArray[Any]]) -> Thread:
     start, amount, scale = _scaled(columns.pop("start"), columns.pop("amount"))
     end = start + amount
     del amount
@@ -212,7 +229,7 @@ def _thread(number: Hashable, columns: dict[str, NDArray[Any]]) -> Thread:
     by_time = np.lexsort(ordered)
     del order, ordered
     return Thread(
-        number,
+        which,
         start[by_time],
         end[by_time],
         scale,
@@ -246,6 +263,14 @@ def _slack(thread: Thread) -> float:
     if thread.end.dtype.kind == "i":
         return 0
     return _ULPS * float(np.spacing(np.abs(thread.end).max()))
+
+
+def _first(group: Group, names: Iterable[str]) -> Hashable:
+    """The first of these constants that the group has."""
+    found: Hashable = next(
+        (flatten(group.constants[name]) for name in names if name in group.constants), None
+    )
+    return found
 
 
 def _numbers(group: Group, name: str) -> NDArray[Any]:

@@ -19,6 +19,7 @@
 #define NAME_SIZE (PATH_MAX + 64)
 #define LITTLE (16u << 10) /* bytes that are reserved at first, as many threads do not call much */
 #define STORAGE 20000u /* calls that are mapped at once, where nothing else is asked for */
+#define CALL (2 * sizeof(uint64_t)) /* bytes of the events of a call */
 #define SETTLE 200000u /* nanoseconds after which the speed of the counter is known well enough */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -81,7 +82,7 @@ bool output_start(uint64_t *first_tick) {
   const char *folder = getenv("PERUN_COMPLEXITY_FOLDER"), *storage = getenv("PERUN_COMPLEXITY_STORAGE");
   if (!folder || *folder != '/' || strlen(folder) >= PATH_MAX) return false;
   unsigned long wanted = storage ? strtoul(storage, NULL, 10) : 0;
-  window_size = pages((wanted && wanted < (1ul << 26) ? wanted : STORAGE) * sizeof(struct record_call));
+  window_size = pages((wanted && wanted < (1ul << 26) ? wanted : STORAGE) * CALL);
   clock_is_counter = clock_is_invariant();
   modules = threads = 0;
   held = 0;
@@ -141,21 +142,18 @@ uint32_t output_function(uint64_t address, uint32_t module) {
 
 /* The descriptor of a thread's file is not kept, as programs close descriptors that they did not open. */
 static void name_of(const struct record_thread *thread, char *name) {
-  snprintf(name, NAME_SIZE, "%s-%u.calls", base, *(const uint32_t *)((const char *)thread + RECORD_HEADER_SIZE - 4));
+  snprintf(name, NAME_SIZE, "%s-%u.calls", base, thread->number);
 }
 
 struct record_thread *output_thread(void) {
   char name[NAME_SIZE];
   unsigned number = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED);
   snprintf(name, sizeof name, "%s-%u.calls", base, number);
-  size_t frames = (size_t)RECORD_FRAMES * sizeof(struct record_frame);
-  size_t calls_at = pages(RECORD_HEADER_SIZE + frames), size = calls_at + window_size;
-  size_t first = pages(RECORD_HEADER_SIZE + LITTLE);
+  size_t events_at = pages(RECORD_HEADER_SIZE), size = events_at + window_size;
+  size_t little = window_size < LITTLE ? window_size : LITTLE;
   int file = make(name);
   if (file < 0) return NULL;
-  struct record_thread *made = NULL;
-  size_t little = window_size < LITTLE ? window_size : LITTLE;
-  if (lengthen(file, size) && reserve(file, calls_at, little)) made = map(file, 0, size, first);
+  struct record_thread *made = lengthen(file, size) ? map(file, 0, size, events_at + little) : NULL;
   syscall(SYS_close, file);
   if (!made) return NULL;
   memcpy(made->magic, RECORD_CALLS_MAGIC, sizeof made->magic);
@@ -163,33 +161,12 @@ struct record_thread *output_thread(void) {
   made->version = RECORD_VERSION;
   made->pid = (uint32_t)syscall(SYS_getpid);
   made->tid = (uint32_t)syscall(SYS_gettid);
-  *(uint32_t *)((char *)made + RECORD_HEADER_SIZE - 4) = number;
-  made->frames_at = RECORD_HEADER_SIZE;
-  made->calls_at = calls_at;
+  made->number = number;
+  made->events_at = events_at;
   made->written_at = size;
-  made->window = made->next = (uint64_t)(uintptr_t)made + calls_at;
+  made->window = made->next = (uint64_t)(uintptr_t)made + events_at;
   made->end = made->window + little;
-  made->first_frame = made->top = (uint64_t)(uintptr_t)made + RECORD_HEADER_SIZE;
-  made->most_frames = made->first_frame + (first - RECORD_HEADER_SIZE);
-  struct record_frame *none = (struct record_frame *)(uintptr_t)made->first_frame;
-  none->frame = UINT64_MAX;
-  none->id = none->caller = RECORD_NOBODY;
   return made;
-}
-
-bool output_deepen(struct record_thread *thread) {
-  char name[NAME_SIZE];
-  uint64_t mapped = thread->first_frame + (uint64_t)RECORD_FRAMES * sizeof(struct record_frame);
-  uint64_t have = thread->most_frames - thread->first_frame, want = have * 2;
-  if (thread->first_frame + want > mapped) want = mapped - thread->first_frame;
-  if (want <= have) return false;
-  name_of(thread, name);
-  int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC, 0);
-  if (file < 0) return false;
-  bool reserved = reserve(file, thread->frames_at, want);
-  syscall(SYS_close, file);
-  if (reserved) thread->most_frames = thread->first_frame + want;
-  return reserved;
 }
 
 bool output_grow(struct record_thread *thread) {
@@ -212,7 +189,7 @@ bool output_grow(struct record_thread *thread) {
   }
   thread->error = (uint32_t)errno;
   bool is_first = thread->end - thread->window < window_size;
-  if (!thread->error && is_first && reserve(file, thread->calls_at, window_size)) {
+  if (!thread->error && is_first && reserve(file, thread->events_at, window_size)) {
     thread->end = thread->window + window_size;
     madvise((void *)(uintptr_t)thread->window, window_size, MADV_POPULATE_WRITE);
   }
@@ -229,15 +206,9 @@ void output_shrink(const struct record_thread *thread) {
   name_of(thread, name);
   int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CLOEXEC, 0);
   if (file < 0) return;
-  const uint64_t page = pages(1), part[][2] = {
-      {thread->frames_at + pages(thread->top - thread->first_frame + 1), thread->calls_at},
-      {thread->calls_at + pages(thread->next - thread->window), thread->written_at},
-  };
-  for (unsigned number = 0; number < 2; number++) {
-    uint64_t from = (part[number][0] + page - 1) / page * page;
-    const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-    if (from < part[number][1]) syscall(SYS_fallocate, file, mode, (off_t)from, (off_t)(part[number][1] - from));
-  }
+  uint64_t from = thread->events_at + pages(thread->next - thread->window), to = thread->written_at;
+  const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  if (from < to) syscall(SYS_fallocate, file, mode, (off_t)from, (off_t)(to - from));
   syscall(SYS_close, file);
 }
 

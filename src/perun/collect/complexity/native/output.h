@@ -18,16 +18,13 @@ void output_clock(bool ended);
 uint32_t output_module(const char *path);
 uint32_t output_function(uint64_t address, uint32_t module);
 
-/* The file of this thread, ready for the first call; NULL where it cannot be made. */
+/* The file of this thread, ready for the first event; NULL where it cannot be made. */
 struct record_thread *output_thread(void);
 
-/* Make room for more calls; false where that cannot be, and then nothing more of the thread is recorded. */
+/* Make room for more events; false where that cannot be, and then nothing more of the thread is recorded. */
 bool output_grow(struct record_thread *thread);
 
-/* Make room for more open calls; false where that cannot be. */
-bool output_deepen(struct record_thread *thread);
-
-/* Give back what the file of a thread that ends has reserved for more calls. */
+/* Give back what the file of a thread that ends has reserved for more events. */
 void output_shrink(const struct record_thread *thread);
 
 /* Unmap the file of a thread that ends, or that this process has of the one that it was forked from. */

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define RECORD_VERSION 1u
+#define RECORD_VERSION 2u
 #define RECORD_BYTE_ORDER 0x01020304u
 #define RECORD_PROCESS_MAGIC "PERUNCXP"
 #define RECORD_CALLS_MAGIC "PERUNCXC"
@@ -19,7 +19,7 @@
 
 /* -- P.process: a header, then definitions of functions, then modules as lines `number path` in P.modules ----------- */
 
-#define RECORD_MOST_FUNCTIONS ((1u << 18) - 1) /* there is a number for none */
+#define RECORD_MOST_FUNCTIONS ((1u << 17) - 16) /* the numbers above have meanings of their own */
 
 struct record_process {
   char magic[8];
@@ -39,51 +39,43 @@ struct record_function {
   uint32_t reserved;
 };
 
-/* -- P-T.calls: a header, frames of the calls that are open, the last calls, and those before them ----------------------------------------------- */
+/* -- P-T.calls: a header, the last events, and those before them --------------------------------------------------- */
 
-#define RECORD_FRAMES (1u << 18)
-
-struct record_frame {
-  uint64_t start, inner; /* ticks; `inner` of calls within this one that are gone */
-  uint64_t frame;        /* address just above the return address */
-  uint64_t function;
-  int64_t size;
-  uint32_t id, caller; /* RECORD_NOBODY for none */
-  uint32_t is_recorded, order;
-  uint64_t padding;
-};
-
+/* What is written to at every call is in the second line of the cache. */
 struct record_thread {
   char magic[8];
   uint32_t byte_order, version;
   uint32_t pid, tid;
-  uint64_t frames_at, calls_at; /* in the file */
-  uint64_t written_at;          /* in the file, of the calls that were moved out of the way of later ones */
-  /* Addresses in the process. The first frame is none: nothing is called within it. */
-  uint64_t first_frame, top, most_frames;
-  uint64_t window, next, end;
-  uint64_t written; /* bytes */
-  /* Counts of exits that were missing, of entries and exits in a signal handler that interrupted the runtime, of
-   * calls deeper than RECORD_FRAMES, and of calls that could not be written. */
-  uint64_t missed, skipped, too_deep, lost;
-  uint32_t error; /* of the system call after which nothing was recorded, 0 for none */
-  uint32_t busy;
+  uint32_t error;      /* of the system call after which nothing was recorded, 0 for none */
+  uint32_t number;     /* of the thread in the process */
+  uint64_t events_at;  /* in the file */
+  uint64_t written_at; /* in the file, of the events that were moved out of the way of later ones */
+  uint64_t written;    /* bytes of these */
+  uint64_t window;     /* where the last events are mapped */
+  uint64_t next, end;  /* where the next event goes, and where there is no room for any */
+  uint64_t zero;       /* ticks at which its time began, later by what the runtime took for itself */
+  uint64_t top, most_frames;
+  uint32_t busy, reserved;
   uint64_t stack, stack_size; /* of the thread */
-  uint32_t entries;           /* of calls that are recorded */
-  uint32_t reserved;
-  uint64_t paused;            /* ticks that the runtime took for itself, which are in no time that is recorded */
+  /* Counts of exits that were missing, of entries and exits in a signal handler that interrupted the runtime, of
+   * calls within too many others, and of calls whose entries could not be written. */
+  uint64_t missed, skipped, too_deep, lost;
 };
 
-/* 48 bits of ticks since the beginning are a day; a size that is not known is -1. The order is that of the entries of
- * the thread. */
-#define RECORD_NOBODY 0x3FFFFu
+/* An event has a number in its low bits, and what it means decides about the high ones. Every entry of a thread has
+ * its exit, in the order of parentheses, unless the thread ended before.
+ *
+ * The ticks since `zero` go round: those of two events that follow each other are less than 2^46 apart. */
+#define RECORD_ID_BITS 17u
+#define RECORD_ID_MASK ((1u << RECORD_ID_BITS) - 1)
+#define RECORD_NOBODY RECORD_ID_MASK
 
-struct record_call {
-  uint64_t start : 48, order_low : 16;
-  uint64_t duration : 46, function : 18;
-  uint64_t exclusive : 46, caller : 18;
-  uint64_t size : 48, order_high : 16;
-};
+/* Numbers of functions mean that one is entered at the ticks of the high bits. */
+#define RECORD_EXIT RECORD_ID_MASK           /* of the last call that is open, at these ticks */
+#define RECORD_SIZE (RECORD_ID_MASK - 1)     /* of the structure of the call whose entry is the event before */
+#define RECORD_UNTOLD (RECORD_ID_MASK - 2)   /* so many calls were left out here, as only some are asked for; then */
+#define RECORD_TAKEN (RECORD_ID_MASK - 3)    /* comes how many ticks they took */
+#define RECORD_LEFT_OUT (RECORD_ID_MASK - 4) /* the entry before is of a call that is left out, but for those in it */
 
 /* -- the table: a header, then the arrays in the order of their counts, then the paths ------------------------------- */
 
@@ -140,8 +132,7 @@ struct table_step {
   int64_t number;
 };
 
-_Static_assert(sizeof(struct record_call) == 32, "records.py reads 32 bytes");
-_Static_assert(sizeof(struct record_frame) == 64, "records.py reads 64 bytes");
+_Static_assert(sizeof(struct record_thread) == 160, "records.py reads 160 bytes");
 _Static_assert(sizeof(struct table_program) == 48, "table.py writes 48 bytes");
 
 #endif

@@ -16,18 +16,31 @@
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define SLOTS (1u << 17)
+#define FRAMES (1u << 18)
+#define UNWRITTEN (1ull << 63)
 #define EXPORTED __attribute__((visibility("default"), used))
 #define INTERNAL __attribute__((visibility("hidden"), used))
 
-/* What a thread has besides its file. */
+/* A call that is open. */
+struct frame {
+  uint64_t frame;    /* address just above the return address */
+  uint64_t function; /* with UNWRITTEN, where no event tells that it was entered: what follows is of such calls */
+  uint64_t start, taken; /* ticks; of calls within this one that were left out */
+  uint64_t untold;       /* how many those are, with those within them */
+  uint32_t id, reserved;
+};
+
+/* What a thread has besides its file. The first frame is none: nothing is called within it. */
 struct own {
+  struct frame frames[FRAMES];
   uint64_t known_pages[KNOWN_PAGES];
   uint32_t calls[RECORD_MOST_FUNCTIONS]; /* of functions of which not all calls are recorded */
 };
 
 enum state { UNKNOWN, RUNNING, FAILED };
 
-static struct site sites[SLOTS];
+static struct site sites[SLOTS] FORGETTABLE;
+_Static_assert(sizeof sites % FORGETTABLE_UNIT == 0, "what follows is not forgotten");
 static unsigned site_count;
 static enum state state;
 static uint64_t first_tick;
@@ -38,11 +51,15 @@ static __thread struct own *own __attribute__((tls_model("initial-exec")));
 static __thread bool starting __attribute__((tls_model("initial-exec")));
 
 /* Time goes on for a thread as if the runtime never had to map a file, or to look something up. */
-static inline uint64_t time_of(const struct record_thread *thread) { return clock_ticks() - thread->paused; }
+static inline uint64_t time_of(const struct record_thread *thread) { return clock_ticks() - thread->zero; }
 
-static void pause_since(struct record_thread *thread, uint64_t tick) { thread->paused += clock_ticks() - tick; }
+static void pause_since(struct record_thread *thread, uint64_t tick) { thread->zero += clock_ticks() - tick; }
 
-static struct record_frame *top_of(const struct record_thread *thread) { return (void *)(uintptr_t)thread->top; }
+static inline struct frame *top_of(const struct record_thread *thread) { return (void *)(uintptr_t)thread->top; }
+
+static inline void set_top(struct record_thread *thread, const struct frame *top) {
+  thread->top = (uint64_t)(uintptr_t)top;
+}
 
 /* -- threads and processes -------------------------------------------------------------------------------------------- */
 
@@ -60,7 +77,7 @@ static void child_starts(void) {
   if (self) output_close(self);
   self = NULL;
   state = UNKNOWN;
-  memset(sites, 0, sizeof sites);
+  table_empty(sites, sizeof sites);
   site_count = 0;
   table_forget();
   pthread_mutex_init(&lock, NULL);
@@ -105,6 +122,10 @@ static __attribute__((noinline)) struct record_thread *thread_starts(void) {
   if (thread) {
     find_stack(thread);
     pthread_setspecific(key, thread);
+    made->frames[0] = (struct frame){.frame = UINT64_MAX, .id = RECORD_NOBODY};
+    thread->most_frames = (uint64_t)(uintptr_t)(made->frames + FRAMES);
+    set_top(thread, made->frames);
+    thread->zero = first_tick;
     own = made;
     self = thread;
   }
@@ -123,34 +144,61 @@ static __attribute__((noinline)) bool more_room(struct record_thread *thread) {
   int error = errno;
   uint64_t before = clock_ticks();
   bool grown = !thread->error && output_grow(thread);
-  if (!grown) thread->lost++;
   pause_since(thread, before);
   errno = error;
   return grown;
 }
 
-/* Write a call that is recorded where there is room for it, and forget its frame. */
-static inline void write_call(struct record_thread *thread, struct record_frame *frame, uint64_t now) {
-  uint64_t *call = (uint64_t *)(uintptr_t)thread->next; /* a struct record_call, without its loads and masks */
-  uint64_t duration = now > frame->start ? now - frame->start : 0;
-  uint64_t exclusive = duration > frame->inner ? duration - frame->inner : 0;
-  frame[-1].inner += duration;
-  call[0] = (frame->start - first_tick) << 16 >> 16 | (uint64_t)frame->order << 48;
-  call[1] = duration << 18 >> 18 | (uint64_t)frame->id << 46;
-  call[2] = exclusive << 18 >> 18 | (uint64_t)frame->caller << 46;
-  call[3] = (uint64_t)frame->size << 16 >> 16 | (uint64_t)(frame->order >> 16) << 48;
-  thread->next += sizeof(struct record_call);
-  thread->top = (uint64_t)(uintptr_t)(frame - 1);
+static inline uint64_t event(uint64_t value, uint64_t id) { return value << RECORD_ID_BITS | id; }
+
+/* Where there is room for it already. */
+static inline void put_here(struct record_thread *thread, uint64_t what) {
+  *(uint64_t *)(uintptr_t)thread->next = what;
+  thread->next += sizeof what;
+}
+
+static void put(struct record_thread *thread, uint64_t what) {
+  if (LIKELY(thread->next != thread->end) || more_room(thread)) put_here(thread, what);
+}
+
+/* Tell of calls that were left out, together with those just before them. */
+static void put_untold(struct record_thread *thread, uint64_t calls, uint64_t taken) {
+  uint64_t *last = (uint64_t *)(uintptr_t)thread->next - 2;
+  if (thread->next - thread->window >= 2 * sizeof *last && (last[0] & RECORD_ID_MASK) == RECORD_UNTOLD) {
+    last[0] += event(calls, 0);
+    last[1] += event(taken, 0);
+  } else {
+    put(thread, event(calls, RECORD_UNTOLD));
+    put(thread, event(taken, RECORD_TAKEN));
+  }
+}
+
+/* Calls that are left out need events where one is made in them that is not. */
+static __attribute__((noinline)) void write_open(struct record_thread *thread) {
+  struct frame *top = top_of(thread), *frame = top;
+  while (frame[-1].function & UNWRITTEN) frame--;
+  for (; frame <= top; frame++) {
+    put(thread, event(frame->start, frame->id));
+    put(thread, event(0, RECORD_LEFT_OUT));
+    if (frame->untold) put_untold(thread, frame->untold, frame->taken);
+    frame->function &= ~UNWRITTEN;
+  }
 }
 
 static void close_call(struct record_thread *thread, uint64_t now) {
-  struct record_frame *frame = top_of(thread);
-  if (frame->is_recorded && (thread->next != thread->end || more_room(thread))) {
-    write_call(thread, frame, now);
+  struct frame *frame = top_of(thread);
+  if (!(frame->function & UNWRITTEN)) {
+    put(thread, event(now, RECORD_EXIT));
   } else {
-    frame[-1].inner += now > frame->start ? now - frame->start : 0;
-    thread->top = (uint64_t)(uintptr_t)(frame - 1);
+    uint64_t calls = 1 + frame->untold, taken = now > frame->start ? now - frame->start : 0;
+    if (frame[-1].function & UNWRITTEN) {
+      frame[-1].untold += calls;
+      frame[-1].taken += taken;
+    } else {
+      put_untold(thread, calls, taken);
+    }
   }
+  set_top(thread, frame - 1);
 }
 
 static __attribute__((noinline)) void close_gone(struct record_thread *thread, uint64_t frame) {
@@ -170,7 +218,7 @@ static bool is_foreign(const struct record_thread *thread, uint64_t frame) {
 static __attribute__((noinline)) void close_before(struct record_thread *thread, uint64_t frame, bool is_inlined) {
   if (is_foreign(thread, frame)) return;
   uint64_t now = time_of(thread);
-  const struct record_frame *top;
+  const struct frame *top;
   while (top = top_of(thread),
          top->frame < frame || (top->frame == frame && !is_inlined) ||
              (top->frame != UINT64_MAX && is_foreign(thread, top->frame))) {
@@ -182,7 +230,7 @@ static __attribute__((noinline)) void close_before(struct record_thread *thread,
 static __attribute__((noinline)) struct site *new_site(struct record_thread *thread, uint64_t place, uint64_t function, uint32_t slot) {
   int error = errno;
   uint64_t before = clock_ticks();
-  struct site found = {place, NULL, RECORD_NOBODY, 1, false, false, false};
+  struct site found = {.place = place, .id = RECORD_NOBODY, .sampling = 1};
   struct site *site = NULL;
   pthread_mutex_lock(&lock);
   while (sites[slot].place && sites[slot].place != place) slot = (slot + 1) & (SLOTS - 1);
@@ -192,8 +240,10 @@ static __attribute__((noinline)) struct site *new_site(struct record_thread *thr
     site = &sites[slot];
     table_look_up(&found, function);
     site_count++;
+    bool is_plain = found.is_recorded && found.sampling == 1 && !found.program && clock_is_counter;
     found.place = 0;
     *site = found;
+    __atomic_store_n(&site->plain, is_plain ? place : 0, __ATOMIC_RELEASE);
     __atomic_store_n(&site->place, place, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&lock);
@@ -224,13 +274,6 @@ static __attribute__((noinline)) bool is_sampled(const struct site *site) {
   return own->calls[site->id]++ % site->sampling == 0;
 }
 
-static __attribute__((noinline)) bool has_deepened(struct record_thread *thread) {
-  int error = errno;
-  bool deeper = output_deepen(thread);
-  errno = error;
-  return deeper;
-}
-
 /* A function was entered; `frame` is the address just above its return address. What is returned is the site of a
  * call whose size is to be read, by sized(): only then registers are needed. */
 static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t function, uint64_t place,
@@ -246,21 +289,20 @@ static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t f
   const struct site *site = site_of(thread, place, function);
   if (LIKELY(site && site->is_recorded)) {
     if (UNLIKELY(top_of(thread)->frame <= frame)) close_before(thread, frame, site->is_inlined);
-    struct record_frame *new = top_of(thread) + 1;
-    if (UNLIKELY((uint64_t)(uintptr_t)new >= thread->most_frames) && !has_deepened(thread)) {
+    struct frame *new = top_of(thread) + 1;
+    if (UNLIKELY((uint64_t)(uintptr_t)new >= thread->most_frames)) {
       thread->too_deep++;
+    } else if (UNLIKELY(thread->next == thread->end) && !more_room(thread)) {
+      thread->lost++;
     } else {
-      new->inner = 0;
-      new->frame = frame;
-      new->function = function;
-      new->id = site->id;
-      new->caller = new[-1].id;
-      new->is_recorded = LIKELY(site->sampling == 1) || is_sampled(site);
-      new->order = thread->entries++;
-      new->size = -1;
+      bool is_told = LIKELY(site->sampling == 1) || is_sampled(site);
+      if (is_told && UNLIKELY(new[-1].function & UNWRITTEN)) write_open(thread);
+      *new = (struct frame){.frame = frame, .function = function, .id = site->id};
+      set_top(thread, new);
+      if (is_told && UNLIKELY(site->program)) return site; /* busy still */
+      if (!is_told) new->function |= UNWRITTEN;
       new->start = time_of(thread);
-      thread->top = (uint64_t)(uintptr_t)new;
-      if (UNLIKELY(site->program) && new->is_recorded) return site; /* busy still */
+      if (is_told) put(thread, event(new->start, site->id));
     }
   }
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -273,22 +315,18 @@ static inline const struct site *entered(uint64_t function, uint64_t place, uint
   struct record_thread *thread = self;
   if (UNLIKELY(!thread || thread->busy)) return entered_otherwise(function, place, frame);
   const struct site *site = &sites[slot_of(place)];
-  struct record_frame *top = top_of(thread), *new = top + 1;
-  if (UNLIKELY(__atomic_load_n(&site->place, __ATOMIC_ACQUIRE) != place || !site->is_plain || top->frame <= frame ||
-               (uint64_t)(uintptr_t)new >= thread->most_frames || !clock_is_counter))
+  struct frame *top = top_of(thread), *new = top + 1;
+  if (UNLIKELY(__atomic_load_n(&site->plain, __ATOMIC_ACQUIRE) != place || top->frame <= frame ||
+               top->function & UNWRITTEN || (uint64_t)(uintptr_t)new >= thread->most_frames ||
+               thread->next == thread->end))
     return entered_otherwise(function, place, frame);
   thread->busy = 1;
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  new->inner = 0;
   new->frame = frame;
   new->function = function;
-  new->size = -1;
-  new->id = site->id;
-  new->caller = top->id;
-  new->is_recorded = 1;
-  new->order = thread->entries++;
-  thread->top = (uint64_t)(uintptr_t)new;
-  new->start = clock_counter() - thread->paused;
+  set_top(thread, new);
+  uint64_t id = site->id;
+  put_here(thread, event(clock_counter() - thread->zero, id));
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   thread->busy = 0;
   return NULL;
@@ -296,14 +334,16 @@ static inline const struct site *entered(uint64_t function, uint64_t place, uint
 
 static inline void sized(const struct site *site, const struct registers *registers) {
   struct record_thread *thread = self;
-  struct record_frame *top = top_of(thread);
-  top->size = size_of(site->program, registers);
-  top->start = time_of(thread);
+  int64_t size = size_of(site->program, registers);
+  put(thread, event(time_of(thread), site->id));
+  if (size >= 0) put(thread, event((uint64_t)size, RECORD_SIZE));
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   thread->busy = 0;
 }
 
-static void close_down_to(struct record_thread *thread, const struct record_frame *found, uint64_t now) {
+static uint64_t function_of(const struct frame *frame) { return frame->function & ~UNWRITTEN; }
+
+static void close_down_to(struct record_thread *thread, const struct frame *found, uint64_t now) {
   while (top_of(thread) > found) {
     thread->missed++;
     close_call(thread, now);
@@ -315,15 +355,15 @@ static void close_down_to(struct record_thread *thread, const struct record_fram
  * recorded, or was told as the last thing that a function does, when its frame was gone already. */
 static __attribute__((noinline)) void left_otherwise(struct record_thread *thread, uint64_t function, uint64_t frame,
                                                      uint64_t now) {
-  const struct record_frame *top = top_of(thread), *found = top;
+  const struct frame *top = top_of(thread), *found = top;
   bool foreign = is_foreign(thread, frame);
   while ((found->frame <= frame || (foreign && found->frame != UINT64_MAX)) &&
-         !(found->frame == frame && found->function == function))
+         !(found->frame == frame && function_of(found) == function))
     found--;
   if (found->frame == frame) {
     close_down_to(thread, found, now);
   } else if (!foreign) {
-    for (found = top; found->frame < frame && found->function != function;) found--;
+    for (found = top; found->frame < frame && function_of(found) != function;) found--;
     if (found->frame < frame)
       close_down_to(thread, found, now);
     else if (top->frame < frame)
@@ -340,9 +380,9 @@ static __attribute__((noinline)) void left_slowly(uint64_t function, uint64_t fr
   }
   thread->busy = 1;
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  const struct record_frame *top = top_of(thread);
-  uint64_t now = tick - thread->paused;
-  if (top->frame == frame && top->function == function)
+  const struct frame *top = top_of(thread);
+  uint64_t now = tick - thread->zero;
+  if (top->frame == frame && function_of(top) == function)
     close_call(thread, now);
   else if (top->frame <= frame || is_foreign(thread, frame))
     left_otherwise(thread, function, frame, now);
@@ -365,14 +405,15 @@ static inline void left(uint64_t function, uint64_t frame) {
     left_slowly(function, frame, tick);
     return;
   }
-  struct record_frame *top = top_of(thread);
-  if (UNLIKELY(top->frame != frame || top->function != function || !top->is_recorded || thread->next == thread->end)) {
+  const struct frame *top = top_of(thread);
+  if (UNLIKELY(top->frame != frame || top->function != function || thread->next == thread->end)) {
     left_slowly(function, frame, tick);
     return;
   }
   thread->busy = 1;
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  write_call(thread, top, tick - thread->paused);
+  put_here(thread, event(tick - thread->zero, RECORD_EXIT));
+  set_top(thread, top - 1);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   thread->busy = 0;
 }

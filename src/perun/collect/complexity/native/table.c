@@ -39,7 +39,8 @@ static struct numbered {
   uint64_t function;
   uint64_t entry; /* where the hook returns to that is called first: that of the function itself */
   uint32_t id;
-} numbered[SLOTS];
+} numbered[SLOTS] FORGETTABLE;
+_Static_assert(sizeof numbered % FORGETTABLE_UNIT == 0, "what follows is not forgotten");
 static unsigned numbered_count;
 
 void table_read(void) {
@@ -62,9 +63,13 @@ void table_read(void) {
   close(file);
 }
 
+void table_empty(void *array, size_t size) {
+  if (madvise(array, size, MADV_DONTNEED) != 0) memset(array, 0, size);
+}
+
 void table_forget(void) {
   module_count = numbered_count = 0;
-  memset(numbered, 0, sizeof numbered);
+  table_empty(numbered, sizeof numbered);
 }
 
 static const struct table_module *known_module(const char *path) {
@@ -161,7 +166,6 @@ void table_look_up(struct site *site, uint64_t function) {
   if (module->known)
     site->program = program_at(module->known, function - module->bias, site->place - module->bias,
                                site->is_inlined);
-  site->is_plain = site->is_recorded && site->sampling == 1 && !site->program;
 }
 
 /* -- sizes ------------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Protocol
 
 from perun.collect._calls.events import Calls
@@ -14,15 +15,21 @@ from perun.collect.trace.running import Surroundings
 class Recorded(NamedTuple):
     """What an engine recorded.
 
-    :ivar calls: in pieces; the numbers of functions are positions in the plan.
+    :ivar calls: in pieces, each of one thread; the numbers of functions are positions in the plan.
     :ivar status: wait status of the measured command. :ivar early: why it was stopped, if it was.
-    :ivar real: duration in seconds.
+    :ivar real: duration in seconds. :ivar processes: the number of the process of a thread in the kernel, as
+        far as it is known; complete once the calls of the thread were taken.
     """
 
     calls: Iterator[Calls]
     status: int
     early: str
     real: float
+    processes: Mapping[int, int] = MappingProxyType({})
+
+    def process(self, calls: Calls) -> int:
+        """The process that a piece of the calls is of; 0 where it is not known."""
+        return self.processes.get(int(calls.thread[0]), 0) if calls.total else 0
 
 
 class Engine(Protocol):

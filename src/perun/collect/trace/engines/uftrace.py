@@ -104,8 +104,9 @@ class UftraceEngine:
                 "uftrace recorded nothing" + _last_line(log),
                 "it traces dynamically linked programs of this machine; another engine: --engine ebpf",
             )
-        calls = self._calls(plan, data, around.folder)
-        return Recorded(calls, _status(data, ended.status), ended.early, ended.real)
+        processes: dict[int, int] = {}
+        calls = self._calls(plan, data, around.folder, processes)
+        return Recorded(calls, _status(data, ended.status), ended.early, ended.real, processes)
 
     def _options(self, plan: Plan) -> tuple[list[str], list[str]]:
         """What to patch, and of which functions to record the parameter that leads to the size."""
@@ -171,8 +172,9 @@ class UftraceEngine:
         script.write_text(script_of(plan.probes, around.folder / "sizes"), "utf-8")
         return ["-S", str(script)]
 
-    def _calls(self, plan: Plan, data: Path, folder: Path) -> Iterator[Calls]:
+    def _calls(self, plan: Plan, data: Path, folder: Path, processes: dict[int, int]) -> Iterator[Calls]:
         sessions, tasks = _tasks(data, {probe.path for probe in plan.probes})
+        processes.update(tasks)
         sizes = _sizes(folder)
         threads = sorted(int(path.stem) for path in data.glob("[0-9]*.dat"))
         epoch = min((one.start for some in sessions.values() for one in some), default=0)
