@@ -197,7 +197,7 @@ struct record_tail { /* 128 bytes */
   uint32_t events_capacity;
   uint32_t reserved;
   struct record_half half[2];
-  uint64_t skipped; /* events left out: allocations in a signal handler that interrupted the recorder */
+  uint64_t skipped; /* events left out: those in a signal handler that interrupted the recorder, or left it for good */
   uint64_t lost;    /* events left out after `error` */
   uint64_t ticks;   /* at the last chunk or at the end, read with: */
   uint64_t monotonic;

@@ -127,12 +127,13 @@ static bool settle(struct closed *closed) {
     if (UNLIKELY(kept != i)) half->events[kept] = *event;
     kept++;
   }
-  bool whole = kept == closed->events;
+  uint32_t missing = closed->events - kept;
+  if (missing) __atomic_fetch_add(&tail->skipped, missing, __ATOMIC_RELAXED);
   if (half->marked < closed->events) half->marked = closed->events;
   unmark(half, kept);
   closed->events = kept;
   if (closed->ticks < last_ticks) closed->ticks = last_ticks;
-  return whole;
+  return missing == 0;
 }
 
 static bool pack(struct closed *closed) {
