@@ -142,7 +142,9 @@ def _groups(profile: Profile) -> dict[str, _Group]:
         group = groups.get(uid)
         if group is None:
             group = groups[uid] = _Group()
-        columns, shared = _mapping(columns), _mapping(constants.get(key))
+        shared = constants.get(key)
+        if not isinstance(columns, dict) or not isinstance(shared, dict):
+            columns, shared = _mapping(columns), _mapping(shared)
         group.from_zero = shared.get("absent") == 0
         amounts = _amounts(columns, shared)
         if amounts:

@@ -131,24 +131,27 @@ class _Check:
         for key, columns in self.mapping("resources", resources).items():
             if key not in type_map:
                 self.fail(f"resource_type_map.{_short(key)}", "the constants of a group", _MISSING)
-            self.columns(f"resources.{_short(key)}", columns)
+            if not isinstance(columns, dict):
+                self.fail(f"resources.{_short(key)}", "a mapping of columns", columns)
+            # There may be many groups: what to call one is only made up where it is wrong.
+            lengths = {
+                len(column) if isinstance(column, list) or is_packed(column) else -1
+                for column in columns.values()
+            }
+            if len(lengths) > 1 or -1 in lengths:
+                self.wrong_columns(f"resources.{_short(key)}", columns)
+            if "snapshot" in columns:
+                self.snapshot_numbers(f"resources.{_short(key)}", columns["snapshot"])
 
-    def columns(self, path: str, columns: Any) -> None:
-        if not isinstance(columns, dict):
-            self.fail(path, "a mapping of columns", columns)
-        lengths = set()
+    def wrong_columns(self, path: str, columns: Mapping[str, Any]) -> NoReturn:
         for name, column in columns.items():
             if not isinstance(column, list) and not is_packed(column):
                 self.fail(f"{path}.{_short(name)}", "a list", column)
-            lengths.add(len(column))
-        if len(lengths) > 1:
-            found = ", ".join(f"{len(column)} in {_short(name)}" for name, column in columns.items())
-            raise ProfileError(
-                f"{self.source}: {path}: expected columns of equal length, found {found}",
-                "the file is damaged; collect the profile again or restore the file",
-            )
-        if "snapshot" in columns:
-            self.snapshot_numbers(path, columns["snapshot"])
+        found = ", ".join(f"{len(column)} in {_short(name)}" for name, column in columns.items())
+        raise ProfileError(
+            f"{self.source}: {path}: expected columns of equal length, found {found}",
+            "the file is damaged; collect the profile again or restore the file",
+        )
 
     def snapshot_numbers(self, path: str, values: Iterable[Any]) -> None:
         for value in values:
