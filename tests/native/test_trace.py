@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -442,32 +443,57 @@ def test_usdt(trace: Trace, way: str, tmp_path: Path) -> None:
     assert "sort_begin" in failure.value.hint
 
 
-def test_nothing_is_left_where_perun_is_killed(probes: Path, way: str, tmp_path: Path) -> None:
-    source = tmp_path / "lasting.c"
-    source.write_text(
-        "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
-    )
-    program = tmp_path / "lasting"
-    subprocess.run(["cc", "-g", "-O0", source, "-o", program], check=True)
+LASTING = "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
+
+
+@contextmanager
+def lasting(folder: Path, probes: Path, engine: str, way: str = ANY_WAY) -> Iterator[subprocess.Popen[str]]:
+    """Perun in a process of its own, which traces a program without an end; it tells how that ended."""
+    (folder / "lasting.c").write_text(LASTING)
+    subprocess.run(["cc", "-g", "-O0", "lasting.c", "-o", "lasting"], cwd=folder, check=True)
     code = (
-        "import os, sys; from pathlib import Path\n"
+        "import os; from pathlib import Path\n"
         "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
         "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
         "from perun.plugin.api import CollectContext, Run\n"
         f"EbpfEngine.folder, EbpfEngine.forced = Path({str(probes)!r}), {way!r}\n"
-        f"run = Run('./lasting', cwd=Path({str(tmp_path)!r}), environ=dict(os.environ))\n"
-        f"context = CollectContext(Path({str(tmp_path)!r}))\n"
-        "TraceCollector().collect(run, TraceParams(engine='ebpf'), context)\n"
+        f"run = Run('./lasting', cwd=Path({str(folder)!r}), environ=dict(os.environ))\n"
+        f"context = CollectContext(Path({str(folder)!r}))\n"
+        f"profile = TraceCollector().collect(run, TraceParams(engine={engine!r}), context)\n"
+        "print(profile['trace']['ended'], profile['trace']['calls'] > 50)\n"
     )
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    killed = subprocess.Popen([sys.executable, "-c", code], env=environ)
-    try:
-        records = tmp_path / "trace" / "records"
-        assert _soon(lambda: records.exists() and _running(program))
-    finally:
-        killed.kill()
-        killed.wait()
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert _soon(lambda: _running(folder / "lasting"))
+            yield process
+        finally:
+            process.kill()
+
+
+def test_nothing_is_left_where_perun_is_killed(probes: Path, way: str, tmp_path: Path) -> None:
+    with lasting(tmp_path, probes, "ebpf", way):
+        assert _soon((tmp_path / "trace" / "records").exists)
+    program = tmp_path / "lasting"
     assert _soon(lambda: not _running(program) and not _running(probes / "perun_trace", tmp_path))
+
+
+def test_a_program_that_is_traced_elsewhere_holds_nothing_up(
+    compiled: Callable[..., Path], trace: Trace, probes: Path, tmp_path: Path
+) -> None:
+    """The kernel may detach no probe as long as a function that calls others does not return."""
+    reason, _ = make_engine("ebpf", os.environ).unavailable()
+    if reason:
+        pytest.skip(f"ebpf: {reason}")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with lasting(elsewhere, probes, "ebpf"):
+        time.sleep(0.5)
+        found = calls(trace(compiled("trace_list.c"), "50", engine="ebpf"))
+        assert _running(elsewhere / "lasting")
+    assert found["list_search"] == 50
+    assert _soon(lambda: not _running(probes / "perun_trace", tmp_path))
 
 
 def _soon(holds: Callable[[], bool]) -> bool:
@@ -576,31 +602,11 @@ def _simplest_model(profile: Profile) -> str:
     return next(name for name in SIMPLE_FIRST if fits[name] > max(fits.values()) - 0.03)
 
 
-def test_interruption_keeps_what_there_is(
-    probes: Path, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "lasting.c"
-    source.write_text(
-        "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void) { for (;;) step(); }\n"
-    )
-    subprocess.run(["cc", "-g", "-O0", source, "-o", tmp_path / "lasting"], check=True)
-    code = (
-        "import os; from pathlib import Path\n"
-        "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
-        "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
-        "from perun.plugin.api import CollectContext, Run\n"
-        f"EbpfEngine.folder = Path({str(probes)!r})\n"
-        f"run = Run('./lasting', cwd=Path({str(tmp_path)!r}), environ=dict(os.environ))\n"
-        f"context = CollectContext(Path({str(tmp_path)!r}))\n"
-        f"profile = TraceCollector().collect(run, TraceParams(engine={engine!r}), context)\n"
-        "print(profile['trace']['ended'], profile['trace']['calls'] > 50)\n"
-    )
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, text=True)
-    assert _soon(lambda: _running(tmp_path / "lasting"))
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+def test_interruption_keeps_what_there_is(probes: Path, engine: str, tmp_path: Path) -> None:
+    with lasting(tmp_path, probes, engine) as process:
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
     assert out == "interrupted True\n"
     assert not _running(tmp_path / "lasting")
 

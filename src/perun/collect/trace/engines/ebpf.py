@@ -114,6 +114,11 @@ class EbpfEngine:
             self.notes.append(f"functions left out, as the kernel can put no probe there: {names}{more}")
         if unprobed := int(told.get("unprobed", 0)):
             self.notes.append(f"places left out, as the kernel can put no probe there: {unprobed}")
+        if "detaching" in told:
+            self.notes.append(
+                "the kernel takes the probes away in the background: it waits for another traced program, or "
+                "takes its time"
+            )
         return Recorded(self._calls(plan, records), int(told.get("status", 0)), ended.early, ended.real)
 
     def _code(self, plan: Plan) -> dict[str, Code]:

@@ -10,7 +10,7 @@
  *     perf_event   two events and two links for each function, which takes long (Linux 5.15 or newer)
  *
  * With no more arguments it prints the way, or why there is none. PLAN has a line for each thing to do; see
- * read_plan(). SUMMARY gets `key value` lines at the end. All probes are gone when this process is, whatever ends it.
+ * read_plan(). SUMMARY gets `key value` lines at the end. All probes go away with this process, whatever ends it.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -36,6 +36,7 @@
 enum { UPROBE_MULTI = 48, UPROBE_SESSION = 57, RETURN = 1 };
 enum { NOT_SUPPORTED = 524 }; /* what the kernel answers, which has no name here */
 enum { BUFFER = 1 << 20 };
+enum { PATIENCE = 2 }; /* seconds for which we wait until the kernel has detached the probes */
 enum { FUNCTION, ENTRY, EXIT, KINDS };
 enum way { SESSION, MULTI, EVENTS, WAYS };
 
@@ -380,6 +381,33 @@ static uint64_t count_lost(struct bpf_object *object) {
     return sum;
 }
 
+/* Detach all probes; false where that goes on behind our back, after a while.
+ *
+ * The kernel does so where the last descriptor of a link is closed, and nothing can interrupt it: with single events it
+ * takes a quarter of a second for each, and with any it may wait for a program of another run, for as long as that one
+ * calls functions that are probed. So it is the end of a process of its own that closes them last. */
+static int detach(void) {
+    int held[2];
+    if (pipe(held))
+        return 1; /* our own end will do it */
+    pid_t last = fork();
+    if (!last) {
+        char nothing;
+        close(held[1]);
+        for (int file = 0; file < 3; file++)
+            close(file); /* whoever reads what the command writes is not to wait */
+        _exit(read(held[0], &nothing, 1) != 0);
+    }
+    dup2(held[1], 0);
+    syscall(SYS_close_range, 3, ~0u, 0);
+    close(0);
+    const struct timespec pause = {0, 1000000};
+    for (double start = seconds(); last > 0 && seconds() - start < PATIENCE; nanosleep(&pause, NULL))
+        if (waitpid(last, NULL, WNOHANG))
+            return 1;
+    return last < 0;
+}
+
 int main(int count, char **arguments) {
     if (count != 2 && count < 7)
         fail("usage: perun_trace WAY [OBJECT PLAN RECORDS SUMMARY COMMAND ARGUMENT...]");
@@ -460,5 +488,9 @@ int main(int count, char **arguments) {
     fprintf(summary, "status %d\nlost %llu\nunprobed %u\nway %s\nattached %.6f\nbytes %llu\n", status,
             (unsigned long long)count_lost(object), unprobed, way_names[way], attached, (unsigned long long)written);
     fclose(summary);
+    if (!detach() && (summary = fopen(arguments[4], "a"))) {
+        fprintf(summary, "detaching 1\n");
+        fclose(summary);
+    }
     return 0;
 }
