@@ -56,22 +56,11 @@ def read(path: Path) -> bytes | None:
 
     :raises DamagedStore: where there is something that cannot be read, or is no file.
     """
-    # Files are many and small: a file object takes longer to make than the file to read.
     try:
-        descriptor = at_once(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise DamagedStore(f"{path} cannot be read: it is not a file", "move it away")
-            data = os.read(descriptor, status.st_size + 1)
-            while len(data) != status.st_size:
-                more = os.read(descriptor, _LARGE)
-                if not more:
-                    break
-                data += more
-            return data
-        finally:
-            os.close(descriptor)
+        with open(path, "rb", opener=at_once) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read()
+            raise DamagedStore(f"{path} cannot be read: it is not a file", "move it away")
     except FileNotFoundError:
         return None
     except OSError as problem:
@@ -127,7 +116,7 @@ def _begin(path: Path | str) -> bytes:
         return b""  # whoever reads the file itself will say why
 
 
-def at_once(path: str | Path, flags: int) -> int:
+def at_once(path: str, flags: int) -> int:
     """An opener that does not wait: for a pipe in the place of a file it would be without an end."""
     return os.open(path, flags | os.O_NONBLOCK)
 
