@@ -243,17 +243,21 @@ def test_everything_is_kept_however_the_program_ends(
     assert done.recording.end.error == 0
 
 
-def test_killed_in_the_middle_of_much(
-    record, program: Program, memory_recorder: Path, tmp_path: Path
-) -> None:
-    path, file = program("sizes.c"), tmp_path / "killed"
-    environ = {**os.environ, "LD_PRELOAD": str(memory_recorder), "PERUN_MEMORY_FILE": str(file)}
-    with subprocess.Popen([path, "1000000"], env=environ) as running:
-        while running.poll() is None and (not file.exists() or file.stat().st_size < 40_000):
+def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> Recording:
+    """What is left of a program that was killed as soon as so many bytes of its record were written."""
+    environ = {**os.environ, "LD_PRELOAD": str(recorder), "PERUN_MEMORY_FILE": str(file)}
+    with subprocess.Popen(command, env=environ) as running:
+        while running.poll() is None and (not file.exists() or file.stat().st_size < size):
             time.sleep(0.001)
         running.kill()
     assert running.returncode == -signal.SIGKILL
-    recording = Recording(file)
+    return Recording(file)
+
+
+def test_killed_in_the_middle_of_much(
+    record, program: Program, memory_recorder: Path, tmp_path: Path
+) -> None:
+    recording = killed(memory_recorder, tmp_path / "killed", 40_000, program("sizes.c"), "1000000")
     events = Events.joined(list(recording.pieces()))
     assert events.total > 50_000
     assert recording.end.state == State.RUNNING
@@ -264,13 +268,8 @@ def test_killed_in_the_middle_of_much(
 def test_threads_killed_in_the_middle(program: Program, memory_recorder: Path, tmp_path: Path) -> None:
     path = program("threads.c", "-DROUNDS=100000000")
     for attempt in range(8):
-        file = tmp_path / f"killed{attempt}"
-        environ = {**os.environ, "LD_PRELOAD": str(memory_recorder), "PERUN_MEMORY_FILE": str(file)}
-        with subprocess.Popen([path], env=environ) as running:
-            while running.poll() is None and (not file.exists() or file.stat().st_size < 200_000):
-                time.sleep(0.001 * (1 + attempt))
-            running.kill()
-        recording = Recording(file)
+        size = 200_000 + 60_000 * attempt  # at different moments, in other chunks
+        recording = killed(memory_recorder, tmp_path / f"killed{attempt}", size, path)
         live: set[int] = set()
         unknown, twice, total = 0, 0, 0
         for events in recording.pieces():

@@ -17,6 +17,11 @@ from perun.collect.memory.records import Recording, State
 
 SOURCES = Path(__file__).parents[2] / "src" / "perun" / "collect" / "memory" / "native"
 PROGRAMS = Path(__file__).with_name("programs")
+LOAD = (
+    PROGRAMS / "load.c",
+    *(source for source in sorted(SOURCES.glob("*.c")) if source.name != "interpose.c"),
+)
+"""The load with all of the recorder but its interposer."""
 
 
 def compiled(path: Path, *options: str | Path) -> Path:
@@ -47,11 +52,10 @@ def compiled(path: Path, *options: str | Path) -> Path:
 @pytest.fixture(scope="module")
 def load(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The load with all of the recorder but its interposer, under both sanitizers."""
-    sources = [source for source in sorted(SOURCES.glob("*.c")) if source.name != "interpose.c"]
     return compiled(
         tmp_path_factory.mktemp("load") / "load",
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", SOURCES),
-        *(PROGRAMS / "load.c", *sources),
+        *LOAD,
     )
 
 
@@ -96,8 +100,7 @@ def test_threads_of_the_recorder_do_not_race(tmp_path: Path) -> None:
     fixed = ["setarch", "--addr-no-randomize"]
     if subprocess.run([*fixed, "true"], capture_output=True, check=False).returncode:
         pytest.skip("addresses cannot be kept from being random here")
-    sources = [source for source in sorted(SOURCES.glob("*.c")) if source.name != "interpose.c"]
-    load = compiled(tmp_path / "load", "-fsanitize=thread", "-I", SOURCES, PROGRAMS / "load.c", *sources)
+    load = compiled(tmp_path / "load", "-fsanitize=thread", "-I", SOURCES, *LOAD)
     done = subprocess.run(
         [*fixed, load, "5000"],
         env=os.environ | {"PERUN_MEMORY_FILE": str(tmp_path / "recorded")},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from flames import named, shown, timed
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.errors import ProfileError, UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
-from perun.view.flamegraph import PLUGIN, FlameParams
 from perun.view.flamegraph.exports import folded, speedscope
 from perun.view.flamegraph.frames import Frame
 from perun.view.flamegraph.stacks import stacks_of
@@ -41,27 +40,6 @@ def traced(*resources: tuple[list[Any], Any], subtype: str = "malloc", **header:
         for trace, amount in resources
     )
     return profile
-
-
-def timed(*calls: tuple[str, float, float], **constants: Any) -> Profile:
-    profile = Profile(header={"type": "mixed", "cmd": "./app", "units": {"mixed(time delta)": "us"}})
-    profile.update_resources(
-        {"type": "mixed", "uid": uid, "timestamp": start, "amount": amount, **constants}
-        for uid, start, amount in calls
-    )
-    return profile
-
-
-def named(profile: Profile, of: str = "amount") -> dict[str, float]:
-    """Stacks as text, and their amounts."""
-    found = stacks_of(profile, of).amounts
-    return {";".join(frame.name for frame in stack): amount for stack, amount in found.items()}
-
-
-def shown(profile: Profile, ctx: ViewContext | None = None, **options: Any) -> str:
-    out = io.StringIO()
-    PLUGIN().render(profile, FlameParams(**options), out, ctx or ViewContext())
-    return out.getvalue()
 
 
 def test_a_trace_is_a_stack_with_the_outermost_call_first() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from flames import named, shown, timed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +17,7 @@ from perun.collect._calls.profile import CallTable, Function
 from perun.errors import ProfileError, UsageError
 from perun.plugin.api import Run, ViewContext
 from perun.profile.factory import Profile
-from perun.view.flamegraph import PLUGIN, FlameParams
 from perun.view.flamegraph.calls import DEEPEST
-from perun.view.flamegraph.stacks import stacks_of
 
 Row = tuple[str, int, int, int, int, str]
 """Function, thread, beginning and duration in ns, size, caller."""
@@ -41,26 +39,6 @@ def recorded(*rows: Row, sizes: str = "list->size") -> Profile:
     table.add(Calls(**calls))
     functions = [Function(name, "/bin/app", sizes) for name in names]
     return table.profile(functions, Run("./app", "10"), {"name": "complexity", "params": {}}, {})
-
-
-def timed(*calls: tuple[str, float, float], unit: str = "us", **constants: Any) -> Profile:
-    profile = Profile(header={"type": "mixed", "cmd": "./app", "units": {"mixed(time delta)": unit}})
-    profile.update_resources(
-        {"type": "mixed", "uid": uid, "timestamp": start, "amount": amount, **constants}
-        for uid, start, amount in calls
-    )
-    return profile
-
-
-def named(profile: Profile, of: str = "amount") -> dict[str, float]:
-    found = stacks_of(profile, of).amounts
-    return {";".join(frame.name for frame in stack): amount for stack, amount in found.items()}
-
-
-def shown(profile: Profile, ctx: ViewContext | None = None, **options: Any) -> str:
-    out = io.StringIO()
-    PLUGIN().render(profile, FlameParams(**options), out, ctx or ViewContext())
-    return out.getvalue()
 
 
 def events(profile: Profile, **options: Any) -> list[dict[str, Any]]:
