@@ -29,6 +29,10 @@ class Events(NamedTuple):
     entry: NDArray[np.bool_]
     size: Ints
 
+    def where(self, chosen: Any) -> Events:
+        """The events that a mask or positions choose."""
+        return Events(*(column[chosen] for column in self))
+
 
 class Calls(NamedTuple):
     """Completed calls, one to a row, in any order; shape (n,) each.

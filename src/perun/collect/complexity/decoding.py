@@ -107,7 +107,7 @@ class Decoder:
         events.time[timed] = self._unrolled(value[timed])
         steps = ~left_out
         entry = (is_entry | untold)[steps]
-        chosen = Events(events.time[steps], events.function[steps], entry, events.size[steps])
+        chosen = events.where(steps)._replace(entry=entry)
         return self._called(chosen, counts[steps])
 
     def _called(self, events: Events, counts: Ints | None = None) -> Calls:

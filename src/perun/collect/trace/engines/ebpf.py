@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -172,7 +172,7 @@ class EbpfEngine:
             order = np.argsort(thread, kind="stable")
             threads, starts = np.unique(thread[order], return_index=True)
             for number, mine in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
-                own = _chosen(events, mine)
+                own = events.where(mine)
                 if plan.throws:
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
@@ -201,7 +201,7 @@ class _Hits:
     def taken(self, thread: int, events: Events) -> tuple[Events, Calls]:
         """The events without those of such probes, and what they make."""
         mine = np.isin(events.function, self.functions)
-        rest = _chosen(events, ~mine)
+        rest = events.where(~mine)
         made = []
         for function in np.unique(events.function[mine]).tolist():
             time = events.time[events.function == function]
@@ -256,10 +256,6 @@ class _Unwinding:
             np.array(entries, np.bool_),
             np.array(sizes, np.int64),
         )
-
-
-def _chosen(events: Events, rows: Any) -> Events:
-    return Events(events.time[rows], events.function[rows], events.entry[rows], events.size[rows])
 
 
 def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:

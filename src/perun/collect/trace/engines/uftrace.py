@@ -32,7 +32,6 @@ MOST_DEPTH: Final = 1023
 SMALLEST: Final = 5
 """Bytes of a jump: shorter functions cannot be patched."""
 _LONGEST_OPTIONS: Final = 60_000
-_MAGIC: Final = 5
 _ENTRY, _EXIT, _LOST, _EVENT = 0, 1, 2, 3
 _LUA_LIBRARIES: Final = (
     "/usr/lib/*/libluajit-5.1.so*",
