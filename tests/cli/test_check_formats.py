@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from perun.cli.answers.check import FORMATS
 from perun.porcelain.comparison import LEVELS
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending
+from perun.profile.format.json import dumps_pending
 from perun.store import Store
 from perun.store.linking import link
 

@@ -106,7 +106,7 @@ class _Profiles:
         self._bytes = 0
 
     def get(self, checksum: str) -> Profile:
-        from perun.profile.formats import loads
+        from perun.profile.format.json import loads
 
         known = self._kept.get(checksum)
         if known is not None:
