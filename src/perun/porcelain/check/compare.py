@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, ProfileError
 from perun.plugin.api import CheckContext, MinorVersion
-from perun.porcelain import jobs, postprocessby
-from perun.porcelain.comparison import Comparison, MethodResult, Options
+from perun.porcelain import postprocessby
+from perun.porcelain.check.report import Comparison, MethodResult, Options
+from perun.porcelain.check.rules import Rule, applicable, rules
 from perun.porcelain.repository import Repository
-from perun.porcelain.strategies import Rule, applicable, rules
+from perun.porcelain.run import jobs
 from perun.profile.helpers import ProfileInfo
 from perun.store import tree
 
@@ -33,7 +34,7 @@ class Pair(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a pair: see the fields of :class:`~perun.porcelain.comparison.Comparison`."""
+    """What became of a pair: see the fields of :class:`~perun.porcelain.check.report.Comparison`."""
 
     results: tuple[MethodResult, ...] = ()
     reason: str = ""

@@ -16,8 +16,9 @@ import pytest
 
 import perun
 from perun.errors import PluginError
-from perun.porcelain import comparing, pairs
-from perun.porcelain.check import check_all, check_head
+from perun.porcelain.check import compare as pairs
+from perun.porcelain.check import parallel as comparing
+from perun.porcelain.check.check import check_all, check_head
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
 from perun.profile.factory import Profile

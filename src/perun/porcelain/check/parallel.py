@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeVar
 
-from perun.porcelain.comparison import Options
-from perun.porcelain.pairs import Comparer, Outcome, Pair
+from perun.porcelain.check.compare import Comparer, Outcome, Pair
+from perun.porcelain.check.report import Options
 from perun.porcelain.repository import Repository
 
 PATIENCE: Final = 0.5
@@ -57,7 +57,7 @@ def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> It
             for item in chunk:
                 yield comparer.registered(item) if isinstance(item, Pair) else item
         return
-    from perun.porcelain.workers import Workers  # only long work needs them
+    from perun.porcelain.check.workers import Workers  # only long work needs them
 
     with Workers(repo, options, workers, comparer) as helpers:
         for chunk, outcomes in helpers.compare(together):

@@ -11,8 +11,8 @@ from perun.errors import ProfileError
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import to_mapping
 from perun.porcelain import lookup
-from perun.porcelain.jobs import Job
 from perun.porcelain.repository import Repository
+from perun.porcelain.run.jobs import Job
 from perun.profile.factory import Configuration
 
 if TYPE_CHECKING:

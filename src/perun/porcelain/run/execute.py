@@ -22,13 +22,14 @@ from perun import conditions, machine
 from perun.errors import CollectorUnavailable, JobFailed, PerunError
 from perun.plugin.api import CollectContext, MinorVersion, PostprocessContext, Report, Run, silent
 from perun.plugin.params import to_mapping
-from perun.porcelain import postprocessby, saving, workloads
-from perun.porcelain.jobs import Job
-from perun.porcelain.journal import FORGOTTEN, Notes
-from perun.porcelain.preparations import PreparationFailed, Preparations, commands
+from perun.porcelain import postprocessby, saving
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.schedule import Stop, Task
-from perun.porcelain.versions import IN_A_COPY, Checkouts, Placement, checkouts
+from perun.porcelain.run import workloads
+from perun.porcelain.run.jobs import Job
+from perun.porcelain.run.journal import FORGOTTEN, Notes
+from perun.porcelain.run.preparations import PreparationFailed, Preparations, commands
+from perun.porcelain.run.schedule import Stop, Task
+from perun.porcelain.run.versions import IN_A_COPY, Checkouts, Placement, checkouts
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

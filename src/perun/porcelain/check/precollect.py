@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError
 from perun.plugin.api import MinorVersion, Report
-from perun.porcelain import schedule
-from perun.porcelain.jobs import matrix
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.run import (
+from perun.porcelain.run import schedule
+from perun.porcelain.run.execute import (
     ChangesPutAside,
     Event,
     JobBroke,
@@ -20,6 +19,7 @@ from perun.porcelain.run import (
     VersionStarted,
     run_jobs,
 )
+from perun.porcelain.run.jobs import matrix
 
 
 def collect_missing(

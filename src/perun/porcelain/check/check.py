@@ -11,8 +11,10 @@ from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError, ProfileError
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import lookup
-from perun.porcelain.comparing import compare
-from perun.porcelain.comparison import (
+from perun.porcelain.check.compare import Comparer, Outcome, Pair
+from perun.porcelain.check.history import History
+from perun.porcelain.check.parallel import compare
+from perun.porcelain.check.report import (
     DEFAULTS,
     Comparison,
     MethodResult,
@@ -25,8 +27,6 @@ from perun.porcelain.comparison import (
     is_degradation,
     without_ignored,
 )
-from perun.porcelain.history import History
-from perun.porcelain.pairs import Comparer, Outcome, Pair
 from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -193,7 +193,7 @@ class _Checker:
         """Run the jobs of the matrix that the versions have no profile of, where the user wants that."""
         if not self.collects:
             return
-        from perun.porcelain import precollect  # most checks run nothing
+        from perun.porcelain.check import precollect  # most checks run nothing
 
         self._failures = precollect.collect_missing(self.repo, versions, self._report)
         self._listed.clear()

@@ -11,9 +11,9 @@ from perun.config.places import item_place
 from perun.errors import ConfigError, PerunError
 from perun.plugin.api import FAMILIES
 from perun.plugin.params import from_mapping
-from perun.porcelain import workloads as workloads_of_jobs
 from perun.porcelain.repository import Repository
-from perun.porcelain.workloads import Generated
+from perun.porcelain.run import workloads as workloads_of_jobs
+from perun.porcelain.run.workloads import Generated
 
 
 @dataclass(frozen=True)

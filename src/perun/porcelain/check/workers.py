@@ -16,15 +16,15 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from perun.porcelain.comparison import Options
-from perun.porcelain.pairs import Comparer, Outcome, Pair
+from perun.porcelain.check.compare import Comparer, Outcome, Pair
+from perun.porcelain.check.report import Options
 from perun.porcelain.repository import Repository
 
 AHEAD = 2
 """Chunks for each process that are under way or wait for those before them."""
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; "
-    "from perun.porcelain.workers import serve; serve(int(sys.argv[1]))"
+    "from perun.porcelain.check.workers import serve; serve(int(sys.argv[1]))"
 )
 
 M = TypeVar("M")

@@ -13,14 +13,15 @@ from typing import Any
 from perun.config.places import item_place
 from perun.errors import ConfigError, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, Run, silent
-from perun.porcelain import journal as journals
-from perun.porcelain import preparations, saving, schedule, versions
-from perun.porcelain.jobs import Job, matrix, texts
-from perun.porcelain.journal import Journal
+from perun.porcelain import saving
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.run import Event, Naming, run_jobs
-from perun.porcelain.schedule import Stop, Task
-from perun.porcelain.versions import IN_A_COPY, Placement
+from perun.porcelain.run import journal as journals
+from perun.porcelain.run import preparations, schedule, versions
+from perun.porcelain.run.execute import Event, Naming, run_jobs
+from perun.porcelain.run.jobs import Job, matrix, texts
+from perun.porcelain.run.journal import Journal
+from perun.porcelain.run.schedule import Stop, Task
+from perun.porcelain.run.versions import IN_A_COPY, Placement
 
 FOLDER = "batches"
 """Where the journals lie, in `.perun`."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from perun.errors import PerunError
 from perun.plugin.params import to_mapping
 from perun.porcelain import lookup
-from perun.porcelain.jobs import Job
-from perun.porcelain.preparations import Preparations
 from perun.porcelain.repository import Repository
-from perun.porcelain.schedule import Stop, configuration_of
+from perun.porcelain.run.jobs import Job
+from perun.porcelain.run.preparations import Preparations
+from perun.porcelain.run.schedule import Stop, configuration_of
 from perun.profile.factory import Configuration
 
 if TYPE_CHECKING:
