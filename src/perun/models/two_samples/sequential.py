@@ -27,7 +27,7 @@ POWER: Final = 0.5
 pairs, so that 10 of 100 pairs can decide at a level of 1 %, of which 10 pairs alone cannot use less than 1 /
 512."""
 
-_GRID: Final = 2000
+_GRID: Final = 600
 _NORMAL: Final = NormalDist()
 
 
@@ -65,7 +65,7 @@ def boundaries(alpha: float, sizes: Sequence[int], most: int, power: float = POW
 def _bound(grid: np.ndarray, weights: np.ndarray, step: float, scale: float, level: float) -> float:
     """The bound of |sum| / scale that is exceeded with the probability `level`, by bisection."""
     low, high = 0.0, 40.0
-    for _ in range(100):
+    for _ in range(50):
         middle = (low + high) / 2
         if _exceeding(grid, weights, step, middle * scale) > level:
             low = middle

@@ -138,7 +138,8 @@ def test_a_ratio_turns_round_with_its_samples(seed: int) -> None:
     for compare in (ratio.of_pairs, ratio.of_samples):
         there, back = compare(old, new, 0.95), compare(new, old, 0.95)
         assert there.estimate * back.estimate == pytest.approx(1)
-        assert there.low * back.high == pytest.approx(1)
+        # Correlation by chance may leave no bounds at all: 0 and infinite.
+        assert there.low == pytest.approx(1 / back.high)
         assert there.p_value == pytest.approx(back.p_value)
 
 
@@ -188,7 +189,7 @@ LOOKS = [10, 15, 20, 30, 40, 60, 80, 100]
 
 
 def false_alarms(kind: str, sequences: int) -> int:
-    """How many sequences of pairs of the same program are told apart at any of the looks, at a level of 1 %."""
+    """How many sequences of pairs of one program are told apart at any of the looks, at a level of 1 %."""
     generator = np.random.default_rng(len(kind))
     levels = sequential.nominal_levels(0.01, LOOKS, LOOKS[-1])
     alarms = 0
