@@ -1,4 +1,4 @@
-"""The tests with every Python of this machine that Perun supports, each in an environment of the locked versions.
+"""The tests with every supported Python of this machine, each in an environment of the locked versions.
 
 `nox` runs all tests but the slow ones; what follows `--` goes to pytest: `nox -s tests-3.13 -- tests/unit`.
 """
@@ -24,7 +24,8 @@ def pythons() -> dict[str, str]:
 
 FOUND = pythons()
 # nox looks for `python3.13` on the path.
-os.environ["PATH"] = os.pathsep.join([*(str(Path(path).parent) for path in FOUND.values()), os.environ["PATH"]])
+folders = [str(Path(path).parent) for path in FOUND.values()]
+os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 
 
 @nox.session(python=list(FOUND))

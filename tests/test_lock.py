@@ -1,4 +1,4 @@
-"""The versions that `make` installs: locked for every Python, with hashes, and those that the project asks for."""
+"""The versions that `make` installs: pinned with hashes, for every Python, as the project asks for them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Choose the versions of everything that `make` installs, for each Python and machine, with the hashes of the files.
+"""Choose the versions of everything that `make` installs, for each Python and machine, with their hashes.
 
 Usage: python tools/lock.py FOLDER [OPTION OF uv pip compile]...
 
-Writes a requirements file for each use into the folder; `pip install --require-hashes -r FOLDER/test.txt` installs
-exactly that. Files that stay the same are not touched.
+Writes a requirements file for each use into the folder; `pip install --require-hashes -r FOLDER/test.txt`
+installs exactly that. Files that stay the same are not touched.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Final
 
 PROJECT: Final = Path(__file__).parents[1]
 USES: Final = {"run": ("plots",), "test": ("test",), "docs": ("docs",), "bench": ("bench",), "dev": ("dev",)}
-"""What the versions are for, and the extras of that; each file is complete, with what builds and runs Perun."""
+"""What versions are for, and the extras that it takes. Each file is complete, with what builds Perun."""
 PEER: Final = "perun-toolsuite==0.28.3"
-"""The older release that `make bench` measures beside; it gets an environment, and so versions, of its own."""
+"""The older release that `make bench` measures beside; it has an environment, and so versions, of its own."""
 HEADER: Final = "# Made by `make lock` (tools/lock.py), not to be edited.\n"
 OPTIONS: Final = (
     *("--universal", "--generate-hashes", "--quiet", "--no-header", "--no-annotate"),
