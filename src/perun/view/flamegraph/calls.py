@@ -254,8 +254,8 @@ def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
     if not (size < _EXACT).all():
         return None
     rounded = np.rint(scaled)
-    close: bool = (np.abs(scaled - rounded) <= _ULPS * np.spacing(size) * (scale > 1)).all()
-    return rounded.astype(np.int64) if close else None
+    close = np.abs(scaled - rounded) <= _ULPS * np.spacing(size) * (scale > 1)
+    return rounded.astype(np.int64) if close.all() else None
 
 
 def _slack(thread: Thread) -> float:
