@@ -90,7 +90,7 @@ $(VENV)/.installed-build: $(VENV)/.made pyproject.toml
 
 $(VENV)/.installed: $(VENV)/.installed-build $(SOURCES)
 	@echo "installing Perun and what it needs into $(VENV)"
-	@$(PIP) --no-build-isolation .
+	@$(PIP) --no-build-isolation '.[plots]'
 	@touch $@
 
 # Some tests open pages in a real browser, others trace functions. Where what that needs cannot be installed they are
