@@ -1,7 +1,8 @@
 """Print the files of a package that are to be installed, one a line, relative to its folder.
 
 Everything is, but for compiled Python, the build's own files, the sources of native code (folders called
-`native`) and the module that the build writes the version into: a new module or data file needs no entry anywhere.
+`native`) and the module that the build writes the version into: a new module or data file needs no entry
+anywhere.
 """
 
 from __future__ import annotations

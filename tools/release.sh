@@ -46,7 +46,8 @@ git -C "$work/source" -c user.name=release -c user.email=release@localhost tag -
 export PATH="$work/tools/bin:$PATH"
 # The wheel is built from the source distribution, so that this one is known to build.
 python -m build --outdir "$work/built" "$work/source" >"$work/log" 2>&1 || { cat "$work/log" >&2; die "it does not build"; }
-auditwheel --quiet repair --wheel-dir "$work/dist" "$work"/built/*.whl
+auditwheel repair --wheel-dir "$work/dist" "$work"/built/*.whl 2>>"$work/log" ||
+  { cat "$work/log" >&2; die "auditwheel refuses the wheel"; }
 mv "$work"/built/*.tar.gz "$work/dist"
 twine check --strict "$work"/dist/*
 

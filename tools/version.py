@@ -30,7 +30,10 @@ def version_of(root: Path) -> str:
     """
     if (root / ".git").exists():  # a file in a linked working tree
         return _of_git(root)
-    for name, pattern in (("PKG-INFO", r"^Version: (\S+)$"), (".git_archival.txt", r"^describe: ([^$%\s]+)$")):
+    for name, pattern in (
+        ("PKG-INFO", r"^Version: (\S+)$"),
+        (".git_archival.txt", r"^describe: ([^$%\s]+)$"),
+    ):
         path = root / name
         found = path.is_file() and re.search(pattern, path.read_text("utf-8"), re.MULTILINE)
         if found:
