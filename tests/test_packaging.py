@@ -10,7 +10,7 @@ import sys
 import tarfile
 import venv
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from email.parser import Parser
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ def test_the_wheel_is_for_every_python(wheel: Path) -> None:
     assert (python, abi) == ("py3", "none")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
-        assert f"\nTag: py3-none-{platform}\n" in archive.read(name).decode()
+        assert f"Tag: py3-none-{platform}" in archive.read(name).decode().splitlines()
         programs = [info for info in archive.infolist() if info.filename == "perun/collect/trace/perun_trace"]
         assert all(info.external_attr >> 16 & 0o111 for info in programs)
     # pip checks the checksums of the record, that of the changed file among them.
@@ -160,16 +160,13 @@ class TestVersion:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository of its own with the sources as they are, in one commit."""
-    return checked_out(tmp_path)
+    """A repository with what the release script reads before it builds, in one commit."""
+    return committed(tmp_path / "perun", ["tools/release.sh", "CHANGELOG.md", "README.md"])
 
 
-def checked_out(folder: Path) -> Path:
-    path = folder / "perun with a space"
-    listed = subprocess.check_output(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=PROJECT, text=True
-    )
-    for name in filter(None, listed.split("\0")):
+def committed(path: Path, names: Iterable[str]) -> Path:
+    """A repository at `path` with files of the sources as they are, in one commit."""
+    for name in names:
         if (PROJECT / name).is_file():
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(PROJECT / name, path / name)
@@ -215,7 +212,9 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
     """A checkout with a release that was tried, and what the script said."""
     if shutil.which("clang") is None or not Path("/usr/include/bpf/libbpf.h").exists():
         pytest.skip("a release needs clang and libbpf (apt-get install clang libbpf-dev)")
-    folder = checked_out(tmp_path_factory.mktemp("release"))
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.check_output(listed, cwd=PROJECT, text=True).split("\0")
+    folder = committed(tmp_path_factory.mktemp("release") / "perun with a space", filter(None, names))
     changelog = folder / "CHANGELOG.md"
     text = changelog.read_text("utf-8").replace("## 0.1.0 - unreleased", "## 9.8.7 - 2030-01-02")
     changelog.write_text(text, "utf-8")

@@ -1,8 +1,8 @@
 """How this project is built: by meson-python, whose wheels get the tag that fits what is in them.
 
 What is native here are programs, and libraries that are loaded into programs: nothing of it knows Python's
-interface. meson-python tags a wheel with native files beside its modules for one version of Python, as if they
-were extension modules; one wheel does for all.
+interface. meson-python tags a wheel with native files beside its modules for one version of Python, as if
+they were extension modules; one wheel does for all.
 """
 
 from __future__ import annotations
