@@ -14,7 +14,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 PIP := $(VENV)/bin/python -m pip install --quiet --quiet --no-input --compile
 PIP_LOCKED := $(PIP) --require-hashes --requirement
 # Folders too: they change when a file is removed.
-SOURCES := meson.build pyproject.toml README.md tools/package_files.py $(shell find src -not -path '*__pycache__*')
+SOURCES := meson.build pyproject.toml README.md $(wildcard tools/*.py) $(shell find src -not -path '*__pycache__*')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-pythons test-latest test-oldest lint bench screenshots docs lock clean

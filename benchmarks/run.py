@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 import check
+import documents
 import kernel
 import memory
 import moving_average
@@ -38,6 +39,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     kernel: (kernel.kernel,),
     check: (check.check_all, check.check_memory),
     views: (views.scatter, views.flamegraph),
+    documents: (documents.documents,),
     memory: (memory.memory,),
     tracing: (tracing.complexity, tracing.engines),
 }

@@ -1,7 +1,8 @@
 """Print the files of a package that are to be installed, one a line, relative to its folder.
 
-Everything is, but for compiled Python, the build's own files and the sources of native code (folders
-called `native`): a new module or data file needs no entry anywhere.
+Everything is, but for compiled Python, the build's own files, the sources of native code (folders called
+`native`) and the module that the build writes the version into: a new module or data file needs no entry
+anywhere.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NOT_INSTALLED_FOLDERS = {"__pycache__", "native"}
+WITH_VERSION = Path("__init__.py")
 NOT_INSTALLED_FILES = {"meson.build", "meson.options"}
 
 
@@ -23,7 +25,9 @@ def package_files(package: Path) -> Iterator[Path]:
         )
         for name in sorted(files):
             if name not in NOT_INSTALLED_FILES and not name.startswith(".") and not name.endswith(".pyc"):
-                yield Path(folder, name).relative_to(package)
+                path = Path(folder, name).relative_to(package)
+                if path != WITH_VERSION:
+                    yield path
 
 
 if __name__ == "__main__":

@@ -209,10 +209,10 @@ class Collector(Plugin, Protocol[P_contra]):
 
 
 class Readiness(NamedTuple):
-    """Whether a collector, or one of its engines, can run here; for `perun doctor`.
+    """Whether a plugin, or a part of it as an engine of a collector, can run here; for `perun doctor`.
 
-    A collector may have a method `readiness(environ) -> Iterable[Readiness]`; one that has none can run
-    everywhere. `part` names the engine, or is empty for the collector as a whole. `missing` says what lacks,
+    A plugin may have a method `readiness(environ) -> Iterable[Readiness]`; one that has none can run
+    everywhere. `part` names the part, or is empty for the plugin as a whole. `missing` says what lacks,
     and is empty where nothing does; `hint` says what installs it.
     """
 

@@ -62,7 +62,7 @@ def diagnose(
         tuple(conditions.observe()),
         project,
         tuple(_collectors(registry, environ)),
-        tuple(_plugins(registry)),
+        tuple(_plugins(registry, environ)),
     )
 
 
@@ -131,25 +131,29 @@ def _hooks(repo: Repository) -> Finding:
 
 def _collectors(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding]:
     for name in registry.names("collect"):
-        try:
-            collector = registry.get("collect", name)
-            ask = getattr(collector, "readiness", None)
-            found = [Readiness(*one) for one in ask(environ)] if ask is not None else [Readiness()]
-        except PerunError as problem:
-            yield Finding("collect", name, False, problem.message, problem.hint)
-            continue
-        for one in found:
-            part = f"{name} ({one.part})" if one.part else name
-            yield Finding("collect", part, not one.missing, one.missing, one.hint)
+        yield from _readiness(registry, "collect", name, environ)
 
 
-def _plugins(registry: Registry) -> Iterator[Finding]:
-    """The plugins of other families that cannot be used, and those that others hide."""
+def _plugins(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """What of the plugins of other families cannot be used, and those that others hide."""
     for family in FAMILIES:
         for name in registry.names(family) if family != "collect" else ():
-            try:
-                registry.get(family, name)
-            except PerunError as problem:
-                yield Finding(family, name, False, problem.message, problem.hint)
+            yield from (one for one in _readiness(registry, family, name, environ) if not one.ok)
         for message in registry.shadowed(family):
             yield Finding(family, "hidden", False, message, "give it another name")
+
+
+def _readiness(
+    registry: Registry, family: str, name: str, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """What a plugin says of itself, or why it cannot be loaded."""
+    try:
+        plugin = registry.get(family, name)
+        ask = getattr(plugin, "readiness", None)
+        found = [Readiness(*one) for one in ask(environ)] if ask is not None else [Readiness()]
+    except PerunError as problem:
+        yield Finding(family, name, False, problem.message, problem.hint)
+        return
+    for one in found:
+        part = f"{name} ({one.part})" if one.part else name
+        yield Finding(family, part, not one.missing, one.missing, one.hint)

@@ -175,8 +175,11 @@ def _imported(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
+        from perun.extras import install_command
+
         raise PluginError(
-            f"{name} is not installed, which this format needs", "pip install 'perun-pvs[dataframe]'"
+            f"{name} is not installed, which this format needs",
+            f"install it with: {install_command('dataframe')}",
         ) from None
 
 

@@ -17,6 +17,23 @@ from perun.errors import LockTimeout, NotPerunRepository
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN)
 
 
+def try_lock(descriptor: int, path: Path) -> bool:
+    """Lock the open file `path` for this process, where no other one holds it; whether it is locked now.
+
+    :raises NotPerunRepository: where the file system has no locks, as some of a network.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        if problem.errno in _BUSY:
+            return False
+        raise NotPerunRepository(
+            f"{path} cannot be locked: {problem.strerror}",
+            "keep the repository on a file system that supports flock",
+        ) from problem
+    return True
+
+
 class Lock:
     """An exclusive lock between processes; within one process the thread that holds it may take it again.
 
@@ -82,15 +99,8 @@ class Lock:
         deadline = time.monotonic() + self._timeout
         pause = 0.002
         while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if try_lock(descriptor, self._path):
                 return
-            except OSError as problem:
-                if problem.errno not in _BUSY:
-                    raise NotPerunRepository(
-                        f"{self._path} cannot be locked: {problem.strerror}",
-                        "keep the repository on a file system that supports flock",
-                    ) from problem
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise self._timed_out(descriptor)

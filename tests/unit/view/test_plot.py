@@ -216,7 +216,17 @@ def test_bokeh_is_found_without_being_imported(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(PluginError, match="Bokeh is not installed") as caught:
         bokeh_script()
-    assert caught.value.hint == "pip install bokeh"
+    assert "'bokeh<4" in caught.value.hint
+    assert "--terminal" in caught.value.hint
+
+
+def test_doctor_is_told_that_pages_lack_bokeh(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [list(view.readiness({})) for view, _ in VIEWS] == [[]] * len(VIEWS)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for view, _ in VIEWS:
+        (found,) = view.readiness({})
+        assert found.part == "pages"
+        assert "Bokeh is not installed" in found.missing
 
 
 def test_short_names() -> None:

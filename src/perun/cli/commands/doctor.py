@@ -76,7 +76,7 @@ class _Report:
         self._title("collectors")
         self._findings(found.collectors)
         if found.plugins:
-            self._title("plugins that cannot be used")
+            self._title("plugins that cannot be used, or not with all they do")
             self._findings(found.plugins)
 
     def _title(self, text: str) -> None:

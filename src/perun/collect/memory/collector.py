@@ -33,7 +33,6 @@ SAMPLING: Final = 0.025
 MOST_SNAPSHOTS: Final = 256
 _SECOND: Final = 1_000_000_000
 _WHAT: Final = "the recorder of allocations"
-_MEMRAY: Final = "install it where the measured Python is: pip install 'perun-pvs[python-memory]'"
 _SYMBOLISER: Final = "install one with: apt-get install binutils"
 
 
@@ -117,7 +116,10 @@ class MemoryCollector:
                 "functions and lines", "neither addr2line nor llvm-symbolizer was found", _SYMBOLISER
             )
         if find_spec("memray") is None:
-            yield Readiness("--python", "memray is not installed here", _MEMRAY)
+            from perun.extras import install_command
+
+            hint = f"install it where the measured Python is: {install_command('python-memory')}"
+            yield Readiness("--python", "memray is not installed here", hint)
 
     def collect(self, run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
         """Run the command once, with the recorder.

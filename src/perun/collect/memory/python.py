@@ -89,8 +89,7 @@ def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
     if found.returncode:
         raise CollectorUnavailable(
             f"memray is not there for {python}, and without it --python records nothing",
-            f"{shlex.quote(python)} -m pip install memray   (or, where that is the Python of Perun: "
-            "pip install 'perun-pvs[python-memory]')",
+            f"install it with: {shlex.quote(python)} -m pip install memray",
         )
     agent = [str(AGENT), "record", str(file.absolute()), str(interval), str(int(follow))]
     workload = run.workload if run.workload.strip().startswith("<") else ""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from perun.models.kernel.local import Regression, fitted, left_out
 from perun.models.kernel.points import Floats, Points, points_of
+from perun.models.kernel.simplex import minimum
 from perun.models.result import NoModel
 
 Criterion = Literal["cv_ls", "aic"]
@@ -20,7 +21,7 @@ Rule = Literal["scott", "silverman"]
 
 _TO_DEVIATION: Final = 1.349
 """Interquartile range of a normal distribution in standard deviations, as the manual rounds it."""
-_EVALUATIONS: Final = 1000
+_TOLERANCE: Final = 1e-4
 
 
 class EstimatorSettings(NamedTuple):
@@ -73,12 +74,10 @@ def best(x: Floats, y: Floats, settings: EstimatorSettings) -> float | NoModel:
 def search(points: Points, settings: EstimatorSettings) -> float:
     """The bandwidth at which the criterion has a minimum, found downhill from the normal reference.
 
-    Nelder and Mead's method from 1.06 sigma n^(-1/5) on, with the tolerances of `scipy.optimize.fmin`,
-    which are absolute; where x has so small a unit that they would end the search at once, the tolerance
+    Nelder and Mead's method from 1.06 sigma n^(-1/5) on, with the tolerances that statsmodels has too, which
+    are absolute; where x has so small a unit that they would end the search at once, the tolerance
     is a hundredth of the start.
     """
-    from scipy.optimize import fmin
-
     start = 1.06 * float(np.std(points.x[points.group])) * shrinking(points.y.size)
     criterion = _CRITERIA[settings.criterion]
     if not np.isfinite(criterion(points, start, settings.regression)):
@@ -86,19 +85,12 @@ def search(points: Points, settings: EstimatorSettings) -> float:
         if not np.isfinite(criterion(points, start, settings.regression)):
             return start
 
-    def objective(bandwidth: Floats) -> float:
-        size = abs(float(bandwidth[0]))  # weights are those of the square, so both signs mean the same
+    def objective(bandwidth: float) -> float:
+        size = abs(bandwidth)  # weights are those of the square, so both signs mean the same
         return criterion(points, size, settings.regression) if 0 < size < np.inf else np.nan
 
-    found = fmin(
-        objective,
-        [start],
-        xtol=min(1e-4, 1e-2 * start),
-        maxiter=_EVALUATIONS,
-        maxfun=_EVALUATIONS,
-        disp=False,
-    )
-    return abs(float(found[0]))
+    tolerance = min(_TOLERANCE, 1e-2 * start)
+    return abs(minimum(objective, start, x_tolerance=tolerance, y_tolerance=_TOLERANCE))
 
 
 def _widest_gap(points: Points) -> float:

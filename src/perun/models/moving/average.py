@@ -12,14 +12,15 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.models.moving.decay import smoothing_factor
+from perun.models.moving.order_statistics import OrderStatistics, prepared
 from perun.models.moving.rolling import (
     DEFAULT_WINDOW,
     Window,
     exponential_mean,
+    median_of,
     quick_mean,
     quick_weighted_mean,
     rolling_mean,
-    rolling_median,
     rolling_weighted_mean,
 )
 from perun.models.points import Floats, r_square, scaled, usable
@@ -68,7 +69,14 @@ def simple(
 
 def median(x: Floats, y: Floats, width: int = 0, window: Window = DEFAULT_WINDOW) -> MovingAverage | NoModel:
     """Simple moving median: parameters are those of :func:`simple`."""
-    return _smoothed(x, y, width, window, rolling_median, rolling_median)
+    values: OrderStatistics | None = None
+
+    def quick(unit: Floats, width: int, window: Window) -> Floats:
+        nonlocal values
+        values = values or prepared(unit)  # the search tries many widths on the same points
+        return median_of(values, width, window)
+
+    return _smoothed(x, y, width, window, quick, quick)
 
 
 def exponential(

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.models.moving.order_statistics import OrderStatistics, prepared
 from perun.models.moving.windows import weights
 from perun.models.points import Floats
 
@@ -72,29 +73,23 @@ def quick_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Flo
 
 def rolling_median(y: Floats, width: int, window: Window) -> Floats:
     """The median of each window; parameters are those of :func:`rolling_mean`."""
-    from scipy.ndimage import rank_filter  # a third of a second, which only the median needs
+    return median_of(prepared(y), width, window)
 
-    before, behind = window.reach(width, y.size)
-    size = before + behind + 1
-    counts = _counts(y.size, before, behind)
-    enough = counts >= window.needs(width)
-    if size == 1:
-        return np.where(enough, y, np.nan)
-    # Beyond the ends infinite values take turns, so that they do not move the middle of the window by more
-    # than one place: it is always at the ranks size // 2 - 1 and size // 2, counted from 0.
-    padded = np.concatenate((_alternating(before)[::-1], y, _alternating(behind)))
-    there = slice(size // 2, size // 2 + y.size)
-    upper = medians = rank_filter(padded, size // 2, size=size)[there]
-    between = enough & (counts % 2 == 0)
-    if size % 2 == 0 or between.any():
-        lower = rank_filter(padded, size // 2 - 1, size=size)[there]
-        with np.errstate(invalid="ignore"):
-            medians = np.where(between, (lower + upper) / 2, upper if size % 2 else lower)
-    # Where both ends cut a window short, the infinite values of one end do not balance those of the other.
-    whole = counts == y.size
-    if size > y.size and whole.any():
-        medians = np.where(whole, np.median(y), medians)
-    return np.where(enough, medians, np.nan)
+
+def median_of(values: OrderStatistics, width: int, window: Window) -> Floats:
+    """As :func:`rolling_median`, of values that were prepared once for many widths."""
+    size = values.ascending.size
+    before, behind = window.reach(width, size)
+    position = np.arange(size, dtype=np.int32)
+    first, end = np.maximum(position - before, 0), np.minimum(position + behind, size - 1) + 1
+    counts = end - first
+    medians = values.smallest(first, end, counts // 2)
+    even = np.flatnonzero(counts % 2 == 0)
+    if even.size:
+        lower = values.smallest(first[even], end[even], counts[even] // 2 - 1)
+        medians[even] = (lower + medians[even]) / 2
+    medians[counts < window.needs(width)] = np.nan
+    return medians
 
 
 def exponential_mean(y: Floats, alpha: float) -> Floats:
@@ -182,9 +177,3 @@ def _correlate_by_fourier(padded: Floats, kernel: Floats) -> Floats:
     length = 1 << (padded.size - 1).bit_length()
     spectrum = np.fft.rfft(padded, length) * np.fft.rfft(kernel[::-1], length)
     return np.asarray(np.fft.irfft(spectrum, length)[kernel.size - 1 : padded.size])
-
-
-def _alternating(size: int) -> Floats:
-    infinite = np.full(size, np.inf)
-    infinite[1::2] = -np.inf
-    return infinite

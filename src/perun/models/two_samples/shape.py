@@ -92,4 +92,4 @@ def separation(count: int) -> float:
 
     The formula follows simulated quantiles for 8 to 200 values.
     """
-    return max(SEPARATION, 2.7 + 16 / count**0.75)
+    return max(SEPARATION, 2.7 + 16 / math.pow(count, 0.75))

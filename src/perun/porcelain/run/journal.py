@@ -8,7 +8,6 @@ which the kernel releases: a journal without a lock is that of a batch that nobo
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perun.atomic import TEMPORARY_PREFIX
+from perun.errors import NotPerunRepository
 from perun.store import tree
+from perun.store.lock import try_lock
 
 SUFFIX = ".jsonl"
 KEPT = 20
@@ -136,7 +137,10 @@ class Journal(Notes):
 
 
 def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
-    """Begin a journal; of those that nobody uses any more the oldest are removed."""
+    """Begin a journal; of those that nobody uses any more the oldest are removed.
+
+    :raises NotPerunRepository: where the file system has no locks.
+    """
     from datetime import UTC, datetime
 
     folder.mkdir(exist_ok=True)
@@ -146,7 +150,7 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
     temporary = folder / f"{TEMPORARY_PREFIX}{name}"
     descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try_lock(descriptor, folder / name)  # nobody else knows it yet
         _append(descriptor, plan)
         os.rename(temporary, folder / name)
     except BaseException:
@@ -178,7 +182,9 @@ def newest(folder: Path) -> Journal | None:
 @contextmanager
 def interrupted(folder: Path) -> Iterator[Journal | None]:
     """The newest journal of a batch that was interrupted, for a look at it."""
-    journal = newest(folder)
+    journal = None
+    with suppress(NotPerunRepository):  # a file system without locks is no reason not to look
+        journal = newest(folder)
     try:
         yield journal if journal is not None and not journal.ended else None
     finally:
@@ -193,8 +199,8 @@ def _open(path: Path) -> Journal | None:
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        data = _content(descriptor)
+        free = try_lock(descriptor, path)
+        data = _content(descriptor) if free else b""
         plan, lines = _parse(data)
         if plan is not None and path.exists():  # it may have come to its end meanwhile
             # A line that was not finished would spoil the next one.
@@ -202,6 +208,9 @@ def _open(path: Path) -> Journal | None:
             return Journal(path, descriptor, plan, lines)
     except OSError:
         pass
+    except NotPerunRepository:
+        os.close(descriptor)
+        raise
     os.close(descriptor)
     return None
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PluginError
+from perun.plugin.api import Readiness
 from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
 from perun.view._common.look import colour, ramp
 from perun.view._common.numbers import is_size
@@ -32,6 +33,7 @@ _MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle
 _SHADES: Final = 48
 _DIGITS: Final = 7
 _SUM: Final = "#8a8a8a"
+_NO_BOKEH: Final = "Bokeh is not installed, which pages with charts need"
 
 
 def write_plots(path: Path, charts: Sequence[Chart]) -> None:
@@ -75,14 +77,33 @@ def bokeh_script() -> str:
 
     :raises PluginError: where it is not installed.
     """
+    path = _bokeh_path()
+    if path is None:
+        raise PluginError(_NO_BOKEH, f"{_how_to_install()}, or draw in the terminal: --terminal")
+    return path.read_text("utf-8")
+
+
+def readiness() -> Iterator[Readiness]:
+    """Whether pages with charts can be written here, for the views that do so."""
+    if _bokeh_path() is None:
+        yield Readiness("pages", _NO_BOKEH, f"{_how_to_install()}; --terminal works without")
+
+
+def _how_to_install() -> str:
+    from perun.extras import install_command
+
+    return f"install it with: {install_command('plots')}"
+
+
+def _bokeh_path() -> Path | None:
     from importlib.util import find_spec
 
     found = find_spec("bokeh")
     for folder in (found.submodule_search_locations or ()) if found else ():
         script = Path(folder, "server", "static", "js", "bokeh.min.js")
         if script.is_file():
-            return script.read_text("utf-8")
-    raise PluginError("Bokeh is not installed, which this page needs", "pip install bokeh")
+            return script
+    return None
 
 
 _CHOOSER: Final = """\

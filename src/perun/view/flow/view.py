@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import ALONE, Readiness, ViewContext
 from perun.plugin.params import param
 from perun.view._common.aggregate import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perun.profile.factory import Profile
     from perun.view._common.chart import Chart, Floats, Series
@@ -87,6 +87,12 @@ class FlowView:
     help: ClassVar[str] = "Customizable interpretation of resources using the flow format."
     Params: ClassVar[type] = FlowParams
     command: ClassVar[str] = "perun.view.flow.command:flow"
+
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """Whether pages can be written here."""
+        from perun.view._common.plot import readiness
+
+        return readiness()
 
     def render(self, profile: Profile, params: FlowParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the chart to a page, whose name `out` gets, or as text to `out`.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, TextIO
 
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import ALONE, Readiness, ViewContext
 from perun.view.scatter.params import ScatterParams
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from perun.profile.factory import Profile
 
 
@@ -21,6 +23,12 @@ class ScatterView:
     name: ClassVar[str] = "scatter"
     help: ClassVar[str] = "Interactive visualization of resources and models in scatter plot format."
     Params: ClassVar[type] = ScatterParams
+
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """Whether pages can be written here."""
+        from perun.view._common.plot import readiness
+
+        return readiness()
 
     def render(self, profile: Profile, params: ScatterParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the charts to a page, whose name `out` gets, or the first of them as text to `out`.

@@ -1,0 +1,40 @@
+"""How what Perun can do without is installed beside it: its extras, as its package metadata lists them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+
+_PACKAGE = "perun-pvs"
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what an extra of Perun consists of, for the Python that runs Perun.
+
+    It names the packages and not Perun itself, so that it works wherever Perun came from: an index, a wheel
+    or a checkout. Environments that `uv` made have no pip; `uv pip` installs into these.
+    """
+    from importlib.util import find_spec
+
+    python = shlex.quote(sys.executable or "python3")
+    with_pip = find_spec("pip") is not None
+    installer = f"{python} -m pip install" if with_pip else f"uv pip install --python {python}"
+    return f"{installer} {shlex.join(_requirements(extra))}"
+
+
+def _requirements(extra: str) -> Iterator[str]:
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        listed = requires(_PACKAGE) or ()
+    except PackageNotFoundError:  # run from a folder of sources
+        listed = ()
+    found = False
+    for line in listed:
+        requirement, _, marker = line.partition(";")
+        if f'extra == "{extra}"' in marker.replace("'", '"'):
+            found = True
+            yield requirement.strip()
+    if not found:
+        yield f"{_PACKAGE}[{extra}]"
