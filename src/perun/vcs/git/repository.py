@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Final
 from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
-from perun.vcs.git import history
-from perun.vcs.git.command import GitCommand
-from perun.vcs.git.history import is_checksum
+from perun.vcs._common.git import history
+from perun.vcs._common.git.command import GitCommand
+from perun.vcs._common.git.history import is_checksum
 
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
 
@@ -116,13 +116,13 @@ class Git(Vcs):
 
         Write what it returns down somewhere safe: then :meth:`resume` mends a killed run.
         """
-        from perun.vcs.git import inplace
+        from perun.vcs._common.git import inplace
 
         return inplace.prepare(self._git)
 
     def finish_save(self, saved: SavedState) -> None:
         """Second half of :meth:`save_state`: take the changes out of the folder; HEAD stays where it was."""
-        from perun.vcs.git import inplace
+        from perun.vcs._common.git import inplace
 
         inplace.clear(self._git, saved)
 
@@ -141,13 +141,13 @@ class Git(Vcs):
 
         :return: its checksum; empty where there were none.
         """
-        from perun.vcs.git import inplace
+        from perun.vcs._common.git import inplace
 
         return inplace.set_aside(self._git, label)
 
     def restore_state(self, saved: bool, state: str) -> None:
         """As :meth:`resume`, the changes being those of the newest entry that Perun made for `state`."""
-        from perun.vcs.git import inplace
+        from perun.vcs._common.git import inplace
 
         inplace.restore(self._git, saved, state)
 
@@ -159,7 +159,7 @@ class Git(Vcs):
 
         :raises VersionControlError: where files are in the way; tells the entry and the commands to type.
         """
-        from perun.vcs.git import inplace
+        from perun.vcs._common.git import inplace
 
         inplace.restore(self._git, saved.saved, saved.state, saved.stash)
 
@@ -168,7 +168,7 @@ class Git(Vcs):
 
         :raises VersionControlError: names the files, ignored ones included, that would be overwritten.
         """
-        from perun.vcs.git import inplace
+        from perun.vcs._common.git import inplace
 
         inplace.checkout(self._git, self._checksum(minor_version))
 
@@ -179,8 +179,8 @@ class Git(Vcs):
         return "this is a shallow clone, get the rest with: git fetch --unshallow"
 
     def working_copy(self, folder: Path) -> WorkingCopy:
-        """A linked working tree at `folder`; see :class:`perun.vcs.git.worktree.GitWorkingCopy`."""
-        from perun.vcs.git.worktree import GitWorkingCopy
+        """A linked working tree at `folder`; see :class:`perun.vcs._common.git.worktree.GitWorkingCopy`."""
+        from perun.vcs._common.git.worktree import GitWorkingCopy
 
         return GitWorkingCopy(self.root, folder, self.environ)
 
@@ -192,8 +192,8 @@ class Git(Vcs):
 
     @staticmethod
     def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
-        """See :func:`perun.vcs.git.worktree.main_working_tree`."""
-        from perun.vcs.git.worktree import main_working_tree
+        """See :func:`perun.vcs._common.git.worktree.main_working_tree`."""
+        from perun.vcs._common.git.worktree import main_working_tree
 
         return main_working_tree(folder, environ)
 

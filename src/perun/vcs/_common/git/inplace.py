@@ -1,6 +1,6 @@
 """Measuring other versions in the user's own folder, for `--in-place`; nothing of the user's is ever lost.
 
-Uncommitted changes are first made an entry `W` of `git stash` (see :mod:`perun.vcs.git.stash`); only then is
+Uncommitted changes are first made an entry `W` of `git stash` (module `stash`); only then is
 anything in the folder changed, and only by ways in which git refuses rather than overwrites::
 
     save     git stash create, git stash store          the entry is there, nothing else has changed
@@ -27,9 +27,9 @@ from typing import Final
 
 from perun.errors import VersionControlError
 from perun.plugin.api import SavedState
-from perun.vcs.git import stash as stashes
-from perun.vcs.git.command import Answer, GitCommand
-from perun.vcs.git.history import head_checksum, is_checksum
+from perun.vcs._common.git import stash as stashes
+from perun.vcs._common.git.command import Answer, GitCommand
+from perun.vcs._common.git.history import head_checksum, is_checksum
 
 _LABEL: Final = "perun: your uncommitted changes on "
 _LEFTOVER: Final = "perun: changes to tracked files found before going back to "

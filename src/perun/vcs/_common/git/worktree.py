@@ -9,7 +9,7 @@ from typing import Final
 
 from perun.errors import VersionControlError
 from perun.vcs._common import folders
-from perun.vcs.git.command import GitCommand
+from perun.vcs._common.git.command import GitCommand
 
 # A file system monitor would go on running in the folder, and disturb what is measured there.
 _SETTINGS: Final = ("core.fsmonitor=false",)
