@@ -84,6 +84,11 @@ class GitCommand:
     :param settings: further configuration for each call, as `key=value`.
     """
 
+    typed: str = "git"
+    """What the user types to act on the same repository."""
+    make_version: str = "commit them"
+    """What the user does to have a version of changed files."""
+
     def __init__(self, folder: Path, environ: Mapping[str, str], settings: Sequence[str] = ()) -> None:
         self.folder = folder
         self._environ = {key: value for key, value in environ.items() if key not in _REPOSITORY_LOCAL}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,12 +24,15 @@ class GitWorkingCopy:
     :param root: folder of the user's; where it is below the top of the repository, so is what
         :meth:`switch` returns.
     :param folder: where the working tree is made; must not exist, or be empty, or be left by a killed run.
+    :param command: git at work in a folder, with further configuration.
     """
 
-    def __init__(self, root: Path, folder: Path, environ: Mapping[str, str]) -> None:
-        self._repository = GitCommand(root, environ, _SETTINGS)
+    def __init__(
+        self, root: Path, folder: Path, command: Callable[[Path, Sequence[str]], GitCommand]
+    ) -> None:
+        self._repository = command(root, _SETTINGS)
         self._folder = Path(os.path.realpath(folder))
-        self._git = GitCommand(self._folder, environ, _SETTINGS)
+        self._git = command(self._folder, _SETTINGS)
         self._made = False
 
     def __enter__(self) -> GitWorkingCopy:
