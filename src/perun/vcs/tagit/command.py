@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,7 @@ _SETTINGS: Final = (
     "core.fsmonitor=false",
     "core.protectNTFS=false",  # refuses names with a backslash, which is a letter as any other here
     "core.protectHFS=false",
+    "gc.auto=6700",
     "gc.autoDetach=false",
 )
 _NOBODYS: Final = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ATTR_NOSYSTEM": "1"}
@@ -42,15 +43,22 @@ class TagitCommand(GitCommand):
     :param folder: a folder whose files are versions, the user's or a copy.
     """
 
-    make_version = "make a version of them (perun tag NAME)"
-
-    def __init__(
-        self, folder: Path, git_folder: Path, environ: Mapping[str, str], settings: Sequence[str] = ()
-    ) -> None:
-        super().__init__(folder, environ, (*_SETTINGS, *settings))
+    def __init__(self, folder: Path, git_folder: Path, environ: Mapping[str, str]) -> None:
+        super().__init__(folder, environ)
         self._git_folder = git_folder
+        for setting in _SETTINGS:
+            self._prefix += ["-c", setting]
         self._environ |= {"GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(folder), **_NOBODYS}
-        self.typed = shlex.join(["git", f"--git-dir={git_folder}", f"--work-tree={folder}"])
+
+    @property
+    def typed(self) -> str:
+        """What the user types to act on the snapshots."""
+        return shlex.join(["git", f"--git-dir={self._git_folder}", f"--work-tree={self.folder}"])
+
+    @property
+    def make_version(self) -> str:
+        """What the user does to have a version of changed files."""
+        return "make a version of them (perun tag NAME)"
 
     def failure(self, verb: str, answer: Answer) -> VersionControlError:
         """The error that tells what git answered, of snapshots instead of a repository of the user's."""

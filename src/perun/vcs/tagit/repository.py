@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -54,8 +54,8 @@ class Tagit(GitVcs):
         secure(self._folder)
         return self._command(self.root)
 
-    def _command(self, folder: Path, settings: Sequence[str] = ()) -> GitCommand:
-        return TagitCommand(folder, self._folder, self.environ, settings)
+    def _command(self, folder: Path) -> GitCommand:
+        return TagitCommand(folder, self._folder, self.environ)
 
     def init(self, params: Mapping[str, Any]) -> bool:
         """Make `.tagit`; there are no parameters."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -26,9 +26,9 @@ class GitVcs(Vcs):
     def _git(self) -> GitCommand:
         return self._command(self.root)
 
-    def _command(self, folder: Path, settings: Sequence[str] = ()) -> GitCommand:
-        """Git at work in that folder, with further configuration as `key=value`."""
-        return GitCommand(folder, self.environ, settings)
+    def _command(self, folder: Path) -> GitCommand:
+        """Git at work in that folder: the user's, or a copy."""
+        return GitCommand(folder, self.environ)
 
     def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
         """All ancestors of `head` with their whole messages; a shallow clone ends where it was cut."""
