@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from perun.cli.commands.measuring import measure, version_options
-from perun.cli.options import PluginGroup, read_params, with_params
+from perun.cli.options import read_params
+from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
 from perun.porcelain.jobs import Unit, combined
 
@@ -61,7 +62,7 @@ def collect(
     perun collect -m HEAD~3 -c ./mybin time
     """
     session: Session = ctx.obj
-    ctx.meta["perun.params"] = read_params(params)
+    ctx.meta[PARAMS] = {key.replace("-", "_"): value for key, value in read_params(params).items()}
 
     def runner(name: str, values: Any) -> None:
         plugin = session.registry.get("collect", name)
