@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import click
 
 from perun.cli.commands.completing import complete_minor
-from perun.cli.commands.measuring import measure, version_options
-from perun.cli.options import read_params
+from perun.cli.commands.measuring import Where, measure, takes_versions
+from perun.cli.options import read_params, takes
 from perun.cli.session import Session
+from perun.plugin.params import param
 
 
 @click.group()
-@version_options("-c")
+@takes_versions("-c")
 @click.pass_context
-def run(ctx: click.Context, /, **where: Any) -> None:
+def run(ctx: click.Context, /, where: Where) -> None:
     """Run a batch of jobs, or the job matrix.
 
     A job is a command with its arguments and workload, a collector, and the postprocessors applied later.
@@ -32,12 +34,45 @@ def _names(family: str) -> Any:
     return complete
 
 
-_seed = click.option(
-    "--seed",
-    type=int,
-    metavar="N",
-    help="What the random numbers of workload generators begin with, instead of the seed configured (or 0).",
+_SEED: Final = (
+    "What the random numbers of workload generators begin with, instead of the seed configured (or 0)."
 )
+
+
+@dataclass(frozen=True)
+class MatrixOptions:
+    """What `run matrix` is asked for, beside the versions."""
+
+    without_vcs_history: bool = param(
+        False, short="-q", help="Do not name the versions while they are measured."
+    )
+    dry_run: bool = param(
+        False, short="-n", help="Only list the jobs, and estimate how long they take."
+    )
+    since: str | None = param(
+        None, metavar="REV", help="Measure all the ancestors that are newer than this version."
+    )
+    every: int = param(
+        1,
+        minimum=1,
+        metavar="N",
+        help="Of the ancestors measure one of N only, beginning with the newest.",
+    )
+    rounds: int = param(
+        1, minimum=1, metavar="N", help="Run the whole matrix N times, one after the other."
+    )
+    missing: bool = param(False, help="Run only what no profile is stored of.")
+    resume: bool = param(
+        False, help="Go on with the matrix that was interrupted last, or try again what failed in it."
+    )
+    retry_broken: bool = param(
+        False, help="Also try versions that execute.pre_run is known to fail on."
+    )
+    quiet_env: bool = param(
+        False,
+        help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
+    )
+    seed: int | None = param(None, metavar="N", help=_SEED)
 
 
 @run.command()
@@ -88,7 +123,7 @@ _seed = click.option(
     metavar="NAME PARAMS",
     help="Parameters of a postprocessor: a YAML file, key=value, or YAML.",
 )
-@_seed
+@click.option("--seed", type=int, metavar="N", help=_SEED)
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -119,51 +154,13 @@ def job(
         "the command line",
         seed,
     )
-    measure(session, jobs, **ctx.meta["where"])
+    measure(session, jobs, ctx.meta["where"])
 
 
 @run.command()
-@click.option(
-    "--without-vcs-history", "-q", is_flag=True, help="Do not name the versions while they are measured."
-)
-@click.option("--dry-run", "-n", is_flag=True, help="Only list the jobs, and estimate how long they take.")
-@click.option(
-    "--since",
-    metavar="REV",
-    shell_complete=complete_minor,
-    help="Measure all the ancestors that are newer than this version.",
-)
-@click.option(
-    "--every",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Of the ancestors measure one of N only, beginning with the newest.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Run the whole matrix N times, one after the other.",
-)
-@click.option("--missing", is_flag=True, help="Run only what no profile is stored of.")
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Go on with the matrix that was interrupted last, or try again what failed in it.",
-)
-@click.option(
-    "--retry-broken", is_flag=True, help="Also try versions that execute.pre_run is known to fail on."
-)
-@click.option(
-    "--quiet-env",
-    is_flag=True,
-    help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
-)
-@_seed
+@takes(MatrixOptions, "options", since={"shell_complete": complete_minor})
 @click.pass_context
-def matrix(ctx: click.Context, /, without_vcs_history: bool, **options: Any) -> None:
+def matrix(ctx: click.Context, /, options: MatrixOptions) -> None:
     """Run the job matrix of the local configuration.
 
     `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each
@@ -177,7 +174,7 @@ def matrix(ctx: click.Context, /, without_vcs_history: bool, **options: Any) -> 
     """
     from perun.cli.commands.matrix import run_matrix
 
-    run_matrix(ctx.obj, history=not without_vcs_history, **options, **ctx.meta["where"])
+    run_matrix(ctx.obj, options, ctx.meta["where"])
 
 
 def _units(
