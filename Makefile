@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+# The versions of what is installed: files that `make lock` writes.
+LOCK ?= requirements
 DEMO := build/demo
 
 # A user's settings must not reach into the environment, or Perun that is tested is not the one installed.
@@ -10,11 +12,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
 PIP := $(VENV)/bin/python -m pip install --quiet --quiet --no-input --compile
+PIP_LOCKED := $(PIP) --require-hashes --requirement
 # Folders too: they change when a file is removed.
 SOURCES := meson.build pyproject.toml README.md tools/package_files.py $(shell find src -not -path '*__pycache__*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench screenshots docs clean
+.PHONY: help demo test test-all test-pythons test-latest test-oldest lint bench screenshots docs lock clean
 
 help:  ## Show what can be made
 	@echo "Perun, a performance version system. Targets:"
@@ -28,6 +31,27 @@ test: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and r
 
 test-all: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium  ## As test, with the slow ones
 	@$(call checks,)
+
+test-pythons: $(VENV)/.installed-dev  ## Run the unit tests with every Python of this machine, 3.11 to 3.14
+	@$(VENV)/bin/nox --session tests -- tests/unit -m "not slow" --quiet --numprocesses=auto
+
+# Other versions than the lock's are chosen anew each time and get an environment of their own. The lowest ones are those
+# of the oldest Python: newer Pythons cannot install all of them.
+test-latest: $(VENV)/.installed-dev  ## As test, with the newest versions that pyproject.toml allows
+	@$(call with_versions,latest,--resolution highest --fork-strategy requires-python,$(PYTHON))
+
+test-oldest: $(VENV)/.installed-dev  ## As test, with the lowest versions that pyproject.toml allows
+	@$(call with_versions,oldest,--resolution lowest-direct,$(firstword $(PYTHON_OLDEST) $(PYTHON)))
+
+PYTHON_OLDEST = $(shell tools/pythons.sh 3.11 | cut -d' ' -f2)
+# What is made with these versions: `make test-latest WITH=test-all`.
+WITH ?= test
+
+define with_versions
+echo "choosing the versions of what Perun needs: $(1)"; \
+$(VENV)/bin/python tools/lock.py build/$(1) $(2) && \
+$(MAKE) --no-print-directory $(WITH) PYTHON="$(3)" VENV=.venv-$(1) LOCK=build/$(1)
+endef
 
 # Every check runs, also where one before it failed; the tests come last, and one failure fails the target.
 define checks
@@ -53,14 +77,17 @@ lint-imports: $(VENV)/.installed-test
 	@echo "== import-linter"
 	@$(VENV)/bin/lint-imports --no-logo
 
+lock: $(VENV)/.installed-dev  ## Choose the newest versions of what Perun needs, for `make` on every machine from now on
+	@$(VENV)/bin/python tools/lock.py requirements
+
 bench: $(VENV)/.tracers $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
 
 # The older release is installed beside, to be run and compared with; nothing of it is used.
-build/peer/.made: $(VENV)/.made
-	@echo "installing perun-toolsuite 0.28.3 into build/peer, to compare with"
-	@$(VENV)/bin/python -m venv build/peer
-	@build/peer/bin/python -m pip install --quiet --quiet --no-input --compile perun-toolsuite==0.28.3
+build/peer/.made: $(LOCK)/peer.txt | $(VENV)/.made
+	@echo "installing an older release of Perun into build/peer, to compare with"
+	@$(VENV)/bin/python -m venv --clear build/peer
+	@build/peer/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
 	@touch $@
 
 screenshots: $(VENV)/.installed-test $(VENV)/.chromium  ## Take the pictures of the manual, by the tests that open pages
@@ -71,7 +98,7 @@ docs: $(VENV)/.installed-docs  ## Build the manual into build/docs
 	@echo "the manual is in build/docs/index.html"
 
 clean:  ## Remove what was made, the virtual environment too
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-* .nox build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests demo docs tools benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # -- the virtual environment ----------------------------------------------------------------------------------
@@ -83,14 +110,14 @@ $(VENV)/.made: tools/make_venv.sh
 	@PYTHON="$(PYTHON)" tools/make_venv.sh $(VENV)
 	@touch $@
 
-$(VENV)/.installed-build: $(VENV)/.made pyproject.toml
-	@echo "installing what builds Perun into $(VENV)"
-	@$(VENV)/bin/python tools/build_requirements.py | $(PIP) --requirement /dev/stdin
+$(VENV)/.installed-run: $(LOCK)/run.txt | $(VENV)/.made
+	@echo "installing what builds and runs Perun into $(VENV)"
+	@$(PIP_LOCKED) $<
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.installed-build $(SOURCES)
-	@echo "installing Perun and what it needs into $(VENV)"
-	@$(PIP) --no-build-isolation .
+$(VENV)/.installed: $(VENV)/.installed-run $(SOURCES)
+	@echo "installing Perun into $(VENV)"
+	@$(PIP) --no-build-isolation --no-deps .
 	@touch $@
 
 # Some tests open pages in a real browser, others trace functions. Where what that needs cannot be installed they are
@@ -99,7 +126,7 @@ $(VENV)/.chromium $(VENV)/.tracers: $(VENV)/.%: tools/install_tools.sh | $(VENV)
 	@tools/install_tools.sh $*
 	@touch $@
 
-$(VENV)/.installed-%: pyproject.toml | $(VENV)/.installed
+$(VENV)/.installed-%: $(LOCK)/%.txt | $(VENV)/.installed
 	@echo "installing what 'make $*' needs into $(VENV)"
-	@$(PIP) --no-build-isolation '.[$*]'
+	@$(PIP_LOCKED) $<
 	@touch $@

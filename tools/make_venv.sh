@@ -16,15 +16,22 @@ for tool in git gcc; do
   command -v "$tool" >/dev/null || die "$tool is not installed" "install it: apt-get install git build-essential"
 done
 
-# The first Python that is new enough: the one asked for, else any.
-python=
-for candidate in "${PYTHON:-python3}" python3 python3.14 python3.13 python3.12 python3.11; do
-  if "$candidate" -c "import sys; sys.exit(sys.version_info < (${wanted/./, }))" 2>/dev/null; then
-    python=$candidate
-    break
-  fi
-done
-[ -n "$python" ] || die "Python $wanted or newer is not installed" "install one, or name it: make PYTHON=/path/to/python3"
+suitable() {
+  [ -n "$1" ] && "$1" -c "import sys; sys.exit(sys.version_info < (${wanted/./, }))" 2>/dev/null
+}
+
+# The one asked for, also where it is not on the path; where none is asked for, the newest.
+python=${PYTHON:-python3}
+if ! suitable "$python"; then
+  case "$python" in
+  python3) python=$(tools/pythons.sh | tail -n 1) ;;
+  python3.*) python=$(tools/pythons.sh "${python#python}") ;;
+  *) die "$python is no Python $wanted or newer" "name one: make PYTHON=/path/to/python3" ;;
+  esac
+  python=${python#* }
+  suitable "$python" || die "${PYTHON:-Python $wanted or newer} is not installed" \
+    "install it, or name another one: make PYTHON=/path/to/python3"
+fi
 
 echo "making a virtual environment in $venv with $("$python" --version)"
 make_venv() {

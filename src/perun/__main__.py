@@ -15,10 +15,19 @@ from perun.cli import streams
 def main() -> None:
     """Run the command line and exit with one of :data:`perun.errors.EXIT_CODES`."""
     try:
+        _keep_warnings_harmless()
         streams.prepare()
         sys.exit(_run(sys.argv[1:]))
     except KeyboardInterrupt:  # while Python was still loading
         sys.exit(130)
+
+
+def _keep_warnings_harmless() -> None:
+    """Let no warning of a library be an error: `PYTHONWARNINGS=error` is meant for the project measured."""
+    if any(option.startswith("e") for option in sys.warnoptions):
+        import warnings
+
+        warnings.simplefilter("ignore")
 
 
 def _run(arguments: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -121,6 +122,36 @@ def test_a_damaged_cache_is_as_good_as_none(perun, used):
         (used.path / ".perun" / "cache" / "config.json").write_text(content)
         done = perun("status")
         assert (done.out, done.err) == (expected, "")
+
+
+WARNING = """
+import sys, warnings
+folder, *sys.path[:] = sys.path
+del sys.modules["tabulate"]
+warnings.warn("tabulate is old", DeprecationWarning)
+import tabulate
+"""
+"""A library that warns when it is imported, then works."""
+
+
+@pytest.mark.parametrize("setting", ["error", "e::DeprecationWarning", "default,error"])
+def test_a_warning_of_a_library_fails_no_command(perun, used, tmp_path, environment, setting):
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    (libraries / "tabulate.py").write_text(WARNING)
+    path = f"{libraries}:{environment['PYTHONPATH']}"
+    line = ("show", "0@p", "tableof", "resources")
+    expected = perun(*line).out
+    found = perun(*line, env={"PYTHONPATH": path, "PYTHONWARNINGS": setting})
+    assert (found.out, found.err) == (expected, "")
+    refused = subprocess.run(
+        [sys.executable, "-P", "-c", "import tabulate"],
+        env={**environment, "PYTHONPATH": path, "PYTHONWARNINGS": setting},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "DeprecationWarning: tabulate is old" in refused.stderr  # it does warn
 
 
 def test_the_kept_help_is_that_of_the_commands(perun, tmp_path):

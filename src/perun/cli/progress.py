@@ -241,6 +241,9 @@ class _Above(io.TextIOBase):
             self.write("")
         self._out.flush()
 
+    def close(self) -> None:
+        """Nothing: the file behind is not ours, and may be closed already when this object is finalized."""
+
     def isatty(self) -> bool:
         return self._out.isatty()
 

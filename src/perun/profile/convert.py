@@ -10,16 +10,17 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PluginError, ProfileError
-from perun.profile.grouping import Group, flatten
+from perun.profile.format.grouping import Group
 from perun.profile.heap import to_heap_map_format, to_heat_map_format
 from perun.profile.query import all_items_of
-from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
+from perun.profile.table import Coded, Mixed, Numbers, assembled, exact_as_floats, table_of
+from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from perun.profile.core import Profile
+    from perun.profile.format.core import Profile
     from perun.profile.series import Floats
 
 __all__ = [
@@ -39,7 +40,8 @@ _STACKED: Final = ("trace", "subtype", "amount")
 def resources_to_pandas_dataframe(profile: Profile) -> pd.DataFrame:
     """The resources as a data frame: see :mod:`perun.profile.table` for its columns.
 
-    Numbers that some resources do not have are floats, with NaN in their places.
+    Numbers that some resources do not have are floats, with NaN in their places. Where floats would
+    change a whole number, which they do beyond 2^53, the column holds Python's objects.
 
     :raises PluginError: where pandas is not installed.
     """
@@ -183,12 +185,15 @@ def _series(pandas: Any, column: Numbers | Coded | Mixed) -> Any:
         if column.missing is None:
             return column.values
         # Truth values are not turned into numbers.
-        values = column.values.astype(object if column.values.dtype == bool else float)
-        values[column.missing] = None if values.dtype == object else float("nan")
+        as_floats = column.values.dtype != bool and exact_as_floats(column.values)
+        values = column.values.astype(float if as_floats else object)
+        values[column.missing] = float("nan") if as_floats else None
         return values
+    # pandas would make floats of whole numbers that are beside floats or gaps.
+    kind = object if int in set(map(type, column.values)) else None
     if isinstance(column, Coded):
-        return pandas.Series(column.values).array.take(column.codes, allow_fill=True)
-    return pandas.Series(column.values)
+        return pandas.Series(column.values, dtype=kind).array.take(column.codes, allow_fill=True)
+    return pandas.Series(column.values, dtype=kind)
 
 
 def _array(arrow: Any, column: Numbers | Coded | Mixed) -> Any:

@@ -10,16 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.profile.columns import Column, is_packed
+from perun.profile.format.columns import Column, is_packed
 from perun.profile.query import all_items_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from perun.profile.core import Profile
+    from perun.profile.format.core import Profile
 
 _NUMBERS: Final = frozenset({int, float})
+_EXACT: Final = 2**53
+"""Up to here, and down to its negative, floats hold every whole number."""
 _Known = dict[tuple[str, int], list[tuple[str, Any]]]
 
 
@@ -100,11 +102,15 @@ def table_of(profile: Profile) -> Table:
 
 
 def assembled(pieces: Sequence[Piece], size: int) -> Numbers | Coded | Mixed:
-    """A column of :class:`Table` in one piece."""
+    """A column of :class:`Table` in one piece.
+
+    Whole numbers beside floats become floats, unless one is beyond 2^53 in size, where floats lose digits.
+    """
     kinds = set(chain.from_iterable(map(_kinds, pieces)))
     missing = type(None) in kinds
     kinds.discard(type(None))
-    if kinds == {bool} or (kinds and kinds <= _NUMBERS):
+    alike = len(kinds) == 1 and kinds <= {bool, *_NUMBERS}
+    if alike or (kinds == _NUMBERS and all(exact_as_floats(_own(piece)) for piece in pieces)):
         try:
             return _numbers(pieces, size, float if float in kinds else kinds.pop(), missing)
         except OverflowError:  # one is too large for its type
@@ -112,6 +118,19 @@ def assembled(pieces: Sequence[Piece], size: int) -> Numbers | Coded | Mixed:
     if all(piece.values is None for piece in pieces):
         return _coded(pieces)
     return Mixed(list(chain.from_iterable(map(_each, pieces))))
+
+
+def exact_as_floats(values: Column | NDArray[Any]) -> bool:
+    """Whether the whole numbers among the values are at most 2^53 in size: floats hold them exactly."""
+    if isinstance(values, list):
+        whole = [value for value in values if type(value) is int]
+        return not whole or (min(whole) >= -_EXACT and max(whole) <= _EXACT)
+    import numpy as np
+
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "f" or not numbers.size:
+        return True
+    return int(numbers.min()) >= -_EXACT and int(numbers.max()) <= _EXACT
 
 
 def _put(columns: dict[str, list[Piece]], name: str, piece: Piece) -> None:
@@ -154,6 +173,10 @@ def _each(piece: Piece) -> Iterable[Any]:
     return repeat(piece.value, piece.size) if piece.values is None else piece.values
 
 
+def _own(piece: Piece) -> Column:
+    return [piece.value] if piece.values is None else piece.values
+
+
 def _kinds(piece: Piece) -> Iterable[type]:
     if piece.values is None:
         return (type(piece.value),)
@@ -167,7 +190,7 @@ def _numbers(pieces: Sequence[Piece], size: int, kind: type, missing: bool) -> N
     nothing = np.zeros(size, bool) if missing else None
     for piece in pieces:
         rows = slice(piece.start, piece.start + piece.size)
-        column: Any = [piece.value] if piece.values is None else piece.values
+        column: Any = _own(piece)
         if is_packed(column):
             values[rows] = np.frombuffer(column, column.typecode)
             continue

@@ -219,6 +219,18 @@ def test_an_error_removes_the_bar_and_the_thread(terminal: Terminal, clock: Cloc
     assert threading.active_count() == threads
 
 
+def test_the_file_for_text_may_be_closed_before_the_progress_is_forgotten(
+    terminal: Terminal, clock: Clock
+) -> None:
+    target = io.StringIO()
+    with progress(1, "work", stream=terminal.stream, clock=clock, out=target) as shown:
+        shown.write("text")
+    shown.out.close()
+    assert target.getvalue() == "text\n"  # it belongs to the caller
+    target.close()
+    shown.out.close()  # as when it is finalized
+
+
 def test_rich_is_not_imported_before_the_bar_is_shown() -> None:
     code = (
         "import os, pty, sys\n"

@@ -90,6 +90,21 @@ class TestDataFrames:
         assert found["kind"].isna().tolist() == found["exclusive"].isna().tolist() == [False, True]
         assert found["snapshots"].tolist() == [0, 4]
 
+    @pytest.mark.parametrize("beside", [{"amount": 0.5}, {"order": 1}, {"order": 1, "amount": 2**64 + 1}])
+    @pytest.mark.parametrize("column", [False, True])
+    def test_whole_numbers_beyond_floats_stay_exact(self, beside: dict[str, Any], column: bool) -> None:
+        profile = Profile()
+        one = {"uid": "f", ("amount" if column else "size"): 2**53 + 1}
+        profile.update_resources([one, {"uid": "g", **beside}])
+        if not column:
+            profile.update_resources([{"uid": "h", "size": beside.get("amount")}])
+        found = convert.resources_to_pandas_dataframe(profile)["amount" if column else "size"]
+        assert repr(found[0]) == str(2**53 + 1)
+        if "amount" in beside:
+            assert repr(found[1 if column else 2]) == repr(beside["amount"])
+        else:
+            assert found.isna()[1]
+
     def test_a_truth_value_that_is_missing_is_not_false(self) -> None:
         profile = Profile()
         profile.update_resources([{"uid": "f", "amount": 1}, {"uid": "f", "amount": 1, "ok": True}])

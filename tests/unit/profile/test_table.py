@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.profile import columns
 from perun.profile.factory import Profile
+from perun.profile.format import columns
 from perun.profile.query import all_items_of
 from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
 
-values = st.integers() | st.floats(allow_nan=False) | st.text(max_size=2) | st.none() | st.booleans()
+large = st.integers(2**53 - 2, 2**53 + 2)
+whole = st.integers() | large | large.map(int.__neg__)
+values = whole | st.floats(allow_nan=False) | st.text(max_size=2) | st.none() | st.booleans()
 nested = st.lists(values, max_size=2) | st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2)
 resources = st.lists(
     st.fixed_dictionaries(
@@ -64,6 +66,18 @@ def test_rows_and_columns_are_the_resources(resources: list[dict[str, Any]]) -> 
     for position, pieces in enumerate(table.columns.values()):
         found = plain(assembled(pieces, table.size))
         assert found == [row[position] for row in rows]
+
+
+@pytest.mark.parametrize("whole", [2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**64 + 1, 10**400])
+@pytest.mark.parametrize("packed", [False, True])
+def test_whole_numbers_beside_floats_stay_exact(whole: int, packed: bool) -> None:
+    count = columns.PACKED_FROM if packed else 1
+    profile = Profile()
+    profile.update_resources({"uid": "f", "amount": whole} for _ in range(count))
+    profile.update_resources({"uid": "g", "amount": 0.5} for _ in range(count))
+    table = table_of(profile)
+    amounts = plain(assembled(table.columns["amount"], table.size))
+    assert list(map(repr, amounts)) == [repr(whole)] * count + ["0.5"] * count
 
 
 def test_kinds_of_columns() -> None:

@@ -23,7 +23,7 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError
 from perun.plugin.params import param
-from perun.porcelain.comparison import LEVELS, Comparison, Options, Verdict, VersionReport
+from perun.porcelain.check.report import LEVELS, Comparison, Options, Verdict, VersionReport
 from perun.porcelain.repository import Repository
 
 MODELS = (
@@ -137,7 +137,7 @@ def check(ctx: click.Context, /, asked: Asked) -> None:
 @click.pass_context
 def head(ctx: click.Context, /, minor: str | None, baseline: str | None, asked: Asked) -> int:
     """Check one version, HEAD by default, against its nearest ancestors that have profiles."""
-    from perun.porcelain.check import check_head
+    from perun.porcelain.check.check import check_head
 
     asked = asked.over(ctx.meta["asked"])
     options, edge = asked.options, asked.edge
@@ -153,7 +153,7 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, asked: 
 @click.pass_context
 def all_(ctx: click.Context, /, minor: str | None, asked: Asked) -> int:
     """Check every version from HASH (HEAD by default) down to the root."""
-    from perun.porcelain.check import check_all
+    from perun.porcelain.check.check import check_all
 
     asked = asked.over(ctx.meta["asked"])
     options, edge = asked.options, asked.edge
@@ -174,7 +174,7 @@ def diff(ctx: click.Context, /, base: str, target: str, asked: Asked) -> int:
 
     Profiles are paired by their configuration; nothing is stored.
     """
-    from perun.porcelain.check import check_diff
+    from perun.porcelain.check.check import check_diff
 
     asked = asked.over(ctx.meta["asked"])
     options, edge = asked.options, asked.edge
@@ -191,7 +191,7 @@ def diff(ctx: click.Context, /, base: str, target: str, asked: Asked) -> int:
 @click.pass_context
 def profiles(ctx: click.Context, /, baseline: str, target: str, minor: str | None, asked: Asked) -> int:
     """Check two profiles, wherever they are: tags, names or paths."""
-    from perun.porcelain.check import check_profiles
+    from perun.porcelain.check.check import check_profiles
 
     session: Session = ctx.obj
     asked = asked.over(ctx.meta["asked"])

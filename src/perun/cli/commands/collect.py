@@ -10,7 +10,7 @@ from perun.cli.commands.measuring import Where, measure, takes_versions
 from perun.cli.options import read_params
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
-from perun.porcelain.jobs import Unit, combined
+from perun.porcelain.run.jobs import Unit, combined
 
 
 def _run(session: Session, name: str, params: Any) -> None:

@@ -1,11 +1,11 @@
-"""What `collect` and `run` share: the options for versions, and the telling of what happens."""
+"""What `collect` and `run` share: the options of measuring, and the telling of what happens."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from perun.cli.commands.completing import complete_minor
 from perun.cli.options import takes
@@ -14,8 +14,7 @@ from perun.cli.table import one_line
 from perun.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
-from perun.porcelain.jobs import Job
-from perun.porcelain.run import (
+from perun.porcelain.run.execute import (
     Event,
     JobBroke,
     JobDone,
@@ -25,8 +24,9 @@ from perun.porcelain.run import (
     failure_of,
     run_jobs,
 )
-from perun.porcelain.schedule import stops
-from perun.porcelain.versions import Placement, chosen
+from perun.porcelain.run.jobs import Job
+from perun.porcelain.run.schedule import stops
+from perun.porcelain.run.versions import Placement, chosen
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,47 @@ class Where:
             other = "--force-dirty" if self.force_dirty else "--in-place"
             raise UsageError(f"--in-a-copy and {other} contradict each other", "give one of them")
         return Placement(self.force_dirty, self.in_place, self.in_a_copy)
+
+
+SEED: Final = (
+    "What the random numbers of workload generators begin with, instead of the seed configured (or 0)."
+)
+
+
+@dataclass(frozen=True)
+class MatrixOptions:
+    """What `run matrix` is asked for, beside the versions."""
+
+    without_vcs_history: bool = param(
+        False, short="-q", help="Do not name the versions while they are measured."
+    )
+    dry_run: bool = param(
+        False, short="-n", help="Only list the jobs, and estimate how long they take."
+    )
+    since: str | None = param(
+        None, metavar="REV", help="Measure all the ancestors that are newer than this version."
+    )
+    every: int = param(
+        1,
+        minimum=1,
+        metavar="N",
+        help="Of the ancestors measure one of N only, beginning with the newest.",
+    )
+    rounds: int = param(
+        1, minimum=1, metavar="N", help="Run the whole matrix N times, one after the other."
+    )
+    missing: bool = param(False, help="Run only what no profile is stored of.")
+    resume: bool = param(
+        False, help="Go on with the matrix that was interrupted last, or try again what failed in it."
+    )
+    retry_broken: bool = param(
+        False, help="Also try versions that execute.pre_run is known to fail on."
+    )
+    quiet_env: bool = param(
+        False,
+        help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
+    )
+    seed: int | None = param(None, metavar="N", help=SEED)
 
 
 def takes_versions(crawl_short: str) -> Callable[[Any], Any]:

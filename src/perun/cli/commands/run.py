@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from perun.cli.commands.completing import complete_minor
-from perun.cli.commands.measuring import Where, measure, takes_versions
+from perun.cli.commands.measuring import SEED, MatrixOptions, Where, measure, takes_versions
 from perun.cli.options import read_params, takes
 from perun.cli.session import Session
-from perun.plugin.params import param
 
 
 @click.group()
@@ -32,47 +30,6 @@ def _names(family: str) -> Any:
         return [name for name in Registry().names(family) if name.startswith(incomplete)]
 
     return complete
-
-
-_SEED: Final = (
-    "What the random numbers of workload generators begin with, instead of the seed configured (or 0)."
-)
-
-
-@dataclass(frozen=True)
-class MatrixOptions:
-    """What `run matrix` is asked for, beside the versions."""
-
-    without_vcs_history: bool = param(
-        False, short="-q", help="Do not name the versions while they are measured."
-    )
-    dry_run: bool = param(
-        False, short="-n", help="Only list the jobs, and estimate how long they take."
-    )
-    since: str | None = param(
-        None, metavar="REV", help="Measure all the ancestors that are newer than this version."
-    )
-    every: int = param(
-        1,
-        minimum=1,
-        metavar="N",
-        help="Of the ancestors measure one of N only, beginning with the newest.",
-    )
-    rounds: int = param(
-        1, minimum=1, metavar="N", help="Run the whole matrix N times, one after the other."
-    )
-    missing: bool = param(False, help="Run only what no profile is stored of.")
-    resume: bool = param(
-        False, help="Go on with the matrix that was interrupted last, or try again what failed in it."
-    )
-    retry_broken: bool = param(
-        False, help="Also try versions that execute.pre_run is known to fail on."
-    )
-    quiet_env: bool = param(
-        False,
-        help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
-    )
-    seed: int | None = param(None, metavar="N", help=_SEED)
 
 
 @run.command()
@@ -123,7 +80,7 @@ class MatrixOptions:
     metavar="NAME PARAMS",
     help="Parameters of a postprocessor: a YAML file, key=value, or YAML.",
 )
-@click.option("--seed", type=int, metavar="N", help=_SEED)
+@click.option("--seed", type=int, metavar="N", help=SEED)
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -141,7 +98,7 @@ def job(
     \b
     perun run job -c time -b ./mybin -w file.in -w file2.in
     """
-    from perun.porcelain.jobs import combine
+    from perun.porcelain.run.jobs import combine
 
     session: Session = ctx.obj
     jobs = combine(

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.profile.columns import is_packed
-from perun.profile.grouping import flatten
+from perun.profile.format.columns import is_packed
+from perun.profile.uid import flatten
 from perun.view.flamegraph.frames import LARGEST, Frame, frame_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from perun.profile.grouping import Group
+    from perun.profile.format.grouping import Group
 
 DEEPEST: Final = 1000
 """Calls within more calls than these count for the innermost one that is still told."""
@@ -254,8 +254,8 @@ def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
     if not (size < _EXACT).all():
         return None
     rounded = np.rint(scaled)
-    close: bool = (np.abs(scaled - rounded) <= _ULPS * np.spacing(size) * (scale > 1)).all()
-    return rounded.astype(np.int64) if close else None
+    close = np.abs(scaled - rounded) <= _ULPS * np.spacing(size) * (scale > 1)
+    return rounded.astype(np.int64) if close.all() else None
 
 
 def _slack(thread: Thread) -> float:

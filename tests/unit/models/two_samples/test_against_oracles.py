@@ -1,0 +1,210 @@
+"""Ranks, intervals and adjusted p-values against scipy, statsmodels and definitions written as loops."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.models.two_samples import many, rank_sums, ratio, sequential, shape, signed_ranks
+
+stats = pytest.importorskip("scipy.stats", reason="scipy, what ranks are compared with, is missing")
+
+DISTINCT = st.lists(st.integers(-1000, 1000), min_size=1, max_size=12, unique_by=abs)
+TIED = st.lists(st.integers(-5, 5), min_size=1, max_size=10)
+
+
+def array(values: list[int]) -> np.ndarray:
+    return np.array(values, float)
+
+
+@given(DISTINCT.filter(lambda values: 0 not in values))
+def test_signed_ranks_give_the_exact_p_value_of_scipy(values: list[int]) -> None:
+    expected = stats.wilcoxon(array(values), method="exact").pvalue
+    assert signed_ranks.p_value(array(values)) == pytest.approx(expected, abs=1e-12)
+
+
+@given(TIED)
+def test_signed_ranks_with_ties_give_the_p_value_of_all_signs(values: list[int]) -> None:
+    kept = [value for value in values if value]
+    ranks = stats.rankdata(np.abs(kept)) if kept else []
+    total = sum(ranks)
+    seen = sum(rank for rank, value in zip(ranks, kept, strict=True) if value > 0)
+    extreme = min(seen, total - seen)
+    sums = [sum(itertools.compress(ranks, signs)) for signs in itertools.product([0, 1], repeat=len(kept))]
+    expected = min(1.0, 2 * sum(one <= extreme for one in sums) / len(sums)) if kept else 1.0
+    assert signed_ranks.p_value(array(values)) == pytest.approx(expected, abs=1e-12)
+
+
+@given(DISTINCT, st.sampled_from([0.01, 0.05, 0.1, 0.3]))
+def test_the_interval_of_pairs_holds_what_the_test_does_not_reject(values: list[int], alpha: float) -> None:
+    low, high = signed_ranks.interval(array(values), alpha)
+    for inside in np.linspace(max(low, -2000), min(high, 2000), 7)[1:-1] + 1e-7:
+        assert signed_ranks.p_value(array(values) - inside) > alpha
+    for outside in (low - 1e-6, high + 1e-6):
+        if math.isfinite(outside):
+            assert signed_ranks.p_value(array(values) - outside) <= alpha * (1 + 1e-9)
+
+
+def test_the_fewest_pairs_that_give_an_interval() -> None:
+    assert signed_ranks.interval(np.arange(1.0, 8), 0.01) == (-math.inf, math.inf)
+    low, high = signed_ranks.interval(np.arange(1.0, 9), 0.01)
+    assert (low, high) == (1.0, 8.0)
+
+
+@pytest.mark.parametrize("count", [30, 100, 101, 400])
+def test_many_pairs_agree_with_scipy(count: int) -> None:
+    values = np.random.default_rng(count).normal(0.15, 1, count)
+    method = "exact" if count <= signed_ranks.EXACT_UP_TO else "approx"
+    expected = stats.wilcoxon(values, method=method, correction=True).pvalue
+    assert signed_ranks.p_value(values) == pytest.approx(expected, rel=1e-4)
+
+
+@given(
+    st.lists(st.integers(0, 500), min_size=1, max_size=8, unique=True),
+    st.lists(st.integers(501, 900), min_size=1, max_size=8, unique=True),
+    st.integers(-600, 100),
+)
+def test_rank_sums_give_the_exact_p_value_of_scipy(first: list[int], second: list[int], move: int) -> None:
+    baseline, target = array(first), array(second) + move + 0.5
+    expected = stats.mannwhitneyu(baseline, target, method="exact").pvalue
+    assert rank_sums.p_value(baseline, target) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rank_sums_with_ties_and_of_many_values_agree_with_scipy() -> None:
+    generator = np.random.default_rng(1)
+    for m, n in ((20, 30), (60, 70), (5, 9)):
+        baseline = generator.integers(0, 9, m).astype(float)
+        target = generator.integers(1, 10, n).astype(float)
+        expected = stats.mannwhitneyu(baseline, target, method="asymptotic").pvalue
+        assert rank_sums.p_value(baseline, target) == pytest.approx(expected, rel=1e-9)
+    baseline, target = generator.normal(size=60), generator.normal(size=60)
+    expected = stats.mannwhitneyu(baseline, target, method="asymptotic").pvalue
+    assert rank_sums.p_value(baseline, target) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (5, 20), (30, 40)])
+def test_the_interval_of_samples_holds_what_the_test_does_not_reject(m: int, n: int) -> None:
+    generator = np.random.default_rng(m)
+    baseline, target = generator.normal(0, 1, m), generator.normal(1, 1, n)
+    low, high = rank_sums.interval(baseline, target, 0.05)
+    assert low < rank_sums.shift(baseline, target) < high
+    for inside in np.linspace(low, high, 9)[1:-1]:
+        assert rank_sums.p_value(baseline, target - inside) > 0.05
+    for outside in (low - 1e-6, high + 1e-6):
+        assert rank_sums.p_value(baseline, target - outside) <= 0.05
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_adjusted_p_values_are_those_of_statsmodels(p_values: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest", reason="statsmodels is not installed")
+    expected = multitest.multipletests(p_values, method="fdr_bh")[1]
+    assert many.benjamini_hochberg(p_values) == pytest.approx(expected)
+
+
+def test_boundaries_of_one_look_are_those_of_a_single_test() -> None:
+    assert sequential.boundaries(0.05, [50], 50) == [pytest.approx(1.959964, abs=1e-5)]
+
+
+@pytest.mark.parametrize(("looks", "expected"), [(2, 2.178), (5, 2.413), (10, 2.555)])
+def test_equal_boundaries_spend_what_pocock_computed(looks: int, expected: float) -> None:
+    """Table 2.1 of Jennison and Turnbull, Group Sequential Methods, 2000: constant bounds of level 0.05."""
+    paid = [0.0]
+    grid, weights, before = np.zeros(1), np.ones(1), 0
+    for size in range(1, looks + 1):
+        step = math.sqrt(size - before)
+        paid.append(paid[-1] + sequential._exceeding(grid, weights, step, expected * math.sqrt(size)))
+        grid, weights = sequential._advanced(grid, weights, step, expected * math.sqrt(size))
+        before = size
+    assert paid[-1] == pytest.approx(0.05, abs=2e-4)
+
+
+def test_the_levels_of_all_looks_stay_within_what_is_spent() -> None:
+    sizes = list(range(10, 101, 5))
+    levels = sequential.nominal_levels(0.01, sizes, 100)
+    assert levels[0] == pytest.approx(0.01 * math.sqrt(0.1), rel=1e-6)
+    assert levels[0] > 2 / 2**10, "ten pairs can decide"
+    assert max(levels) < 0.01 < sum(levels)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_ratio_turns_round_with_its_samples(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    old, new = generator.lognormal(0, 0.1, 12), generator.lognormal(0.05, 0.1, 12)
+    for compare in (ratio.of_pairs, ratio.of_samples):
+        there, back = compare(old, new, 0.95), compare(new, old, 0.95)
+        assert there.estimate * back.estimate == pytest.approx(1)
+        # Correlation by chance may leave no bounds at all: 0 and infinite.
+        assert there.low == pytest.approx(1 / back.high)
+        assert there.p_value == pytest.approx(back.p_value)
+
+
+def test_two_modes_are_found_and_one_is_not() -> None:
+    generator = np.random.default_rng(5)
+    one = [shape.modes(generator.normal(10, 1, size)) for size in (10, 20, 40, 100) for _ in range(250)]
+    assert sum(found is not None for found in one) <= 30
+    both = np.concatenate([generator.normal(10, 0.2, 14), generator.normal(14, 0.2, 6)])
+    found = shape.modes(generator.permutation(both))
+    assert found is not None
+    assert (round(found.low), round(found.high), found.share) == (10, 14, 0.3)
+
+
+def test_correlation_is_told_from_noise() -> None:
+    generator = np.random.default_rng(6)
+    noise = [shape.autocorrelation(generator.normal(size=40)) for _ in range(200)]
+    assert sum(rho != 0 for rho in noise) < 30
+    walk = np.zeros(60)
+    for n in range(1, 60):
+        walk[n] = 0.8 * walk[n - 1] + generator.normal()
+    assert 0.5 < shape.autocorrelation(walk) < 1
+    assert shape.inflation(0.8) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "target", "complaint"),
+    [([1, 2], [1, 2, 3], "as many values"), ([1, 0], [1, 1], "positive"), ([1], [1], "at least 2")],
+)
+def test_what_has_no_ratio_is_refused(baseline: list[float], target: list[float], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        ratio.of_pairs(baseline, target, 0.99)
+
+
+def noise(kind: str, generator: np.random.Generator, count: int) -> np.ndarray:
+    """Logarithms of run times of one program; those of `correlated` go up and down for many runs."""
+    if kind == "normal":
+        return generator.normal(0, 0.05, count)
+    if kind == "lognormal":
+        return generator.lognormal(0, 0.4, count)
+    if kind == "bimodal":
+        return np.where(generator.random(count) < 0.3, 0.3, 0.0) + generator.normal(0, 0.02, count)
+    steps = generator.normal(0, 0.05, count)
+    return np.array(list(itertools.accumulate(steps, lambda last, step: 0.9 * last + step)))
+
+
+LOOKS = [10, 15, 20, 30, 40, 60, 80, 100]
+
+
+def false_alarms(kind: str, sequences: int) -> int:
+    """How many sequences of pairs of one program are told apart at any of the looks, at a level of 1 %."""
+    generator = np.random.default_rng(len(kind))
+    levels = sequential.nominal_levels(0.01, LOOKS, LOOKS[-1])
+    alarms = 0
+    for _ in range(sequences):
+        pairs = noise(kind, generator, 2 * LOOKS[-1]).reshape(-1, 2)
+        differences = np.diff(pairs, axis=1).ravel() * generator.choice([-1, 1], LOOKS[-1])  # random order
+        alarms += any(
+            signed_ranks.p_value(differences[:size]) <= level
+            for size, level in zip(LOOKS, levels, strict=True)
+        )
+    return alarms
+
+
+@pytest.mark.parametrize("kind", ["normal", "lognormal", "bimodal", "correlated"])
+@pytest.mark.parametrize("sequences", [400, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_looking_at_pairs_again_and_again_keeps_the_error_level(kind: str, sequences: int) -> None:
+    # What chance exceeds once in a thousand times where the level is exactly 1 %.
+    assert false_alarms(kind, sequences) <= stats.binom.isf(0.001, sequences, 0.01)
