@@ -18,7 +18,7 @@ import click
 import pytest
 
 import perun.postprocess
-from perun.cli.options import options_of, own_command
+from perun.cli.plugins import command_of
 from perun.errors import ConfigError, ProfileError
 from perun.plugin.api import PostprocessContext, Postprocessor
 from perun.plugin.params import NoParams, from_mapping, specs, to_mapping
@@ -296,7 +296,7 @@ def test_page_of_the_manual_has_every_option_and_value(name: str, plugin: Any) -
         pytest.skip("not built in")
     page = PAGE.read_text("utf-8")
     (chapter,) = [part for part in page.split("\n## ") if part.startswith(name.replace("_", "-") + "\n")]
-    command = own_command(plugin) or click.Command(name, params=options_of(plugin.Params))
+    command = command_of(plugin, name, lambda session, name, params: None)
     for option in options(command):
         for flag in {option.opts[0], *option.secondary_opts}:
             assert f"`{flag}`" in chapter

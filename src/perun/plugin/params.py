@@ -7,9 +7,13 @@ fields, so they cannot drift apart::
     class Params:
         warmup: int = param(3, short="-w", minimum=0, help="Executions before the measured ones.")
 
+Where the plugin works in several modes with options of their own, one field says which (`commands`): each
+mode is a sub-command, and other fields name the modes that have them.
+
 A field is an `int`, `float`, `str`, `bool`, `tuple[str, ...]` (an option that may be repeated),
 `tuple[tuple[str, str], ...]` or `tuple[tuple[str, int], ...]` (a repeated option with two values; in YAML a
-mapping or a list of pairs). A plugin that takes any parameters has :class:`FreeParams`.
+mapping or a list of pairs); `int | None` and the like have None as their default. A plugin that takes any
+parameters has :class:`FreeParams`.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from perun.errors import ConfigError
 
@@ -32,15 +36,21 @@ _Wrong = Callable[[str], ConfigError]
 
 
 class ParamInfo(NamedTuple):
-    """What the declaration of one parameter says beyond its name, type and default."""
+    """What the declaration of one parameter says beyond its name, type and default; see :func:`param`."""
 
     help: str
     short: str = ""
     long: str = ""
+    also: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     pair: tuple[str, str] | None = None
+    parts: tuple[Any, ...] = ()
+    argument: bool = False
+    required: bool = False
+    commands: Mapping[str, str] | None = None
+    modes: Mapping[str, Mapping[str, Any]] | None = None
 
 
 class ParamSpec(NamedTuple):
@@ -55,7 +65,22 @@ class ParamSpec(NamedTuple):
     def flags(self) -> list[str]:
         """The option's spellings, the short one first: `['-w', '--warmup']`."""
         long = self.info.long or "--" + self.name.replace("_", "-")
-        return [self.info.short, long] if self.info.short else [long]
+        return [flag for flag in (self.info.short, long, self.info.also) if flag]
+
+    @property
+    def has_default(self) -> bool:
+        """Whether it has a default that may be told; a number below the minimum stands for "not given"."""
+        if self.info.required or self.default is None or self.default is dataclasses.MISSING:
+            return False
+        return self.type not in (int, float) or self.info.minimum is None or self.default >= self.info.minimum
+
+    def in_mode(self, mode: str) -> ParamSpec | None:
+        """The parameter as the sub-command `mode` has it; None where it is no option of that."""
+        if self.info.modes is None or mode not in self.info.modes:
+            return None
+        changes = dict(self.info.modes[mode])
+        default = changes.pop("default", self.default)
+        return self._replace(default=default, info=self.info._replace(**changes))
 
 
 def param(
@@ -64,19 +89,39 @@ def param(
     help: str,
     short: str = "",
     long: str = "",
+    also: str = "",
     metavar: str = "",
     choices: Sequence[str] = (),
     minimum: float | None = None,
     pair: tuple[str, str] | None = None,
+    parts: Sequence[Any] = (),
+    argument: bool = False,
+    required: bool = False,
+    commands: Mapping[str, str] | None = None,
+    modes: Mapping[str, Mapping[str, Any]] | Sequence[str] | None = None,
 ) -> Any:
     """Declare a parameter: a dataclass field with its default, flag and help.
 
-    :param short: short option, e.g. `-w`; :param long: long option where it is not `--<name>`.
-    :param choices: the values allowed; :param minimum: smallest number allowed.
+    :param short: short option, e.g. `-w`; :param long: long option where it is not `--<name>`;
+        :param also: another spelling of it.
+    :param choices: the values allowed; :param minimum: smallest number allowed. A default below it may be
+        given too, and stands for a number that is not given.
     :param pair: of pairs, what the two are called: then profiles note each as a mapping with these keys, and
         in YAML it may be one as well.
+    :param parts: of texts that the command line takes together in one option, the type of each: `float`,
+        `str` or a sequence of choices.
+    :param argument: on the command line it is an argument in front of the options.
+    :param required: the command line must give it, though the default is good for a configuration.
+    :param commands: the parameter is given by a sub-command: its values, and the help of each.
+    :param modes: the sub-commands that have it as their option, a mapping where it is not the same in all of
+        them: to what is declared otherwise there (names as here, `default` among them). Other parameters are
+        options in front of the sub-command.
     """
-    info = ParamInfo(help, short, long, metavar, tuple(choices), minimum, pair)
+    own = None if modes is None else modes if isinstance(modes, Mapping) else {mode: {} for mode in modes}
+    info = ParamInfo(
+        help, short, long, also, metavar, tuple(choices), minimum, pair, tuple(parts), argument, required,
+        commands, own,
+    )  # fmt: skip
     return dataclasses.field(default=default, metadata={_KEY: info})
 
 
@@ -102,7 +147,15 @@ def specs(params: type) -> Iterator[ParamSpec]:
         info = field.metadata.get(_KEY) or ParamInfo("")
         made = field.default_factory is not dataclasses.MISSING
         default = cast("Callable[[], Any]", field.default_factory)() if made else field.default
-        yield ParamSpec(field.name, hints[field.name], default, info)
+        hint = hints[field.name]
+        if default is None:  # `int | None`: not given
+            (hint,) = (one for one in get_args(hint) if one is not type(None))
+        yield ParamSpec(field.name, hint, default, info)
+
+
+def selector(params: type) -> ParamSpec | None:
+    """The parameter that is given by a sub-command; None where the plugin has none."""
+    return next((spec for spec in specs(params) if spec.info.commands), None)
 
 
 def from_mapping(params: type[P], values: Mapping[str, Any] | None, where: str) -> P:
@@ -121,7 +174,8 @@ def from_mapping(params: type[P], values: Mapping[str, Any] | None, where: str) 
     for name, (key, value) in named.items():
         if name not in known:
             raise ConfigError(f"{where}: unknown parameter {key!r}", nearest(key, known))
-        given[name] = _convert(known[name], value, where)
+        unset = value is None and known[name].default is None
+        given[name] = None if unset else _convert(known[name], value, where)
     for name, spec in known.items():
         if name not in given and spec.default is dataclasses.MISSING:
             raise ConfigError(f"{where}: the parameter {name} is missing", spec.info.help)
@@ -186,7 +240,7 @@ def _convert(spec: ParamSpec, value: Any, where: str) -> Any:
         return value
     if spec.type in (int, float):
         number = _number(spec.type, value, wrong)
-        if spec.info.minimum is not None and number < spec.info.minimum:
+        if spec.info.minimum is not None and number < spec.info.minimum and number != spec.default:
             raise wrong(f"at least {spec.info.minimum:g}")
         return number
     if spec.type == STRINGS:

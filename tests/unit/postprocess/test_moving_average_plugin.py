@@ -7,12 +7,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from perun.cli.plugins import command_of
 from perun.errors import ConfigError, ProfileError, UsageError
 from perun.models.moving.windows import KINDS
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.postprocess.moving_average import PLUGIN, MovingAverageParams
-from perun.postprocess.moving_average.command import moving_average
 from perun.postprocess.moving_average.postprocessor import WINDOW_TYPES
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_object, dumps_pending, loads
@@ -153,9 +153,14 @@ class Surroundings:
         self.calls.append((name, params))
 
 
+COMMAND = command_of(
+    PLUGIN(), "moving-average", lambda session, *told: session.run_postprocessor(session.profile, *told)
+)
+
+
 def invoke(*args: str) -> MovingAverageParams:
     surroundings = Surroundings()
-    result = CliRunner().invoke(moving_average, args, obj=surroundings, standalone_mode=False)
+    result = CliRunner().invoke(COMMAND, args, obj=surroundings, standalone_mode=False)
     if result.exception is not None:
         raise result.exception
     ((name, params),) = surroundings.calls

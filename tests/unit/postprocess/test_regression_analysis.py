@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from perun.cli.plugins import command_of
 from perun.errors import ConfigError, ProfileError
 from perun.models.regression import fits, methods
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams, postprocessor
-from perun.postprocess.regression_analysis.command import regression_analysis
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads
 
@@ -274,7 +274,12 @@ class Session:
 
 def called(*arguments: str) -> tuple[click.testing.Result, Session]:
     session = Session()
-    return CliRunner().invoke(regression_analysis, arguments, obj=session), session
+    command = command_of(
+        RegressionAnalysis(),
+        "regression-analysis",
+        lambda session, *told: session.run_postprocessor(session.profile, *told),
+    )
+    return CliRunner().invoke(command, arguments, obj=session), session
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
-from perun.vcs.git import Git, history
+from perun.vcs._common.git import history
+from perun.vcs.git import Git
 
 Make = Callable[..., Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from perun.errors import VersionControlError
+from perun.vcs._common.git.worktree import main_working_tree
 from perun.vcs.git import Git
-from perun.vcs.git.worktree import main_working_tree
 
 Make = Callable[..., Any]
 

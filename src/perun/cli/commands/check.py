@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,10 +17,12 @@ from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.page import Answer, Page, plain
 from perun.cli.answers.check.tally import Tally
 from perun.cli.commands.completing import complete_any, complete_minor, minor_option
+from perun.cli.options import takes
 from perun.cli.output import opened
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError
+from perun.plugin.params import param
 from perun.porcelain.check.report import LEVELS, Comparison, Options, Verdict, VersionReport
 from perun.porcelain.repository import Repository
 
@@ -46,86 +48,81 @@ class Edge:
     fail_on: str | None
 
 
-def _compiled(
-    ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
-) -> tuple[re.Pattern[str], ...]:
-    try:
-        return tuple(map(re.compile, value))
-    except re.error as problem:
-        message = f"{problem.pattern!r} is not a regular expression: {problem}"
-        raise click.BadParameter(message, ctx, param) from None
+@dataclass(frozen=True)
+class Asked:
+    """What `check` is asked for; before or behind the name of the subcommand, as in git."""
+
+    force: bool = param(False, short="-f", help="Compare profiles although their configurations differ.")
+    compute_missing: bool = param(
+        False, short="-c", help="Run the job matrix first where a version lacks profiles."
+    )
+    models_type: str | None = param(
+        None, short="-m", choices=MODELS, help="Which models INT and LOC compare; best-model by default."
+    )
+    ignore: tuple[str, ...] = param(
+        (),
+        metavar="REGEX",
+        help="Leave out what is found at locations in which REGEX is found; may be repeated.",
+    )
+    format: str | None = param(None, choices=tuple(FORMATS), help="How to answer; text by default.")
+    as_json: bool = param(False, long="--json", help="Answer as JSON: short for --format json.")
+    output: str | None = param(
+        None,
+        metavar="FILE",
+        help="Write the answer to FILE, which is replaced once it is complete; - is standard output.",
+    )
+    fail_on: str | None = param(
+        None,
+        choices=tuple(LEVELS),
+        help="Exit code 1 where a degradation was found; maybe: also a possible one; severe: only those.",
+    )
+
+    def over(self, before: Asked) -> Asked:
+        """What is asked for here, and elsewhere in front of the subcommand."""
+        both = {name: value or getattr(before, name) for name, value in vars(self).items()}
+        return Asked(**both | {"ignore": before.ignore + self.ignore})
+
+    @property
+    def options(self) -> Options:
+        """How to compare.
+
+        :raises click.UsageError: where one of `ignore` is not a regular expression.
+        """
+        try:
+            ignore = tuple(map(re.compile, self.ignore))
+        except re.error as problem:
+            message = f"{problem.pattern!r} is not a regular expression: {problem}"
+            raise click.BadParameter(message, param_hint="'--ignore'") from None
+        return Options(self.force, self.compute_missing, self.models_type or MODELS[0], ignore)
+
+    @property
+    def edge(self) -> Edge:
+        """How the answer leaves the program.
+
+        :raises click.UsageError: where two formats are asked for.
+        """
+        if self.as_json and self.format not in (None, "json"):
+            raise click.UsageError(f"--json and --format {self.format} contradict each other.")
+        name = "json" if self.as_json else self.format or "text"
+        output = None if self.output in (None, "-") else Path(self.output)
+        return Edge(name, output, self.fail_on)
 
 
-def _options(*, models_short: bool) -> Callable[[Any], Any]:
-    """The options of `check`, taken before and behind the name of the subcommand, as in git."""
-    models = ("-m", "--models-type") if models_short else ("--models-type",)
-    options = [
-        click.option(
-            "--force", "-f", is_flag=True, help="Compare profiles although their configurations differ."
-        ),
-        click.option(
-            "--compute-missing",
-            "-c",
-            is_flag=True,
-            help="Run the job matrix first where a version lacks profiles.",
-        ),
-        click.option(
-            *models,
-            type=click.Choice(MODELS),
-            help="Which models INT and LOC compare; best-model by default.",
-        ),
-        click.option(
-            "--ignore",
-            multiple=True,
-            callback=_compiled,
-            metavar="REGEX",
-            help="Leave out what is found at locations in which REGEX is found; may be repeated.",
-        ),
-        click.option("--format", type=click.Choice(list(FORMATS)), help="How to answer; text by default."),
-        click.option("--json", "as_json", is_flag=True, help="Answer as JSON: short for --format json."),
-        click.option(
-            "--output",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="Write the answer to FILE, which is replaced once it is complete; - is standard output.",
-        ),
-        click.option(
-            "--fail-on",
-            type=click.Choice(list(LEVELS)),
-            help="Exit code 1 where a degradation was found; maybe: also a possible one; severe: only those.",
-        ),
-    ]
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+def _asked(models_short: str = "-m") -> Callable[[Any], Any]:
+    """Give a command the options of :class:`Asked`, as its keyword `asked`."""
+    return takes(Asked, "asked", models_type={"short": models_short}, output={"type": click.Path()})
 
 
 @click.group()
-@_options(models_short=True)
+@_asked()
 @click.pass_context
-def check(ctx: click.Context, /, **given: Any) -> None:
+def check(ctx: click.Context, /, asked: Asked) -> None:
     """Find changes of performance between versions.
 
     Each registered profile (the target) is compared with the one of the same configuration in the nearest
     ancestor that has it (the baseline), by the methods that `degradation.strategies` names.
     """
-    ctx.meta["given"] = given
-
-
-def _settled(ctx: click.Context, given: Mapping[str, Any]) -> tuple[Options, Edge]:
-    """What was asked for, before or behind the name of the subcommand."""
-    both = {name: given[name] or value for name, value in ctx.meta["given"].items()}
-    ignore = (*ctx.meta["given"]["ignore"], *given["ignore"])
-    options = Options(both["force"], both["compute_missing"], both["models_type"] or MODELS[0], ignore)
-    if both["as_json"] and both["format"] not in (None, "json"):
-        raise click.UsageError(f"--json and --format {both['format']} contradict each other.")
-    name = "json" if both["as_json"] else both["format"] or "text"
-    output = both["output"] if str(both["output"]) != "-" else None
-    return options, Edge(name, output, both["fail_on"])
+    ctx.meta["asked"] = asked
 
 
 @check.command()
@@ -136,13 +133,14 @@ def _settled(ctx: click.Context, given: Mapping[str, Any]) -> tuple[Options, Edg
     shell_complete=complete_minor,
     help="Compare with this version, e.g. a release, or the nearest of its ancestors that has profiles.",
 )
-@_options(models_short=True)
+@_asked()
 @click.pass_context
-def head(ctx: click.Context, /, minor: str | None, baseline: str | None, **given: Any) -> int:
+def head(ctx: click.Context, /, minor: str | None, baseline: str | None, asked: Asked) -> int:
     """Check one version, HEAD by default, against its nearest ancestors that have profiles."""
     from perun.porcelain.check.check import check_head
 
-    options, edge = _settled(ctx, given)
+    asked = asked.over(ctx.meta["asked"])
+    options, edge = asked.options, asked.edge
     words = ["check", "head", *([minor] if minor else []), *(["--baseline", baseline] if baseline else [])]
     with _answering(ctx.obj, edge, words) as (told, report):
         told.version(check_head(_repository(ctx), minor, options, report, baseline))
@@ -151,13 +149,14 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, **given
 
 @check.command("all")
 @click.argument("minor", metavar="[HASH]", required=False, shell_complete=complete_minor)
-@_options(models_short=True)
+@_asked()
 @click.pass_context
-def all_(ctx: click.Context, /, minor: str | None, **given: Any) -> int:
+def all_(ctx: click.Context, /, minor: str | None, asked: Asked) -> int:
     """Check every version from HASH (HEAD by default) down to the root."""
     from perun.porcelain.check.check import check_all
 
-    options, edge = _settled(ctx, given)
+    asked = asked.over(ctx.meta["asked"])
+    options, edge = asked.options, asked.edge
     words = ["check", "all", *([minor] if minor else [])]
     with _answering(ctx.obj, edge, words, single=False) as (told, report):
         for version in check_all(_repository(ctx), minor, options, report):
@@ -168,16 +167,17 @@ def all_(ctx: click.Context, /, minor: str | None, **given: Any) -> int:
 @check.command()
 @click.argument("base", shell_complete=complete_minor)
 @click.argument("target", shell_complete=complete_minor)
-@_options(models_short=True)
+@_asked()
 @click.pass_context
-def diff(ctx: click.Context, /, base: str, target: str, **given: Any) -> int:
+def diff(ctx: click.Context, /, base: str, target: str, asked: Asked) -> int:
     """Check version TARGET against version BASE, any two of them.
 
     Profiles are paired by their configuration; nothing is stored.
     """
     from perun.porcelain.check.check import check_diff
 
-    options, edge = _settled(ctx, given)
+    asked = asked.over(ctx.meta["asked"])
+    options, edge = asked.options, asked.edge
     with _answering(ctx.obj, edge, ["check", "diff", base, target]) as (told, report):
         told.version(check_diff(_repository(ctx), base, target, options, report))
     return told.code
@@ -187,14 +187,15 @@ def diff(ctx: click.Context, /, base: str, target: str, **given: Any) -> int:
 @click.argument("baseline", shell_complete=complete_any)
 @click.argument("target", shell_complete=complete_any)
 @minor_option()
-@_options(models_short=False)
+@_asked(models_short="")
 @click.pass_context
-def profiles(ctx: click.Context, /, baseline: str, target: str, minor: str | None, **given: Any) -> int:
+def profiles(ctx: click.Context, /, baseline: str, target: str, minor: str | None, asked: Asked) -> int:
     """Check two profiles, wherever they are: tags, names or paths."""
     from perun.porcelain.check.check import check_profiles
 
     session: Session = ctx.obj
-    options, edge = _settled(ctx, given)
+    asked = asked.over(ctx.meta["asked"])
+    options, edge = asked.options, asked.edge
     words = ["check", "profiles", baseline, target, *(["--minor", minor] if minor else [])]
     # Who has to confirm which profile is meant needs no progress beside the question.
     with _answering(session, edge, words, progress=False) as (told, _):

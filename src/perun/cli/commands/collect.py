@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from perun.cli.commands.measuring import measure, version_options
-from perun.cli.options import PluginGroup, read_params, with_params
+from perun.cli.commands.measuring import Where, measure, takes_versions
+from perun.cli.options import read_params
+from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
 from perun.porcelain.run.jobs import Unit, combined
 
@@ -23,7 +24,7 @@ class _Collectors(PluginGroup):
 
 @click.group(cls=_Collectors)
 @click.option("--profile-name", "-pn", metavar="NAME", help="Name of the profile, e.g. profile.perf.")
-@version_options("-cp")
+@takes_versions("-cp")
 @click.option("--cmd", "-c", metavar="CMD", multiple=True, help="The command to measure, e.g. ./mybin.")
 @click.option("--args", "-a", metavar="ARGS", multiple=True, help="Arguments of the command.")
 @click.option(
@@ -49,7 +50,7 @@ def collect(
     args: tuple[str, ...],
     workload: tuple[str, ...],
     params: tuple[str, ...],
-    **where: Any,
+    where: Where,
 ) -> None:
     """Measure one command with one collector.
 
@@ -61,7 +62,7 @@ def collect(
     perun collect -m HEAD~3 -c ./mybin time
     """
     session: Session = ctx.obj
-    ctx.meta["perun.params"] = read_params(params)
+    ctx.meta[PARAMS] = {key.replace("-", "_"): value for key, value in read_params(params).items()}
 
     def runner(name: str, values: Any) -> None:
         plugin = session.registry.get("collect", name)
@@ -69,7 +70,7 @@ def collect(
             raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         unit = Unit(plugin.name, values if not isinstance(values, dict) else _params(plugin, values))
         jobs = combined(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
-        measure(session, jobs, name=profile_name, **where)
+        measure(session, jobs, where, profile_name)
 
     session.collector_runner = runner
 

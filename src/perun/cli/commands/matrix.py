@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
-from perun.cli.commands.measuring import Teller, placement, tell_all
+from perun.cli.commands.measuring import MatrixOptions, Teller, Where, tell_all
 from perun.cli.progress import duration
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -22,41 +22,22 @@ if TYPE_CHECKING:
     from perun.cli.progress import Progress
 
 
-def run_matrix(
-    session: Session,
-    *,
-    history: bool,
-    dry_run: bool,
-    since: str | None,
-    every: int,
-    rounds: int,
-    missing: bool,
-    resume: bool,
-    retry_broken: bool,
-    quiet_env: bool,
-    seed: int | None,
-    minor: Sequence[str],
-    crawl_parents: bool,
-    force_dirty: bool,
-    in_place: bool,
-    in_a_copy: bool,
-    template: str | None,
-) -> None:
+def run_matrix(session: Session, options: MatrixOptions, where: Where) -> None:
     """Plan the batch, or take up the interrupted one; list it or run it; raise where something failed."""
     wanted = batch.Wanted(
-        tuple(minor),
-        crawl_parents,
-        since,
-        every,
-        rounds,
-        missing,
-        placement(force_dirty, in_place, in_a_copy),
-        template,
-        seed,
+        where.minor,
+        where.crawl_parents,
+        options.since,
+        options.every,
+        options.rounds,
+        options.missing,
+        where.placement,
+        where.template,
+        options.seed,
     )
     repo = session.repository
     journal: Journal | None = None
-    if resume:
+    if options.resume:
         if wanted != batch.Wanted():
             raise UsageError(
                 "--resume goes on with what was planned before: no option that plans anew goes with it",
@@ -65,33 +46,32 @@ def run_matrix(
         planned, journal = batch.resumable(repo)
     else:
         planned = batch.plan(repo, wanted)
-    if dry_run:
+    if options.dry_run:
         if journal is not None:
             journal.close()
-        _Listing(session, planned, retry_broken).write()
+        _Listing(session, planned, options.retry_broken).write()
         return
     if not planned.total:
         if journal is not None:
             journal.end()
             journal.close()
-        session.say("nothing to run: " + ("the batch is complete" if resume else "no profile is missing"))
+        reason = "the batch is complete" if options.resume else "no profile is missing"
+        session.say(f"nothing to run: {reason}")
         return
     refuse_after_interruption(repo)  # before anything is told
-    left_over = "" if resume else batch.interrupted(repo)
+    left_over = "" if options.resume else batch.interrupted(repo)
     if left_over:
         session.note(
             "note: an earlier batch was interrupted; perun run matrix --resume goes on with it "
             f"(or forget it: rm {left_over})"
         )
-    if not quiet_env:
+    if not options.quiet_env:
         for condition in observe():
             session.note(f"environment: {condition.message}")
-    _run(session, planned, journal, history=history, retry_broken=retry_broken)
+    _run(session, planned, journal, options)
 
 
-def _run(
-    session: Session, planned: batch.Plan, journal: Journal | None, *, history: bool, retry_broken: bool
-) -> None:
+def _run(session: Session, planned: batch.Plan, journal: Journal | None, options: MatrixOptions) -> None:
     total = planned.total
     rounds = max(stop.round for stop in planned.stops)
     events: list[Event] = []
@@ -100,12 +80,13 @@ def _run(
             session.repository,
             planned,
             journal,
-            retry_broken=retry_broken,
+            retry_broken=options.retry_broken,
             report=bar.update,
             report_inside=bar.inside,
         )
         expected = _expecting(Forecast(session.repository, planned.stops), planned, bar, stream, events)
         several = len(planned.stops) > 1
+        history = not options.without_vcs_history
         teller = Teller(session, bar.write, several=several, history=history, rounds=rounds)
         try:
             tell_all(expected, teller)

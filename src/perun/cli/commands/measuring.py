@@ -1,18 +1,19 @@
-"""What `collect` and `run` share: the options for versions, and the telling of what happens."""
+"""What `collect` and `run` share: the options of measuring, and the telling of what happens."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
-
-import click
+from dataclasses import dataclass
+from typing import Any, Final
 
 from perun.cli.commands.completing import complete_minor
+from perun.cli.options import takes
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
+from perun.plugin.params import param
 from perun.porcelain.run.execute import (
     Event,
     JobBroke,
@@ -28,81 +29,110 @@ from perun.porcelain.run.schedule import stops
 from perun.porcelain.run.versions import Placement, chosen
 
 
-def version_options(crawl_short: str) -> Callable[[Any], Any]:
-    """The options that say which versions are measured, and where."""
-    options = [
-        click.option(
-            "--output-filename-template",
-            "-ot",
-            "template",
-            metavar="TEMPLATE",
-            help="Template for the names of the profiles, instead of format.output_profile_template.",
-        ),
-        click.option(
-            "--minor-version",
-            "-m",
-            "minor",
-            multiple=True,
-            metavar="HASH",
-            shell_complete=complete_minor,
-            help="Measure this version, HEAD by default; may be repeated.",
-        ),
-        click.option(
-            "--crawl-parents",
-            crawl_short,
-            "crawl_parents",
-            is_flag=True,
-            help="Measure all the ancestors of these versions too.",
-        ),
-        click.option(
-            "--force-dirty",
-            "-f",
-            is_flag=True,
-            help="Measure the working directory as it is, uncommitted changes included.",
-        ),
-        click.option(
-            "--in-place",
-            is_flag=True,
-            help="Check versions out in the working directory itself, and give it back afterwards.",
-        ),
-        click.option(
-            "--in-a-copy",
-            is_flag=True,
-            help="Measure the current version too in a fresh working directory of Perun's own.",
-        ),
-    ]
+@dataclass(frozen=True)
+class Where:
+    """Which versions are measured, and where; how the profiles are named."""
 
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
+    template: str | None = param(
+        None,
+        long="--output-filename-template",
+        short="-ot",
+        metavar="TEMPLATE",
+        help="Template for the names of the profiles, instead of format.output_profile_template.",
+    )
+    minor: tuple[str, ...] = param(
+        (),
+        long="--minor-version",
+        short="-m",
+        metavar="HASH",
+        help="Measure this version, HEAD by default; may be repeated.",
+    )
+    crawl_parents: bool = param(False, help="Measure all the ancestors of these versions too.")
+    force_dirty: bool = param(
+        False, short="-f", help="Measure the working directory as it is, uncommitted changes included."
+    )
+    in_place: bool = param(
+        False, help="Check versions out in the working directory itself, and give it back afterwards."
+    )
+    in_a_copy: bool = param(
+        False, help="Measure the current version too in a fresh working directory of Perun's own."
+    )
 
-    return decorate
+    @property
+    def placement(self) -> Placement:
+        """Where versions are measured.
+
+        :raises UsageError: where the options contradict each other.
+        """
+        if self.in_a_copy and (self.force_dirty or self.in_place):
+            other = "--force-dirty" if self.force_dirty else "--in-place"
+            raise UsageError(f"--in-a-copy and {other} contradict each other", "give one of them")
+        return Placement(self.force_dirty, self.in_place, self.in_a_copy)
 
 
-def measure(
-    session: Session,
-    jobs: Sequence[Job],
-    *,
-    minor: Sequence[str],
-    crawl_parents: bool,
-    force_dirty: bool,
-    in_place: bool,
-    in_a_copy: bool,
-    template: str | None,
-    name: str | None = None,
-) -> None:
+SEED: Final = (
+    "What the random numbers of workload generators begin with, instead of the seed configured (or 0)."
+)
+
+
+@dataclass(frozen=True)
+class MatrixOptions:
+    """What `run matrix` is asked for, beside the versions."""
+
+    without_vcs_history: bool = param(
+        False, short="-q", help="Do not name the versions while they are measured."
+    )
+    dry_run: bool = param(
+        False, short="-n", help="Only list the jobs, and estimate how long they take."
+    )
+    since: str | None = param(
+        None, metavar="REV", help="Measure all the ancestors that are newer than this version."
+    )
+    every: int = param(
+        1,
+        minimum=1,
+        metavar="N",
+        help="Of the ancestors measure one of N only, beginning with the newest.",
+    )
+    rounds: int = param(
+        1, minimum=1, metavar="N", help="Run the whole matrix N times, one after the other."
+    )
+    missing: bool = param(False, help="Run only what no profile is stored of.")
+    resume: bool = param(
+        False, help="Go on with the matrix that was interrupted last, or try again what failed in it."
+    )
+    retry_broken: bool = param(
+        False, help="Also try versions that execute.pre_run is known to fail on."
+    )
+    quiet_env: bool = param(
+        False,
+        help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
+    )
+    seed: int | None = param(None, metavar="N", help=SEED)
+
+
+def takes_versions(crawl_short: str) -> Callable[[Any], Any]:
+    """Give a command the options of :class:`Where`, as its keyword `where`.
+
+    :param crawl_short: the short option for all ancestors, which is another one where `-c` is taken.
+    """
+    return takes(
+        Where, "where", minor={"shell_complete": complete_minor}, crawl_parents={"short": crawl_short}
+    )
+
+
+def measure(session: Session, jobs: Sequence[Job], where: Where, name: str | None = None) -> None:
     """Run the jobs on the versions, telling each step; raise at the end where something failed."""
-    place = placement(force_dirty, in_place, in_a_copy)
+    place = where.placement
     repo = session.repository
-    versions = chosen(repo, minor, crawl_parents)
+    versions = chosen(repo, where.minor, where.crawl_parents)
     total = len(jobs) * len(versions)
     with session.progress(total, "measuring") as bar:
         stream = run_jobs(
             repo,
             stops(jobs, versions),
             placement=place,
-            naming=Naming(name, template),
+            naming=Naming(name, where.template),
             report=bar.update,
             report_inside=bar.inside,
         )
@@ -111,17 +141,6 @@ def measure(
     failure = failure_of(events)
     if failure is not None:
         raise _only_error(events) if alone else failure
-
-
-def placement(force_dirty: bool, in_place: bool, in_a_copy: bool) -> Placement:
-    """Where versions are measured, by the options.
-
-    :raises UsageError: where they contradict each other.
-    """
-    if in_a_copy and (force_dirty or in_place):
-        other = "--force-dirty" if force_dirty else "--in-place"
-        raise UsageError(f"--in-a-copy and {other} contradict each other", "give one of them")
-    return Placement(force_dirty, in_place, in_a_copy)
 
 
 def tell_all(stream: Generator[Event], teller: Teller, *, alone: bool = False) -> list[Event]:

@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from perun.cli.commands.completing import complete_minor
-from perun.cli.commands.measuring import measure, version_options
-from perun.cli.options import read_params
+from perun.cli.commands.measuring import SEED, MatrixOptions, Where, measure, takes_versions
+from perun.cli.options import read_params, takes
 from perun.cli.session import Session
 
 
 @click.group()
-@version_options("-c")
+@takes_versions("-c")
 @click.pass_context
-def run(ctx: click.Context, /, **where: Any) -> None:
+def run(ctx: click.Context, /, where: Where) -> None:
     """Run a batch of jobs, or the job matrix.
 
     A job is a command with its arguments and workload, a collector, and the postprocessors applied later.
@@ -30,14 +30,6 @@ def _names(family: str) -> Any:
         return [name for name in Registry().names(family) if name.startswith(incomplete)]
 
     return complete
-
-
-_seed = click.option(
-    "--seed",
-    type=int,
-    metavar="N",
-    help="What the random numbers of workload generators begin with, instead of the seed configured (or 0).",
-)
 
 
 @run.command()
@@ -88,7 +80,7 @@ _seed = click.option(
     metavar="NAME PARAMS",
     help="Parameters of a postprocessor: a YAML file, key=value, or YAML.",
 )
-@_seed
+@click.option("--seed", type=int, metavar="N", help=SEED)
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -119,51 +111,13 @@ def job(
         "the command line",
         seed,
     )
-    measure(session, jobs, **ctx.meta["where"])
+    measure(session, jobs, ctx.meta["where"])
 
 
 @run.command()
-@click.option(
-    "--without-vcs-history", "-q", is_flag=True, help="Do not name the versions while they are measured."
-)
-@click.option("--dry-run", "-n", is_flag=True, help="Only list the jobs, and estimate how long they take.")
-@click.option(
-    "--since",
-    metavar="REV",
-    shell_complete=complete_minor,
-    help="Measure all the ancestors that are newer than this version.",
-)
-@click.option(
-    "--every",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Of the ancestors measure one of N only, beginning with the newest.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Run the whole matrix N times, one after the other.",
-)
-@click.option("--missing", is_flag=True, help="Run only what no profile is stored of.")
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Go on with the matrix that was interrupted last, or try again what failed in it.",
-)
-@click.option(
-    "--retry-broken", is_flag=True, help="Also try versions that execute.pre_run is known to fail on."
-)
-@click.option(
-    "--quiet-env",
-    is_flag=True,
-    help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
-)
-@_seed
+@takes(MatrixOptions, "options", since={"shell_complete": complete_minor})
 @click.pass_context
-def matrix(ctx: click.Context, /, without_vcs_history: bool, **options: Any) -> None:
+def matrix(ctx: click.Context, /, options: MatrixOptions) -> None:
     """Run the job matrix of the local configuration.
 
     `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each
@@ -177,7 +131,7 @@ def matrix(ctx: click.Context, /, without_vcs_history: bool, **options: Any) -> 
     """
     from perun.cli.commands.matrix import run_matrix
 
-    run_matrix(ctx.obj, history=not without_vcs_history, **options, **ctx.meta["where"])
+    run_matrix(ctx.obj, options, ctx.meta["where"])
 
 
 def _units(

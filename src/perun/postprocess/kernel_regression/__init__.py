@@ -1,8 +1,4 @@
-"""Kernel regression: smooth curves through the resources of each uid, without a formula (manual 5.1.6).
-
-On the command line the mode is a sub-command with options of its own, so that
-:mod:`perun.postprocess.kernel_regression.command` has a command for it.
-"""
+"""Kernel regression: smooth curves through the resources of each uid, without a formula (manual 5.1.6)."""
 
 from __future__ import annotations
 

@@ -25,12 +25,16 @@ KINDS: Final = {
 
 
 class KernelRegression:
-    """Execution of the interleaving of profiles resources by kernel models."""
+    """Execution of the interleaving of profiles resources by kernel models.
+
+    Kernel regression finds a relation between <per-key> (X) and <of-key> (Y) without assuming any formula for
+    it: each point of the estimate is made of the points around it, which a kernel weights by their distance,
+    in units of the bandwidth. The modes differ in how they choose the bandwidth.
+    """
 
     name: ClassVar[str] = "kernel_regression"
     help: ClassVar[str] = "Execution of the interleaving of profiles resources by kernel models."
     Params: ClassVar[type] = KernelParams
-    command: ClassVar[str] = "perun.postprocess.kernel_regression.command:kernel_regression"
 
     def process(self, profile: Profile, params: KernelParams, ctx: PostprocessContext) -> Profile:
         """Add an estimate for each uid to the `models` of the profile.

@@ -1,8 +1,7 @@
 """Moving average: the resources of each uid, smoothed along another field (manual 5.1.5).
 
-The options of the command line stand partly before the sub-command `sma`, `smm` or `ema`, so that
-:mod:`perun.postprocess.moving_average.command` has a command of its own. In a job matrix the sub-command is
-the parameter `moving_method`.
+On the command line `sma`, `smm` and `ema` are sub-commands, of which each has options of its own; in a job
+matrix the parameter `moving_method` says which.
 """
 
 from __future__ import annotations

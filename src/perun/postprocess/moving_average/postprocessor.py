@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from perun.models.moving.decay import smoothing_factor
+from perun.models.moving.decay import DECAYS, smoothing_factor
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
 from perun.postprocess._common import params as common
@@ -18,7 +18,32 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.profile.series import Floats
 
-MOVING_METHODS: Final = ("sma", "smm", "ema")
+MOVING_METHODS: Final = {
+    "sma": """\
+Simple Moving Average.
+
+The mean of the points in a window around each point (--center), or of the point and those before it
+(--no-center), weighted by a window function where --window_type names one. At both ends a window has
+not enough points, which gives NaN unless --min_periods, before the sub-command, allows fewer.""",
+    "smm": """\
+Simple Moving Median.
+
+As the Simple Moving Average, but the median of the points in the window, which cannot be weighted.""",
+    "ema": """\
+Exponential Moving Average.
+
+The mean of each point and all those before it, whose weights decrease exponentially by the factor
+1 - alpha. It is given by --decay as one of
+
+\b
+com       center of mass, alpha = 1 / (1 + com), for com >= 0
+span      alpha = 2 / (span + 1), for span >= 1
+halflife  alpha = 1 - exp(log(0.5) / halflife), for halflife > 0
+alpha     itself, 0 < alpha <= 1
+
+Without it com is 0, which leaves each point as it is.""",
+}
+"""The ways to smooth, and what they do."""
 # fmt: off
 WINDOW_TYPES: Final = (
     "boxcar", "triang", "blackman", "hamming", "bartlett", "parzen", "bohman", "blackmanharris", "nuttall",
@@ -38,15 +63,17 @@ class MovingAverageParams:
 
     moving_method: str = param(
         "sma",
-        choices=MOVING_METHODS,
+        choices=tuple(MOVING_METHODS),
+        commands=MOVING_METHODS,
         help="Simple moving average, simple moving median, or exponential moving average.",
     )
     min_periods: int = param(
         0,
         short="-mp",
         long="--min_periods",
+        also="--min-periods",
         metavar="<min_periods>",
-        minimum=0,
+        minimum=1,
         help="Provides the minimum number of observations in window required to have a value. If the number "
         "of possible observations smaller then result is NaN. If not set, it is the width of the window, and "
         "1 for ema.",
@@ -57,11 +84,15 @@ class MovingAverageParams:
         _EVEN_WEIGHTS,
         short="-wt",
         long="--window_type",
+        also="--window-type",
         choices=WINDOW_TYPES,
+        modes=("sma",),
         help="Provides the window type, if not set then all points are evenly weighted.",
     )
     center: bool = param(
         True,
+        long="--center/--no-center",
+        modes=("sma", "smm"),
         help="If set to False, the result is set to the right edge of the window, else is result set to the "
         "center of the window.",
     )
@@ -69,8 +100,10 @@ class MovingAverageParams:
         0,
         short="-ww",
         long="--window_width",
+        also="--window-width",
         metavar="<window_width>",
-        minimum=0,
+        minimum=1,
+        modes=("sma", "smm"),
         help="Size of the moving window. This is a number of observations used for calculating the "
         "statistic. Each window will be a fixed size. If not set, it is chosen by how well it fits.",
     )
@@ -78,6 +111,8 @@ class MovingAverageParams:
         _NO_DECAY,
         short="-d",
         metavar="<decay> <value>",
+        parts=(tuple(DECAYS), float),
+        modes=("ema",),
         help='Exactly one of "com", "span", "halflife", "alpha" and its value, e.g. com 3.',
     )
 
@@ -122,7 +157,6 @@ class MovingAverage:
     name: ClassVar[str] = "moving_average"
     help: ClassVar[str] = "Execution of the interleaving of profiled resources by moving average models."
     Params: ClassVar[type] = MovingAverageParams
-    command: ClassVar[str] = "perun.postprocess.moving_average.command:moving_average"
 
     def process(self, profile: Profile, params: MovingAverageParams, ctx: PostprocessContext) -> Profile:
         """Add a model of each uid to the `models` of the profile.

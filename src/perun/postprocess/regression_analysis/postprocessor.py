@@ -22,23 +22,6 @@ _ALL: Final = "all"
 _USUAL_KEYS: Final = {"of_key": "amount", "per_key": "structure-unit-size"}
 _OPTIONS: Final = ("--of", "--depending-on")
 _SHOWN_REASONS: Final = 5
-_TEXT: Final = """\
-Estimates the amount of resources depending on the size of a structure, or any field with numbers depending
-on any other. Fields that are not named are looked up in the profile, and told.
-
-The methods:
-
-\b
-full           all models, of all points
-iterative      the best model of some of the points gets more points, until
-               another is better or it has them all
-interval       the best model of each of --steps parts
-initial_guess  the model that is the best for the first of --steps parts
-bisection      the best model; of both halves where theirs are others, and so on
-
-The models are constant, linear, logarithmic, quadratic, power and exponential; the coefficient of
-determination R^2 measures how well they fit. Where the data are not suitable, see the clusterizer.
-"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +38,7 @@ class RegressionParams:
         (),
         short="-r",
         long="--regression_models",
+        also="--regression-models",
         choices=(_ALL, *MODELS),
         help="Restricts the list of regression models used by the specified <method> to fit the data. If "
         "omitted, all regression models will be used in the computation.",
@@ -75,6 +59,7 @@ class RegressionParams:
     of: str = param(
         "",
         short="-o",
+        also="--of-key",
         metavar="<of_resource_key>",
         help="Sets key for which we are finding the model.",
     )
@@ -92,13 +77,28 @@ class RegressionParams:
 
 
 class RegressionAnalysis:
-    """Makes models of each uid: one field of its resources as a function of another one."""
+    """Makes models of each uid: one field of its resources as a function of another one.
+
+    Estimates the amount of resources depending on the size of a structure, or any field with numbers
+    depending on any other. Fields that are not named are looked up in the profile, and told.
+
+    The methods:
+
+    \b
+    full           all models, of all points
+    iterative      the best model of some of the points gets more points, until
+                   another is better or it has them all
+    interval       the best model of each of --steps parts
+    initial_guess  the model that is the best for the first of --steps parts
+    bisection      the best model; of both halves where theirs are others, and so on
+
+    The models are constant, linear, logarithmic, quadratic, power and exponential; the coefficient of
+    determination R^2 measures how well they fit. Where the data are not suitable, see the clusterizer.
+    """
 
     name: ClassVar[str] = "regression_analysis"
     help: ClassVar[str] = "Finds fitting regression models to estimate models of profiled resources."
-    text: ClassVar[str] = _TEXT
     Params: ClassVar[type] = RegressionParams
-    command: ClassVar[str] = "perun.postprocess.regression_analysis.command:regression_analysis"
 
     def process(self, profile: Profile, params: RegressionParams, ctx: PostprocessContext) -> Profile:
         """Add the models of each uid to the `models` of the profile.

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from perun import atomic
 from perun.errors import VersionControlError
-from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
-from perun.vcs.git import history
-from perun.vcs.git.command import GitCommand
-from perun.vcs.git.history import is_checksum
-
-_OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
+from perun.vcs._common.git.repository import GitVcs
 
 
-class Git(Vcs):
-    """A git repository, through the `git` program (2.30 or newer); see :class:`perun.plugin.api.Vcs`.
+class Git(GitVcs):
+    """A git repository, as its user made it; see :class:`perun.plugin.api.Vcs`.
 
-    A minor version is a commit, named by its full SHA-1 or SHA-256; a major version is a local branch.
     It works the same in a linked working tree, a bare or shallow repository, and inside a hook of git.
     """
 
     type: ClassVar[str] = "git"
-
-    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
-        super().__init__(root, environ)
-        self._git = GitCommand(root, environ)
 
     def init(self, params: Mapping[str, Any]) -> bool:
         """`git init` with the given options: `{"bare": True, "separate-git-dir": path}`.
@@ -43,157 +33,16 @@ class Git(Vcs):
         self._git.alter("init", "--quiet", *options)
         return True
 
-    def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
-        """All ancestors of `head` with their whole messages; a shallow clone ends where it was cut."""
-        return history.walk(self._git, self._checksum(head), history.MESSAGE, ordered=False)
-
-    def walk_subjects(self, head: str, *, ordered: bool = False) -> Iterator[MinorVersion]:
-        """As :meth:`walk_minor_versions`, `desc` being the subject as git defines it: the first paragraph."""
-        return history.walk(self._git, self._checksum(head), history.SUBJECT, ordered)
-
-    def walk_major_versions(self) -> Iterator[MajorVersion]:
-        """The local branches by name."""
-        listed = self._git.ask("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/heads/")
-        for line in listed.splitlines():
-            checksum, _, name = line.partition(" ")
-            yield MajorVersion(_printable(name), checksum)
-
-    def get_minor_head(self) -> str:
-        """Checksum of HEAD."""
-        return history.head_checksum(self._git)
-
-    def get_head_major_version(self) -> str:
-        """Name of the current branch, also before its first commit; where HEAD is detached, its checksum."""
-        answer = self._git.attempt("symbolic-ref", "--quiet", "HEAD")
-        if answer.code:
-            return self.get_minor_head()
-        return _printable(answer.text.removeprefix("refs/heads/"))
-
-    def get_minor_version_info(self, minor_version: str) -> MinorVersion:
-        """The commit, with its whole message."""
-        return history.one(self._git, self._checksum(minor_version))
-
-    def check_minor_version_validity(self, minor_version: str) -> None:
-        """Raise unless it is the full lower-case checksum of a commit that is here."""
-        if not is_checksum(minor_version):
-            raise VersionControlError(
-                f"{minor_version!r} is not the full checksum of a minor version", "see perun log"
-            )
-        if self.massage_parameter(minor_version) != minor_version:
-            raise VersionControlError(f"{minor_version!r} is not a minor version", "see perun log")
-
-    def massage_parameter(self, parameter: str, parameter_type: str | None = None) -> str:
-        """The checksum of what `git rev-parse` finds under that spelling; a tag stands for its commit.
-
-        :param parameter_type: another kind of object to look for: tree, blob or tag.
-        """
-        kind = parameter_type if parameter_type in _OBJECT_TYPES else "commit"
-        # `:/text` takes all that follows as the text to search for in messages.
-        spelling = parameter if parameter.startswith(":/") else f"{parameter}^{{{kind}}}"
-        answer = self._git.attempt("rev-parse", "--verify", "--end-of-options", spelling)
-        if is_checksum(answer.text):
-            return answer.text
-        if answer.code and "Needed a single revision" not in answer.complaint:
-            raise self._git.failure("rev-parse", answer)
-        if parameter in ("HEAD", "@"):
-            self.get_minor_head()
-        reason = "" if "ambiguous" not in answer.complaint else f"\n{answer.complaint}"
-        raise VersionControlError(f"git knows no {kind} {parameter!r}{reason}", "see perun log or git branch")
-
-    def is_dirty(self) -> bool:
-        """Whether tracked files, or commits of submodules, differ from HEAD in the index or the folder."""
-        answer = self._git.attempt(
-            "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked", "--no-renames"
-        )
-        if answer.code and "must be run in a work tree" in answer.complaint:
-            return False  # a bare repository
-        if answer.code:
-            raise self._git.failure("status", answer)
-        return bool(answer.output)
-
-    def prepare_save(self) -> SavedState:
-        """First half of :meth:`save_state`: a stash entry of the changes; nothing else is touched yet.
-
-        Write what it returns down somewhere safe: then :meth:`resume` mends a killed run.
-        """
-        from perun.vcs.git import inplace
-
-        return inplace.prepare(self._git)
-
-    def finish_save(self, saved: SavedState) -> None:
-        """Second half of :meth:`save_state`: take the changes out of the folder; HEAD stays where it was."""
-        from perun.vcs.git import inplace
-
-        inplace.clear(self._git, saved)
-
-    def save_state(self) -> tuple[bool, str]:
-        """Put uncommitted changes to tracked files, staged or not, into an entry of `git stash`.
-
-        :raises VersionControlError: in the middle of a merge, rebase or the like, with conflicts, with
-            files of `git add -N`, and where an untracked file is in the way; nothing has changed then.
-        """
-        saved = self.prepare_save()
-        self.finish_save(saved)
-        return saved.saved, saved.state
-
-    def set_aside(self, label: str) -> str:
-        """Put uncommitted changes that a run has made to tracked files into a stash entry of that label.
-
-        :return: its checksum; empty where there were none.
-        """
-        from perun.vcs.git import inplace
-
-        return inplace.set_aside(self._git, label)
-
-    def restore_state(self, saved: bool, state: str) -> None:
-        """As :meth:`resume`, the changes being those of the newest entry that Perun made for `state`."""
-        from perun.vcs.git import inplace
-
-        inplace.restore(self._git, saved, state)
-
-    def resume(self, saved: SavedState) -> None:
-        """Go back to the branch or checksum of `saved` and bring back the changes, the index as it was.
-
-        Changes that a run has made to tracked files are kept in a stash entry of their own. It may be
-        called in another process than the one that saved, wherever that or an earlier call was cut off.
-
-        :raises VersionControlError: where files are in the way; tells the entry and the commands to type.
-        """
-        from perun.vcs.git import inplace
-
-        inplace.restore(self._git, saved.saved, saved.state, saved.stash)
-
-    def checkout(self, minor_version: str) -> None:
-        """Check the commit out in the user's folder, with HEAD detached.
-
-        :raises VersionControlError: names the files, ignored ones included, that would be overwritten.
-        """
-        from perun.vcs.git import inplace
-
-        inplace.checkout(self._git, self._checksum(minor_version))
-
     def missing_history(self) -> str:
         """Tells of a shallow clone."""
         if self._git.ask("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return "this is a shallow clone, get the rest with: git fetch --unshallow"
 
-    def working_copy(self, folder: Path) -> WorkingCopy:
-        """A linked working tree at `folder`; see :class:`perun.vcs.git.worktree.GitWorkingCopy`."""
-        from perun.vcs.git.worktree import GitWorkingCopy
-
-        return GitWorkingCopy(self.root, folder, self.environ)
-
-    def _checksum(self, minor_version: str) -> str:
-        # HEAD needs no translation, which is one process of git less for `status` and `log`.
-        if minor_version == "HEAD" or is_checksum(minor_version):
-            return minor_version
-        return self.massage_parameter(minor_version)
-
     @staticmethod
     def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
-        """See :func:`perun.vcs.git.worktree.main_working_tree`."""
-        from perun.vcs.git.worktree import main_working_tree
+        """See :func:`perun.vcs._common.git.worktree.main_working_tree`."""
+        from perun.vcs._common.git.worktree import main_working_tree
 
         return main_working_tree(folder, environ)
 
@@ -239,8 +88,3 @@ def _option(key: str, value: Any) -> str:
     if value is True:
         return dashed
     return f"{dashed}{value}" if len(name) == 1 else f"{dashed}={value}"
-
-
-def _printable(name: str) -> str:
-    """A name of a branch, without the surrogates that stand for bytes that are not UTF-8."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -25,10 +25,17 @@ MOST_GROUPS: Final = 16
 class BarsParams:
     """What is shown for what, and where it goes."""
 
-    function: str = param("sum", choices=FUNCTIONS, help="What each bar shows of its resources.")
+    function: str = param(
+        "sum",
+        choices=FUNCTIONS,
+        metavar="<aggregation_function>",
+        argument=True,
+        help="What each bar shows of its resources.",
+    )
     of: str = param(
         "",
         short="-o",
+        required=True,
         metavar="<of_resource_key>",
         help="Sets key that is source of the data for the bars, i.e. what will be displayed on Y axis.",
     )
@@ -71,12 +78,14 @@ class BarsParams:
 
 
 class BarsView:
-    """Shows the sum, the mean or the like of a key as bars, one for each value of another key."""
+    """The view of bars.
+
+    Shows the sum, the mean or the like of a key as bars, one for each value of another key.
+    """
 
     name: ClassVar[str] = "bars"
     help: ClassVar[str] = "Customizable interpretation of resources using the bar format."
     Params: ClassVar[type] = BarsParams
-    command: ClassVar[str] = "perun.view.bars.command:bars"
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """Whether pages can be written here."""

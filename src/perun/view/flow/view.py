@@ -27,10 +27,17 @@ _NOTHING_IS_ZERO: Final = ("sum", "count", "nunique")
 class FlowParams:
     """What is shown along what, and where it goes."""
 
-    function: str = param("sum", choices=FUNCTIONS, help="What each point shows of its resources.")
+    function: str = param(
+        "sum",
+        choices=FUNCTIONS,
+        metavar="<aggregation_function>",
+        argument=True,
+        help="What each point shows of its resources.",
+    )
     of: str = param(
         "",
         short="-o",
+        required=True,
         metavar="<of_resource_key>",
         help="Sets key that is source of the data for the flow, i.e. what will be displayed on Y axis, e.g. "
         "the amount of resources.",
@@ -45,6 +52,7 @@ class FlowParams:
     by: str = param(
         "",
         short="-b",
+        required=True,
         metavar="<by_resource_key>",
         help="For each <by_resource_key> one graph will be output, e.g. for each subtype or for each "
         "location of resource.",
@@ -81,12 +89,14 @@ class FlowParams:
 
 
 class FlowView:
-    """Shows how the sum, the mean or the like of a key goes along another key, as lines or as areas."""
+    """The view of flows.
+
+    Shows how the sum, the mean or the like of a key goes along another key, as lines or as areas.
+    """
 
     name: ClassVar[str] = "flow"
     help: ClassVar[str] = "Customizable interpretation of resources using the flow format."
     Params: ClassVar[type] = FlowParams
-    command: ClassVar[str] = "perun.view.flow.command:flow"
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """Whether pages can be written here."""

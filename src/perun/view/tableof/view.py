@@ -12,7 +12,10 @@ from perun.plugin.params import param
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-KINDS: Final = ("resources", "models")
+KINDS: Final = {
+    "resources": "Outputs the resources of the profile as a table.",
+    "models": "Outputs the models of the profile as a table.",
+}
 # fmt: off
 FORMATS: Final = (
     "asciidoc", "colon_grid", "double_grid", "double_outline", "fancy_grid", "fancy_outline", "github",
@@ -52,11 +55,18 @@ _OUTPUT: Final = "--output-file"
 class TableParams:
     """Content, format and destination of the table; without a destination it goes to standard output."""
 
-    kind: str = param("resources", choices=KINDS, help="What the rows of the table are.")
+    kind: str = param(
+        "resources",
+        choices=tuple(KINDS),
+        commands=KINDS,
+        required=True,
+        help="What the rows of the table are.",
+    )
     to_file: bool = param(
         False,
         short="-tf",
-        help="The table will be saved into a file, named by --output-file or else automatically.",
+        help="The table will be saved into a file. By default, the name of the output file is automatically "
+        "generated, unless `--output-file` option does not specify the name of the output file.",
     )
     to_stdout: bool = param(False, short="-ts", help="The table will be output to standard output.")
     output_file: str = param(
@@ -65,19 +75,32 @@ class TableParams:
         metavar="<output_file>",
         help="Target output file, where the transformed table will be saved; replaced where it exists.",
     )
-    format: str = param("simple", short="-f", choices=FORMATS, help="Format of the outputted table.")
+    format: str = param(
+        "simple",
+        short="-f",
+        choices=FORMATS,
+        metavar="<tablefmt>",
+        help="Format of the outputted table: " + ", ".join(FORMATS) + ".",
+    )
     headers: tuple[str, ...] = param(
-        (), short="-h", metavar="<key>", help="Only these columns, in this order; all of them by default."
+        (),
+        short="-h",
+        metavar="<key>",
+        modes=tuple(KINDS),
+        help="Sets the headers that will be displayed in the table. If none are stated then all of the "
+        "headers will be outputed.",
     )
     sort_by: tuple[str, ...] = param(
-        (), short="-s", metavar="<key>", help="Sorts the table by <key>; by the next one where equal."
+        (), short="-s", metavar="<key>", modes=tuple(KINDS), help="Sorts the table by <key>."
     )
     filter_by: tuple[tuple[str, str], ...] = param(
         (),
         short="-f",
         metavar="<key> <value>",
-        help="Filters the table to rows, where <key> == <value>; of several values for one key any one "
-        "has to match, of several keys all have to.",
+        modes=tuple(KINDS),
+        help="Filters the table to rows, where <key> == <value>. If the `--filter` is set several times, "
+        "then rows satisfying all rules will be selected for different keys; and the rows satisfying some "
+        "rule will be selected for same key.",
     )
 
 
@@ -87,7 +110,6 @@ class TableOfView:
     name: ClassVar[str] = "tableof"
     help: ClassVar[str] = "Textual representation of the profile as a table."
     Params: ClassVar[type] = TableParams
-    command: ClassVar[str] = "perun.view.tableof.command:tableof"
 
     def render(self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
         """Write the table to `out`, to a file, or to both; for a file alone `out` gets its name.

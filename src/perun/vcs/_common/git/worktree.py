@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
 
 from perun.errors import VersionControlError
 from perun.vcs._common import folders
-from perun.vcs.git.command import GitCommand
-
-# A file system monitor would go on running in the folder, and disturb what is measured there.
-_SETTINGS: Final = ("core.fsmonitor=false",)
+from perun.vcs._common.git.command import GitCommand
 
 
 class GitWorkingCopy:
@@ -24,12 +20,13 @@ class GitWorkingCopy:
     :param root: folder of the user's; where it is below the top of the repository, so is what
         :meth:`switch` returns.
     :param folder: where the working tree is made; must not exist, or be empty, or be left by a killed run.
+    :param command: git at work in a folder.
     """
 
-    def __init__(self, root: Path, folder: Path, environ: Mapping[str, str]) -> None:
-        self._repository = GitCommand(root, environ, _SETTINGS)
+    def __init__(self, root: Path, folder: Path, command: Callable[[Path], GitCommand]) -> None:
+        self._repository = command(root)
         self._folder = Path(os.path.realpath(folder))
-        self._git = GitCommand(self._folder, environ, _SETTINGS)
+        self._git = command(self._folder)
         self._made = False
 
     def __enter__(self) -> GitWorkingCopy:

@@ -48,6 +48,8 @@ _ENVIRONMENT: Final = {
 
 _SETTINGS: Final = (
     "color.ui=false",
+    # A file system monitor would go on running in the folder, and disturb what is measured there.
+    "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.quotePath=false",
     "advice.detachedHead=false",
@@ -81,15 +83,14 @@ class GitCommand:
 
     :param folder: where git runs (`git -C`).
     :param environ: the environment of the user; what belongs to another repository is left out of it.
-    :param settings: further configuration for each call, as `key=value`.
     """
 
-    def __init__(self, folder: Path, environ: Mapping[str, str], settings: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.folder = folder
         self._environ = {key: value for key, value in environ.items() if key not in _REPOSITORY_LOCAL}
         self._environ.update(_ENVIRONMENT)
         self._prefix = ["git", "-C", str(folder)]
-        for setting in (*_SETTINGS, *settings):
+        for setting in _SETTINGS:
             self._prefix += ["-c", setting]
 
     def attempt(self, *arguments: str, env: Mapping[str, str] | None = None, shield: bool = False) -> Answer:
@@ -165,6 +166,16 @@ class GitCommand:
             hint = "another git works here; wait for it, or remove the lock that a dead one left"
         said = said.removeprefix("fatal: ").removeprefix("error: ")
         return VersionControlError(f"git {verb} failed in {self.folder}: {said or 'without a message'}", hint)
+
+    @property
+    def typed(self) -> str:
+        """What the user types to act on the same repository."""
+        return "git"
+
+    @property
+    def make_version(self) -> str:
+        """What the user does to have a version of changed files."""
+        return "commit them"
 
     def _insist(self, arguments: Sequence[str], answer: Answer) -> str:
         if answer.code:

@@ -1,6 +1,6 @@
 """Measuring other versions in the user's own folder, for `--in-place`; nothing of the user's is ever lost.
 
-Uncommitted changes are first made an entry `W` of `git stash` (see :mod:`perun.vcs.git.stash`); only then is
+Uncommitted changes are first made an entry `W` of `git stash` (module `stash`); only then is
 anything in the folder changed, and only by ways in which git refuses rather than overwrites::
 
     save     git stash create, git stash store          the entry is there, nothing else has changed
@@ -27,9 +27,9 @@ from typing import Final
 
 from perun.errors import VersionControlError
 from perun.plugin.api import SavedState
-from perun.vcs.git import stash as stashes
-from perun.vcs.git.command import Answer, GitCommand
-from perun.vcs.git.history import head_checksum, is_checksum
+from perun.vcs._common.git import stash as stashes
+from perun.vcs._common.git.command import Answer, GitCommand
+from perun.vcs._common.git.history import head_checksum, is_checksum
 
 _LABEL: Final = "perun: your uncommitted changes on "
 _LEFTOVER: Final = "perun: changes to tracked files found before going back to "
@@ -137,7 +137,7 @@ def restore(git: GitCommand, saved: bool, state: str, stash: str = "") -> None:
             git.alter("stash", "apply", "--index", "--quiet", entry)
     except VersionControlError as problem:
         message = f"cannot go back to {state!r}: {problem.message}"
-        raise VersionControlError(message, _by_hand(state, entry)) from None
+        raise VersionControlError(message, _by_hand(git, state, entry)) from None
     if entry:
         stashes.drop(git, entry)
 
@@ -215,7 +215,7 @@ def _find(git: GitCommand, state: str, stash: str) -> str:
             return entry.checksum
     raise VersionControlError(
         f"the changes put aside on {state!r} are in no entry of `git stash list` any more",
-        f"unless you have them already: git stash apply --index {stash}" if stash else "",
+        f"unless you have them already: {git.typed} stash apply --index {stash}" if stash else "",
     )
 
 
@@ -228,8 +228,8 @@ def _checkout(git: GitCommand, commit: str, doing: str) -> None:
         raise git.failure("checkout", answer)
     shown = ", ".join(files[:_SHOWN_FILES]) + (", ..." if len(files) > _SHOWN_FILES else "")
     raise _Refused(
-        f"{doing} would overwrite files in {git.folder} that no commit holds: {shown}",
-        "commit them or move them away, or measure without --in-place",
+        f"{doing} would overwrite files in {git.folder} that no version holds: {shown}",
+        f"{git.make_version} or move them away, or measure without --in-place",
     )
 
 
@@ -250,8 +250,9 @@ def _refuse_unfinished(git: GitCommand) -> None:
             )
 
 
-def _by_hand(state: str, stash: str) -> str:
-    steps = f"by hand: move the files in the way, then git checkout {quote(state)}"
+def _by_hand(git: GitCommand, state: str, stash: str) -> str:
+    steps = f"by hand: move the files in the way, then {git.typed} checkout {quote(state)}"
     if not stash:
         return steps
-    return f"your changes are safe in the stash entry {stash}; {steps}, then git stash apply --index {stash}"
+    apply = f"{git.typed} stash apply --index {stash}"
+    return f"your changes are safe in the stash entry {stash}; {steps}, then {apply}"
