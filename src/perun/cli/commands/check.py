@@ -61,7 +61,10 @@ def _options(*, models_short: bool) -> Callable[[Any], Any]:
     models = ("-m", "--models-type") if models_short else ("--models-type",)
     options = [
         click.option(
-            "--force", "-f", is_flag=True, help="Compare profiles although their configurations differ."
+            "--force",
+            "-f",
+            is_flag=True,
+            help="Compare profiles although their configurations differ, or one is incomplete.",
         ),
         click.option(
             "--compute-missing",
@@ -236,6 +239,9 @@ def _answering(
         session.say(f"{told.tally.summary(session.paint)}; see {one_line(str(edge.output))}")
     elif edge.format != "text" and told.tally.nothing_compared:
         session.note(told.tally.nothing_compared)
+    if edge.format not in ("text", "markdown") or edge.output is not None:
+        for incomplete in list(told.tally.incomplete)[:TOLD_TROUBLES]:
+            session.warn(incomplete)
     told.tell_troubles(session)
 
 
