@@ -135,7 +135,8 @@ def test_an_interruption_ends_the_batch_and_its_profile_says_so(
     (project.path / "go").touch()
     resumed = perun("run", "matrix", "--resume")
     assert resumed.out.count("registered") == 3
-    assert perun("run", "--force-dirty", "matrix", "--missing").out == "nothing to run: no profile is missing\n"
+    missing = perun("run", "--force-dirty", "matrix", "--missing")
+    assert missing.out == "nothing to run: no profile is missing\n"
     assert perun("run", "matrix", "--resume", check=False).code == 2
 
 
@@ -219,7 +220,9 @@ def test_nothing_is_kept_of_interrupted_times(
     assert "3 of 3 jobs are left" in out
 
 
-def test_a_later_release_may_know_more_reasons(perun: Any, project: Any, write_profile: Callable[..., Path]) -> None:
+def test_a_later_release_may_know_more_reasons(
+    perun: Any, project: Any, write_profile: Callable[..., Path]
+) -> None:
     path = write_profile("a.perf")
     profile = json.loads(path.read_bytes())
     profile["header"]["incomplete"] = [{"reason": "throttled", "amount": 3, "unit": "times"}, "odd"]
@@ -227,3 +230,25 @@ def test_a_later_release_may_know_more_reasons(perun: Any, project: Any, write_p
     perun("add", "a.perf")
     assert "throttled (3 times); odd" in perun("status").out
     assert os.listdir(project.path / ".perun/jobs") == [".index"]
+
+
+def test_lost_events_are_tried_again(perun: Any, project: Any, fake: str) -> None:
+    """They fail nothing and do not count as done, also where the profiles themselves have to be read."""
+    (project.path / ".perun/local.yml").write_text(
+        "vcs: {type: git, url: ..}\ncmds: [app]\nargs: ['lost=7', 'amount=2']\n"
+        f"collectors: [{fake}]\nprofiles: {{register_after_run: true}}\n"
+    )
+    done = perun("run", "matrix")
+    assert "incomplete: 7 events lost" in done.out
+    assert "1 profile is incomplete; to measure again: perun run matrix --resume" in done.err
+    registered = perun("status", "--json").json["registered"]
+    assert {one["args"]: one["incomplete"] for one in registered} == {
+        "lost=7": "7 events lost",
+        "amount=2": None,
+    }
+    shutil.rmtree(project.path / ".perun/cache")
+    assert perun("run", "matrix", "--missing", "--dry-run").lines[1].startswith("  app lost=7 (fake")
+    project.write({"mended": ""})
+    resumed = perun("run", "-f", "matrix", "--missing")
+    assert resumed.out.count("registered") == 1
+    assert perun("run", "matrix", "--missing").out == "nothing to run: no profile is missing\n"
