@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -15,6 +16,7 @@ from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 
 if TYPE_CHECKING:
+    from perun.collect.memory.analysis import Analysis, Events
     from perun.collect.memory.places import Places, Site
     from perun.collect.memory.profile import Made, Process
     from perun.collect.memory.python import PythonRecording
@@ -82,7 +84,7 @@ class MemoryParams:
         "functions of Python as call stacks. Needs memray where the program's packages are.",
     )
     ignore_failure: bool = common.ignore_failure()
-    timeout: float = common.timeout()
+    timeout: float = common.timeout(kept=True)
 
 
 class MemoryCollector:
@@ -193,7 +195,7 @@ class _Analyst:
         from perun.collect.memory.profile import UNITS, Shape, resources
         from perun.profile.factory import Profile
 
-        processes = [self._process(recording, recordings[0]) for recording in recordings]
+        processes = self._processes(recordings)
         program = readable(os.path.basename(self._run.command().argv[0]))
         made = resources(processes, Shape(self._params.all, not self._params.sampling), program)
         if made.shortened:
@@ -231,22 +233,51 @@ class _Analyst:
         lost = sum(recording.end.lost + recording.end.skipped for recording in recordings)
         return shortfalls(sample, self._params.timeout, lost, "events")
 
-    def _process(self, recording: Recorded, first: Recorded) -> Process:
+    def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
+        """The processes, replayed; where there are several, the peak of each is at the moment of them all."""
+        from perun.collect.memory import together
         from perun.collect.memory.analysis import Analysis
+
+        sampling, first = self._params.sampling, recordings[0]
+        analyses = [
+            Analysis(
+                round((sampling or SAMPLING) * _SECOND),
+                0 if sampling else MOST_SNAPSHOTS,
+                keep=self._params.raw,
+            )
+            for _ in recordings
+        ]
+        together.replay(
+            analyses,
+            [self._events(recording, first) for recording in recordings],
+            [partial(self._end, recording, first) for recording in recordings],
+        )
+        return [
+            self._process(recording, analysis)
+            for recording, analysis in zip(recordings, analyses, strict=True)
+        ]
+
+    def _events(self, recording: Recorded, first: Recorded) -> Iterator[Events]:
+        """The events of a process, by the clock of the first one."""
+        for events in recording.pieces():
+            # Python's processes go by one clock already.
+            shift = 0 if self._params.python else recording.started - first.started
+            yield events._replace(time=events.time + shift) if shift else events
+
+    @staticmethod
+    def _end(recording: Recorded, first: Recorded) -> int:
+        """When the process ended, by the clock of the first one; 0 where only its events tell."""
+        from perun.collect.memory.records import Recording
+
+        if not isinstance(recording, Recording):
+            return 0
+        return recording.started - first.started + recording.duration
+
+    def _process(self, recording: Recorded, analysis: Analysis) -> Process:
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import Process
         from perun.collect.memory.records import Recording
 
-        sampling = self._params.sampling
-        analysis = Analysis(
-            round((sampling or SAMPLING) * _SECOND),
-            0 if sampling else MOST_SNAPSHOTS,
-            keep=self._params.raw,
-        )
-        for events in recording.pieces():
-            # Python's processes go by one clock already.
-            shift = 0 if self._params.python else recording.started - first.started
-            analysis.add(events._replace(time=events.time + shift) if shift else events)
         whole = self._params.all
         if isinstance(recording, Recording):
             sites = self._places.of(recording, whole=whole)
