@@ -22,9 +22,16 @@ EXIT_CODES: Final[dict[int, str]] = {
     9: "a collector, postprocessor, view, check or version control plugin is missing or cannot run here",
     10: "`fsck` found damage",
     70: "a bug in Perun itself; a report was written",
-    130: "interrupted by Ctrl-C",
+    130: "interrupted by Ctrl-C; what a collector had recorded until then is a pending profile that says so",
     141: "the reader of the output went away (broken pipe)",
 }
+
+
+class Terminated(SystemExit):
+    """The system, or another program, asks Perun to end by SIGTERM or SIGHUP.
+
+    What catches `SystemExit`, since code of plugins may call `sys.exit`, lets this pass.
+    """
 
 
 class PerunError(Exception):

@@ -238,3 +238,15 @@ def write_profile(project: Any) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def fake(project: Any, environment: dict[str, str]) -> str:
+    """The collector `fake` of the module :mod:`fake_collector`, which the project has and the user trusts."""
+    plugins = project.path / ".perun/plugins/collect"
+    plugins.mkdir(parents=True)
+    shutil.copy(Path(__file__).with_name("fake_collector.py"), plugins / "fake.py")
+    shared = Path(environment["PERUN_CONFIG_DIR"])
+    shared.mkdir(exist_ok=True)
+    (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
+    return "{name: fake}"

@@ -67,7 +67,7 @@ def test_pending_profiles_of_other_machines(
     perun: Any, project: Any, matrix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     perun("run", "matrix")
-    cache = project.path / ".perun/cache/machines/pending.json"
+    cache = project.path / ".perun/cache/facts/pending.json"
     assert class_of(describe()) in cache.read_text()
     cache.write_text(cache.read_text().replace(class_of(describe()), CLASS))
     done = perun("status")
@@ -77,8 +77,8 @@ def test_pending_profiles_of_other_machines(
         "",
         "{",
         "[]",
-        '{"format": 1, "machines": {"x": 3}}',
-        '{"format": 1, "machines": {"x": "y"}}',
+        '{"format": 2, "facts": {"x": 3}}',
+        '{"format": 2, "facts": {"x": ["y"]}}',
     ):
         cache.write_text(content)
         done = perun("status")

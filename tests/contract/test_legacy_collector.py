@@ -13,11 +13,12 @@ from typing import Any
 import click
 import pytest
 
-from perun.errors import CollectorUnavailable, JobFailed, PerunError, PluginError
+from perun.errors import CollectorUnavailable, JobFailed, PerunError, PluginError, Terminated
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import FreeParams, from_mapping
 from perun.plugin.registry import Registry
 from perun.profile.factory import Profile
+from perun.profile.incomplete import text_of
 
 INIT = '''
 """My collector counts lines."""
@@ -285,6 +286,21 @@ def test_errors_of_perun_pass(make: Make, tmp_path: Path) -> None:
 def test_an_interrupt_passes(make: Make, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         collect(make("def collect(**kwargs): raise KeyboardInterrupt"), tmp_path)
+
+
+def test_a_request_to_end_passes(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(Terminated):  # another SystemExit is a failure of the plugin
+        code = "from perun.errors import Terminated\ndef collect(**kwargs): raise Terminated(143)"
+        collect(make(code), tmp_path)
+
+
+def test_a_collector_may_say_what_its_profile_lacks(make: Make, tmp_path: Path) -> None:
+    run = """
+    def collect(**kwargs):
+        header = {"type": "time", "incomplete": [{"reason": "lost", "amount": 7, "unit": "packets"}]}
+        return 0, "", {**kwargs, "profile": {"header": header, "resources": {}}}
+    """
+    assert text_of(collect(make(run), tmp_path)) == "7 packets lost"
 
 
 @pytest.mark.parametrize("run", ["", "collect = 3", "def before(**kwargs): return 0, '', kwargs"])

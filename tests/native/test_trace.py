@@ -367,8 +367,9 @@ def test_timeout_keeps_what_there_is(trace: Trace, engine: str, tmp_path: Path, 
     subprocess.run(["cc", "-g", "-O1", "-fno-inline", source, "-o", program], check=True)
     profile = trace(program, engine=engine, timeout=0.7)
     assert calls(profile)["step"] > 50
-    assert profile["trace"]["ended"] == "timeout"
-    assert any("stopped after 0.7 s" in note for note in notes)
+    assert profile["trace"]["ended"] == "early: was stopped by the time limit of 0.7 s"
+    assert any("stopped by the time limit of 0.7 s" in note for note in notes)
+    assert {"reason": "timeout", "amount": 0.7, "unit": "s"} in profile["header"]["incomplete"]
 
 
 def test_failing_command(trace: Trace, engine: str, tmp_path: Path) -> None:
@@ -455,12 +456,15 @@ def lasting(folder: Path, probes: Path, engine: str, way: str = ANY_WAY) -> Iter
         "import os; from pathlib import Path\n"
         "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
         "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
-        "from perun.plugin.api import CollectContext, Run\n"
+        "from perun.plugin.api import CollectContext, Interrupted, Run\n"
         f"EbpfEngine.folder, EbpfEngine.forced = Path({str(probes)!r}), {way!r}\n"
         f"run = Run('./lasting', cwd=Path({str(folder)!r}), environ=dict(os.environ))\n"
         f"context = CollectContext(Path({str(folder)!r}))\n"
-        f"profile = TraceCollector().collect(run, TraceParams(engine={engine!r}), context)\n"
-        "print(profile['trace']['ended'], profile['trace']['calls'] > 50)\n"
+        "try:\n"
+        f"    TraceCollector().collect(run, TraceParams(engine={engine!r}), context)\n"
+        "except Interrupted as stop:\n"
+        "    profile = stop.profile\n"
+        "    print(profile['header']['incomplete'][0]['reason'], profile['trace']['calls'] > 50)\n"
     )
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code]

@@ -14,7 +14,7 @@ from typing import Final
 from perun.atomic import TEMPORARY_PREFIX
 from perun.cli import streams
 from perun.cli.session import Session
-from perun.errors import PerunError
+from perun.errors import PerunError, Terminated
 
 ENVIRONMENT: Final = frozenset(
     (
@@ -96,7 +96,7 @@ def _end_on_signals() -> None:
     """Let SIGTERM and SIGHUP unwind as Ctrl-C does, so that a measured program is not left running."""
 
     def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
+        raise Terminated(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:

@@ -180,6 +180,11 @@ class Session:
         """Interpret the profile of this invocation (`perun show`)."""
         from perun.plugin.api import ViewContext
         from perun.porcelain.show import show
+        from perun.profile.incomplete import text_of
+
+        lacks = text_of(self.profile)
+        if lacks:
+            self.warn(f"this profile is incomplete: {lacks}")
 
         ctx = ViewContext(
             note=lambda text: self.note(one_line(text)),

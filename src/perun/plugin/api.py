@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
 
-from perun.errors import UsageError
+from perun.process.command import Command as Command
+from perun.process.command import Run as Run
 from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
@@ -30,65 +31,6 @@ def silent(activity: str, done: int, total: int) -> None:
 
 def quiet(text: str) -> None:
     """A note that is not passed on."""
-
-
-class Command(NamedTuple):
-    """What is really executed: an argument vector, and what it reads from standard input.
-
-    `stdin_file` is relative to the working directory of the run; at most one of the two is set.
-    """
-
-    argv: list[str]
-    stdin_file: str | None
-    stdin_text: str | None
-
-
-class Run(NamedTuple):
-    """One configuration of the measured program and the place where it runs (manual 7.2).
-
-    `cmd`, `args` and `workload` are as the user wrote them; `cwd` is an absolute folder that holds the
-    measured version of the project; `environ` is the whole environment of the measured command.
-    """
-
-    cmd: str
-    args: str = ""
-    workload: str = ""
-    cwd: Path = Path()
-    environ: Mapping[str, str] = MappingProxyType({})
-    minor_version: str = ""
-
-    def command(self) -> Command:
-        """The command with its arguments and workload, split as a POSIX shell would, without a shell.
-
-        A workload `< file` is read from standard input, a workload `<< "text"` is standard input itself;
-        any other workload is appended as last arguments (manual 7.3).
-
-        :raises UsageError: where the quotes of a part are not closed, or the command is empty.
-        """
-        argv = _split("command", self.cmd) + _split("arguments", self.args)
-        if not argv:
-            raise UsageError("the command to measure is empty", "name one with --cmd (-c or -b)")
-        workload = self.workload.strip()
-        if workload.startswith("<<"):
-            return Command(argv, None, " ".join(_split("workload", workload[2:])))
-        if workload.startswith("<"):
-            files = _split("workload", workload[1:])
-            if len(files) != 1:
-                raise UsageError(f"workload {self.workload!r} must name one file after '<'")
-            return Command(argv, files[0], None)
-        return Command(argv + _split("workload", workload), None, None)
-
-    def __str__(self) -> str:
-        return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
-
-
-def _split(what: str, text: str) -> list[str]:
-    import shlex
-
-    try:
-        return shlex.split(text)
-    except ValueError as problem:
-        raise UsageError(f"the {what} {text!r} cannot be split: {problem}", "close the quotes") from None
 
 
 class Workload(NamedTuple):
@@ -181,6 +123,20 @@ class CheckContext(NamedTuple):
     once: Callable[[Profile, Callable[[Profile], Any]], Any] = _always
 
 
+class Interrupted(KeyboardInterrupt):
+    """A collector was interrupted and kept what it had collected until then.
+
+    It is raised from the exception that interrupted it, which goes on its way once the profile is saved: an
+    interruption ends the batch, whatever the collector. One that keeps nothing lets the exception pass.
+
+    :ivar profile: what was collected; it says that it is incomplete.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__()
+        self.profile = profile
+
+
 class Plugin(Protocol):
     """What every plugin has: the name it is called by, its parameters, and a one-line description.
 
@@ -198,6 +154,11 @@ class Plugin(Protocol):
 
 class Collector(Plugin, Protocol[P_contra]):
     """Measures one run. `collect` returns a profile with `header.type`, `header.units` and resources.
+
+    Where the profile lacks a part of the run it says so by :func:`perun.profile.incomplete.mark`: the command
+    was killed or stopped by a time limit, events were lost. Such a profile is kept, does not count as done,
+    and is not compared unless the user insists. Where the user interrupts the run, the collector lets the
+    exception pass, or raises :class:`Interrupted` with what it has collected.
 
     It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts where it cannot run
     here, and :class:`~perun.errors.JobFailed` where the measured command fails.

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from perun.errors import PluginError
+from perun.errors import PluginError, Terminated
 from perun.plugin.api import FAMILIES
 from perun.plugin.contract import breach, short_string
 
@@ -224,6 +224,8 @@ def _modules(folder: Path) -> Iterator[tuple[str, Path]]:
 def _load(family: str, found: Candidate) -> Any:
     try:
         return _make(family, found)
+    except Terminated:
+        raise
     except (Exception, SystemExit) as problem:
         from perun.plugin.loading import describe
 

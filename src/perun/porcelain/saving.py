@@ -42,7 +42,7 @@ def save(
         text = template or str(repo.config.get("format.output_profile_template"))
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
     path = repo.store.pending.save(profile, name, announce)
-    repo.store.machines.note_pending(path, profile)
+    repo.store.facts.note_pending(path, profile)
     return path
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
@@ -11,12 +11,16 @@ from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
 
+if TYPE_CHECKING:
+    from perun.store.facts import Fact
+
 
 class Status(NamedTuple):
     """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
 
     `damaged` are pending files that cannot be read, with the reason. `elsewhere` are the profiles that are
-    known to be from a machine of another class than this one, with that.
+    known to be from a machine of another class than this one, with that; `incomplete` those that lack a part
+    of their run, with the reasons.
     """
 
     major_version: str
@@ -26,6 +30,7 @@ class Status(NamedTuple):
     damaged: list[tuple[str, str]]
     changes: list[ChangeRecord]
     elsewhere: dict[ProfileInfo, str]
+    incomplete: dict[ProfileInfo, str]
 
 
 def status(repo: Repository) -> Status:
@@ -37,26 +42,34 @@ def status(repo: Repository) -> Status:
     scan = repo.store.pending.scan()
     damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
     pending = lookup.in_order(repo, scan.profiles)
-    elsewhere = _elsewhere(repo, head.checksum if head else "", registered, pending)
-    return Status(major_version, head, registered, pending, damaged, changes, elsewhere)
+    facts = _facts(repo, head.checksum if head else "", registered, pending)
+    incomplete = {info: fact.incomplete for info, fact in facts.items() if fact.incomplete}
+    return Status(major_version, head, registered, pending, damaged, changes, _elsewhere(facts), incomplete)
 
 
-def _elsewhere(
+def _facts(
     repo: Repository, head: str, registered: list[ProfileInfo], pending: list[ProfileInfo]
-) -> dict[ProfileInfo, str]:
-    known: dict[ProfileInfo, str] = {}
+) -> dict[ProfileInfo, Fact]:
+    """What is known of the profiles."""
+    found: dict[ProfileInfo, Fact | None] = {}
     if pending:
-        of_pending = repo.store.machines.of_pending()
-        known = {info: of_pending.get((info.source, info.time), "") for info in pending}
+        of_pending = repo.store.facts.of_pending()
+        found = {info: of_pending.get((info.source, info.time)) for info in pending}
     if registered:
-        of_version = repo.store.machines.of_version(head)
-        known |= {info: of_version.get(info.checksum, "") for info in registered}
-    if not any(known.values()):
+        of_version = repo.store.facts.of_version(head)
+        found |= {info: of_version.get(info.checksum) for info in registered}
+    return {info: fact for info, fact in found.items() if fact is not None}
+
+
+def _elsewhere(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:
+    if not any(fact.machine for fact in facts.values()):
         return {}
     from perun import machine
 
     here = machine.class_of(machine.describe())
-    return {info: one for info, one in known.items() if one and here and one != here}
+    if not here:
+        return {}
+    return {info: fact.machine for info, fact in facts.items() if fact.machine not in ("", here)}
 
 
 def _head(repo: Repository, major_version: str) -> MinorVersion | None:

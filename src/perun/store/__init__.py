@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perun.store.changes import Changes
+    from perun.store.facts import Facts
     from perun.store.fsck import Finding, Progress
     from perun.store.index import Indexes
     from perun.store.lock import Lock
-    from perun.store.machines import Machines
     from perun.store.objects import FileObjects
     from perun.store.pending import Pending
     from perun.store.stats import Stats
@@ -95,11 +95,11 @@ class Store:
         return Summaries(self.root / "cache" / "summaries.json", self.indexes, self.changes, self.lock)
 
     @cached_property
-    def machines(self) -> Machines:
-        """What machines profiles are from, a cache."""
-        from perun.store.machines import Machines
+    def facts(self) -> Facts:
+        """What lists of profiles say of each beyond its index, a cache."""
+        from perun.store.facts import Facts
 
-        return Machines(self.root / "cache" / "machines", self.lock)
+        return Facts(self.root / "cache" / "facts", self.lock)
 
     @cached_property
     def stats(self) -> Stats:

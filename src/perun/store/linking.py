@@ -40,7 +40,7 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
         added = store.indexes.add(minor, entries)
         if added:
             store.summaries.update([minor])
-        store.machines.note_registered(minor, dict(zip(checksums, (one for one, _, _ in items), strict=True)))
+        store.facts.note_registered(minor, dict(zip(checksums, (one for one, _, _ in items), strict=True)))
     new = set(map(id, added))
     return Linked(added, [entry for entry in entries if id(entry) not in new])
 

@@ -15,9 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect._common.execution import Execution, Sample, exit_status, find_executable, outcome
 from perun.errors import JobFailed
 from perun.plugin.api import Run
+from perun.process.execution import Execution, Sample
+from perun.process.finding import find_executable
+from perun.process.outcome import exit_status, outcome
 
 MakeRun = Callable[..., Run]
 
@@ -294,7 +296,7 @@ class TestBeingEnded:
         code = (
             "import signal, sys\n"
             "from pathlib import Path\n"
-            "from perun.collect._common.execution import Execution\n"
+            "from perun.process.execution import Execution\n"
             "from perun.plugin.api import Run\n"
             "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
             "pids, folder, scratch = sys.argv[1:]\n"
@@ -318,7 +320,7 @@ class TestBeingEnded:
         code = (
             "import os, sys\n"
             "from pathlib import Path\n"
-            "from perun.collect._common.execution import Execution\n"
+            "from perun.process.execution import Execution\n"
             "from perun.plugin.api import Run\n"
             "terminal, folder, scratch = sys.argv[1:]\n"
             "os.open(terminal, os.O_RDWR)\n"  # becomes the controlling one of this new session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +49,9 @@ def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag],
         session.say(f"\nAuthor: {one_line(head.author)} <{one_line(head.email)}> {head.date}")
         session.say("\n" + "\n".join("    " + clean(line) for line in head.desc.strip().splitlines()))
     session.say()
-    _profiles(session, found.registered, "i", "registered", pieces, found.elsewhere)
+    _profiles(session, found.registered, "i", "registered", pieces, found)
     session.say()
-    _profiles(session, found.pending, "p", "pending", pieces, found.elsewhere)
+    _profiles(session, found.pending, "p", "pending", pieces, found)
     for machine in sorted(set(found.elsewhere.values())):
         session.note(
             f"note: from another machine than this one, so times do not compare: {one_line(machine)}"
@@ -70,7 +70,7 @@ def _profiles(
     kind: str,
     word: str,
     pieces: Sequence[str | formats.Tag],
-    elsewhere: Container[ProfileInfo],
+    found: Status,
 ) -> None:
     if not infos:
         session.say(f"no {word} profiles")
@@ -84,10 +84,13 @@ def _profiles(
         paint = partial(session.paint, style="bold") if piece.name == "cmd" else None
         columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
         raw = ""
-    if any(info in elsewhere for info in infos):
-        marks = ["other machine" if info in elsewhere else "" for info in infos]
-        columns.append(Column("machine", marks, raw + " ", None))
-        raw = ""
+    machines = ["other machine" if info in found.elsewhere else "" for info in infos]
+    reasons = [one_line(found.incomplete.get(info, "")) for info in infos]
+    for name, marks in (("machine", machines), ("incomplete", reasons)):
+        if any(marks):
+            paint = partial(session.paint, style="yellow") if name == "incomplete" else None
+            columns.append(Column(name, marks, raw + " ", paint))
+            raw = ""
     session.say(f"{len(infos)} {word} profile{'s' * (len(infos) > 1)}:")
     for line in table(columns, after=raw, most=session.columns):
         session.say(line)
@@ -114,7 +117,7 @@ def change_counts(session: Session, results: Sequence[int]) -> str:
     return f"{len(results)} change{'s' * (len(results) != 1)}: {plus}, {minus}"
 
 
-def profile_data(info: ProfileInfo, tag: str, elsewhere: Mapping[ProfileInfo, str]) -> dict[str, Any]:
+def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
     """A profile in the JSON of `status`."""
     return {
         "tag": tag,
@@ -127,12 +130,9 @@ def profile_data(info: ProfileInfo, tag: str, elsewhere: Mapping[ProfileInfo, st
         "postprocessors": list(info.postprocessors),
         "time": info.time,
         "checksum": info.checksum or None,
-        "other_machine": elsewhere.get(info),
+        "other_machine": found.elsewhere.get(info),
+        "incomplete": found.incomplete.get(info),
     }
-
-
-def _profiles_data(found: Status, infos: Sequence[ProfileInfo], kind: str) -> list[dict[str, Any]]:
-    return [profile_data(info, f"{n}@{kind}", found.elsewhere) for n, info in enumerate(infos)]
 
 
 def as_data(found: Status) -> dict[str, Any]:
@@ -142,10 +142,8 @@ def as_data(found: Status) -> dict[str, Any]:
         "schema": "perun.status/1",
         "major_version": found.major_version,
         "minor_version": head._asdict() if head else None,
-        "registered": [
-            profile_data(info, f"{n}@i", found.elsewhere) for n, info in enumerate(found.registered)
-        ],
-        "pending": [profile_data(info, f"{n}@p", found.elsewhere) for n, info in enumerate(found.pending)],
+        "registered": [profile_data(info, f"{n}@i", found) for n, info in enumerate(found.registered)],
+        "pending": [profile_data(info, f"{n}@p", found) for n, info in enumerate(found.pending)],
         "damaged": [{"name": name, "reason": reason} for name, reason in found.damaged],
         "changes": [
             {**change_data(record.info), "baseline": record.baseline, "command": record.command}

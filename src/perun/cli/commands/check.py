@@ -52,7 +52,9 @@ class Edge:
 class Asked:
     """What `check` is asked for; before or behind the name of the subcommand, as in git."""
 
-    force: bool = param(False, short="-f", help="Compare profiles although their configurations differ.")
+    force: bool = param(
+        False, short="-f", help="Compare profiles although their configurations differ, or one is incomplete."
+    )
     compute_missing: bool = param(
         False, short="-c", help="Run the job matrix first where a version lacks profiles."
     )
@@ -237,6 +239,9 @@ def _answering(
         session.say(f"{told.tally.summary(session.paint)}; see {one_line(str(edge.output))}")
     elif edge.format != "text" and told.tally.nothing_compared:
         session.note(told.tally.nothing_compared)
+    if edge.format not in ("text", "markdown") or edge.output is not None:
+        for incomplete in list(told.tally.incomplete)[:TOLD_TROUBLES]:
+            session.warn(incomplete)
     told.tell_troubles(session)
 
 

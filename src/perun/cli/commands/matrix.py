@@ -91,11 +91,15 @@ def _run(session: Session, planned: batch.Plan, journal: Journal | None, options
         try:
             tell_all(expected, teller)
         except (KeyboardInterrupt, SystemExit):
-            done = sum(isinstance(event, JobDone) for event in events)
+            done = sum(isinstance(event, JobDone) and not event.incomplete for event in events)
             left = f"{total - done} of {total} jobs are left"
             session.note(f"\ninterrupted, {left}; go on with: perun run matrix --resume")
             raise
     _summarise(session, events)
+    lacking = sum(isinstance(event, JobDone) and bool(event.incomplete) for event in events)
+    if lacking:
+        they = "profile is" if lacking == 1 else "profiles are"
+        session.note(f"note: {lacking} {they} incomplete; to measure again: perun run matrix --resume")
     failure = failure_of(events)
     if failure is not None:
         raise failure

@@ -193,6 +193,8 @@ class Teller:
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
             self._line(f"{word} {self._session.paint(event.name, 'bold')} ({event.seconds:.2f} s)")
+            if event.incomplete:
+                self._line(f"{self._session.paint('incomplete:', 'yellow')} {one_line(event.incomplete)}")
             for note in event.notes:
                 self._note(note)
         elif isinstance(event, JobBroke):

@@ -7,13 +7,19 @@ from typing import Any
 from perun.plugin.params import param
 
 
-def timeout() -> Any:
-    """Seconds after which a run is killed, a `float`."""
+def timeout(*, kept: bool = False) -> Any:
+    """Seconds after which a run is stopped, a `float`.
+
+    :param kept: what was recorded until then is kept; otherwise the job fails.
+    """
+    then = "the job fails"
+    if kept:
+        then = "what was recorded until then is kept as an incomplete profile"
     return param(
         0.0,
         metavar="<seconds>",
         minimum=0,
-        help="A run that takes longer is killed and the job fails; 0 lets it take as long as it likes.",
+        help=f"A run that takes longer is stopped, and {then}; 0 lets it take as long as it likes.",
     )
 
 

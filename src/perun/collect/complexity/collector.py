@@ -14,9 +14,9 @@ from perun.plugin.params import to_mapping
 
 if TYPE_CHECKING:
     from perun.collect._calls.profile import Function
-    from perun.collect._common.execution import Execution, Sample
     from perun.collect.complexity.records import Gaps, Process
     from perun.collect.complexity.selection import Selection
+    from perun.process.execution import Sample
     from perun.profile.factory import Profile
 
 LIBRARY: Final = Path(__file__).with_name("libperun_complexity.so")
@@ -61,7 +61,8 @@ class ComplexityCollector:
         :raises CollectorUnavailable: where the runtime was not built, or there is no compiler.
         :raises UsageError: where a file, or all the functions of the rules, are not there.
         :raises JobFailed: where the program does not compile, cannot be started, fails (unless that is to be
-            ignored), takes longer than the timeout, or calls no function that is recorded.
+            ignored), or calls no function that is recorded.
+        :raises Interrupted: where the user ends the run; with what was recorded until then.
         """
         from perun.collect._common import native
 
@@ -72,9 +73,10 @@ class ComplexityCollector:
     def _recorded(
         self, run: Run, measured: Run, program: str, params: ComplexityParams, ctx: CollectContext
     ) -> Profile:
-        from perun.collect._common.execution import Execution
+        from perun.collect._common.runs import require_recorded
         from perun.collect.complexity.records import processes
         from perun.collect.complexity.selection import select
+        from perun.process.execution import Execution
 
         folder = _recordings(run, params, ctx)
         table = ctx.scratch / "table"
@@ -83,13 +85,15 @@ class ComplexityCollector:
         table.write_bytes(selection.table)
         environ = _environment(measured, params, self._library, folder, table)
         ctx.report(f"recording {run}", 0, 0)
-        with Execution(measured._replace(environ=environ), ctx.scratch, params.timeout) as execution:
-            sample = execution.run()
-            _check(execution, run, sample, params)
+        measured = measured._replace(environ=environ)
+        with Execution(measured, ctx.scratch, params.timeout, once=True) as execution:
+            sample = execution.record()
+            errors = execution.last_errors()
+            require_recorded(run, sample, errors, ignore_failure=params.ignore_failure)
         ctx.report("reading the calls", 0, 0)
         found = processes(folder)
         if not any(process.places for process in found):
-            raise _nothing_recorded(program, params, sample)
+            raise sample.interruption or _nothing_recorded(program, params, sample)
         return _profile(run, params, ctx, found, selection, sample)
 
 
@@ -97,8 +101,8 @@ def _built(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run
     """The run of the program that is recorded, and its path; empty where the command is a script."""
     import shlex
 
-    from perun.collect._common.execution import find_executable
     from perun.collect.complexity.build import Target, build_command, build_files
+    from perun.process.finding import find_executable
 
     whole = any("std::" in rule for rule in params.rules)
     if params.files:
@@ -157,6 +161,7 @@ def _profile(
 
     from perun.collect._calls.events import UNKNOWN
     from perun.collect._calls.profile import CallTable
+    from perun.collect._common.runs import closed, early_end, shortfalls
     from perun.collect.complexity.records import Gaps, Place
 
     table, gaps = CallTable(), Gaps()
@@ -169,25 +174,30 @@ def _profile(
             table.add(calls, process.pid)
         gaps = gaps.plus(process.gaps)
     functions = selection.functions(list(numbers), run.cwd, ctx)
-    notes = [*selection.notes, *_notes(gaps, table.total, found, functions, sample)]
+    early = early_end(sample, params.timeout)
+    notes = [*selection.notes, *_notes(gaps, table.total, found, functions, early)]
     for note in notes:
         ctx.note(note)
-    summary = _summary(gaps, table.total, found, sample, notes)
+    summary = _summary(gaps, table.total, found, sample.real, early, notes)
     collector = {"name": ComplexityCollector.name, "params": to_mapping(params)}
-    return table.profile(functions, run, collector, summary)
+    profile = table.profile(functions, run, collector, summary)
+    return closed(profile, sample, shortfalls(sample, params.timeout, _lost(gaps)))
+
+
+def _lost(gaps: Gaps) -> int:
+    """Calls that took place and are not in the recording."""
+    return gaps.lost + gaps.too_deep + (gaps.skipped + 1) // 2
 
 
 def _summary(
-    gaps: Gaps, total: int, found: Sequence[Process], sample: Sample, notes: Sequence[str]
+    gaps: Gaps, total: int, found: Sequence[Process], real: float, early: str, notes: Sequence[str]
 ) -> dict[str, Any]:
-    from perun.collect._common.execution import outcome
-
     return {
         "engine": "instrumentation",
         "calls": total,
         "processes": len(found),
-        "duration": round(sample.real, 6),
-        "ended": f"early: {outcome(sample.status)}" if os.WIFSIGNALED(sample.status) else "normally",
+        "duration": round(real, 6),
+        "ended": f"early: {early}" if early else "normally",
         "missed-exits": gaps.missed,
         "open-calls": gaps.open,
         "lost": gaps.lost + gaps.too_deep,
@@ -196,17 +206,15 @@ def _summary(
 
 
 def _notes(
-    gaps: Gaps, total: int, found: Sequence[Process], functions: Sequence[Function], sample: Sample
+    gaps: Gaps, total: int, found: Sequence[Process], functions: Sequence[Function], early: str
 ) -> list[str]:
-    from perun.collect._common.execution import outcome
-
     notes = []
     if gaps.missed:
         notes.append(
             f"{gaps.missed} calls were left without telling (longjmp); they end where that was noticed"
         )
-    if gaps.open and os.WIFSIGNALED(sample.status):
-        notes.append(f"the run ended early: it {outcome(sample.status)}; {gaps.open} calls had not ended")
+    if early:
+        notes.append(f"the run ended early: it {early}; {gaps.open} calls had not ended")
     if gaps.lost:
         reason = os.strerror(gaps.error)
         notes.append(f"{gaps.lost} calls are missing, as their file could not grow: {reason}")
@@ -226,16 +234,8 @@ def _notes(
     return notes
 
 
-def _check(execution: Execution, run: Run, sample: Sample, params: ComplexityParams) -> None:
-    from perun.collect._common.execution import ALL_THE_SAME, failed
-
-    if not sample.status or params.ignore_failure or os.WIFSIGNALED(sample.status):
-        return
-    raise failed(run, sample.status, execution.last_errors(), ALL_THE_SAME)
-
-
 def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) -> JobFailed:
-    from perun.collect._common.execution import outcome
+    from perun.process.outcome import outcome
 
     message = f"no call of a function was recorded: {program} (it {outcome(sample.status)})"
     if params.rules:

@@ -75,7 +75,7 @@ class ComplexityParams:
         help="What is the size of the structure that a function works on, e.g. List_search=list->size.",
     )
     ignore_failure: bool = common.ignore_failure()
-    timeout: float = common.timeout()
+    timeout: float = common.timeout(kept=True)
 
     def __post_init__(self) -> None:
         for function, every in self.sampling:

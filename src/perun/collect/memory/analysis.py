@@ -161,7 +161,7 @@ class Analysis:
         self._pending = 0
         self._peak_part = np.empty((_FIELDS, 0), np.int64)
         self._order = 0
-        self._bytes = 0
+        self.live_bytes = 0
         self._sums = dict.fromkeys(("allocations", "allocated", "temporary", "unknown_releases"), 0)
         self._peak = (0, 0, -1)  # bytes, time, position of the event
         self._last_time = 0
@@ -170,6 +170,11 @@ class Analysis:
         self._pairs: list[tuple[Ints, Ints, Ints]] = []  # allocating, ending events, temporary ones
         self._waiting: list[Events] = []
         self._waiting_events = 0
+
+    @property
+    def live_blocks(self) -> int:
+        """The number of blocks that are live."""
+        return len(self._live.size)
 
     def add(self, events: Events) -> None:
         """Take in the next events."""
@@ -185,20 +190,50 @@ class Analysis:
             return
         events = Events.joined(self._waiting)
         self._waiting, self._waiting_events = [], 0
+        piece = self.replay(events)
+        highest = int(np.argmax(piece.heap))
+        if int(piece.heap[highest]) > self._peak[0]:
+            self.keep_peak(piece, highest, int(events.time[highest]))
+
+    def replay(self, events: Events) -> Piece:
+        """Take in events at once, without looking for the peak: whoever calls this says where that is.
+
+        :param events: at least one; the larger the piece, the quicker, as all that is live is gone through.
+        """
         self._last_time = max(self._last_time, int(events.time.max()))
         while self._last_time // self.interval >= self._most:
             self._double()
         snapshots = events.time // self.interval
         places = (events.stacks << _STACK_SHIFT) | (events.subtypes << _SUBTYPE_SHIFT)
         keys = places[events.site] | snapshots
-        piece = _Piece(events, self._live, self._order, keys)
+        piece = Piece(events, self._live, self._order, keys, self.live_bytes)
         self._collect(events, piece, snapshots)
-        self._look_for_peak(events, piece)
         self._live = piece.live_after()
         self._order += events.total
+        self.live_bytes = int(piece.heap[-1])
         if self._keep:
             self._kept.append(events)
             self._pairs.append(piece.pairs())
+        return piece
+
+    def keep_peak(self, piece: Piece | None, position: int, time: int) -> None:
+        """The heap is at its peak after the event at this position of the piece that was replayed last.
+
+        :param piece: None where nothing has happened since the last piece. :param position: -1 for the heap
+            before the first event. :param time: nanoseconds since the beginning of the run.
+        """
+        if piece is None:
+            heap, event, keys, sizes = self.live_bytes, self._order - 1, self._live.key, self._live.size
+        else:
+            heap, event = piece.heap_after(position), piece.start + position
+            keys, sizes = piece.live_at(event)
+        self._peak = heap, time, event
+        self._peak_part = _summed([_part(keys, peak=sizes)])
+
+    def keep_empty_peak(self, time: int) -> None:
+        """Nothing of this process is live any more when the heap of all processes is at its peak."""
+        self._peak = 0, time, -1
+        self._peak_part = np.empty((_FIELDS, 0), np.int64)
 
     def rows(self) -> Rows:
         """The rows of all events; nothing can be added afterwards."""
@@ -240,7 +275,7 @@ class Analysis:
             temporary[short] = True
         return Each(events, ended_by, temporary)
 
-    def _collect(self, events: Events, piece: _Piece, snapshots: Ints) -> None:
+    def _collect(self, events: Events, piece: Piece, snapshots: Ints) -> None:
         allocates = ~events.releases
         temporary = piece.temporary
         self._sums["allocations"] += int(allocates.sum())
@@ -270,16 +305,6 @@ class Analysis:
                 lifetime=piece.lifetimes[~here],
             )
         )
-
-    def _look_for_peak(self, events: Events, piece: _Piece) -> None:
-        heap = self._bytes + np.cumsum(piece.change)
-        highest = int(np.argmax(heap))
-        if int(heap[highest]) > self._peak[0]:
-            time = int(events.time[highest])
-            self._peak = int(heap[highest]), time, self._order + highest
-            keys, sizes = piece.live_at(self._order + highest)
-            self._peak_part = _summed([_part(keys, peak=sizes)])
-        self._bytes = int(heap[-1])
 
     def _append(self, part: NDArray[np.int64]) -> None:
         part = _summed([part])
@@ -351,7 +376,7 @@ def _no_events() -> Events:
     return Events(ints, ints, ints, ints.astype(np.bool_), ints, ints, ints, ints)
 
 
-class _Piece:
+class Piece:
     """A piece of the events together with the blocks that were live before it.
 
     Blocks come first, then the events, each with its position among all events; `_end` is the position of
@@ -361,8 +386,10 @@ class _Piece:
     :ivar released_here: the positions, in the piece, of the events that allocated those.
     """
 
-    def __init__(self, events: Events, live: _Live, start: int, keys: Ints) -> None:
+    def __init__(self, events: Events, live: _Live, start: int, keys: Ints, live_bytes: int) -> None:
         self.event_keys = keys
+        self.start = start
+        self._bytes_before = live_bytes
         count, before = events.total, len(live.address)
         order = np.arange(start, start + count)
         self._all = _Live(
@@ -391,6 +418,7 @@ class _Piece:
         self.unknown_releases = int(events.releases.sum()) - len(self._released)
         self.change = np.where(events.releases, 0, events.size)
         np.subtract.at(self.change, enders - before, self._all.size[blocks])
+        self.heap = live_bytes + np.cumsum(self.change)
 
         self.released = self._taken(self._released)
         """The blocks that events of this piece release."""
@@ -406,6 +434,10 @@ class _Piece:
         order = self._all.order
         blocks, enders = self._ended
         return order[blocks], order[enders], order[self._released[self.temporary]]
+
+    def heap_after(self, position: int) -> int:
+        """Bytes that are live after the event at that position of the piece; -1 is before the first."""
+        return int(self.heap[position]) if position >= 0 else self._bytes_before
 
     def live_at(self, order: int) -> tuple[Ints, Ints]:
         """Keys and sizes of the blocks that are live just after the event at that position."""

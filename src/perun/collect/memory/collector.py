@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -15,12 +16,14 @@ from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 
 if TYPE_CHECKING:
-    from perun.collect._common.execution import Execution, Sample
+    from perun.collect.memory.analysis import Analysis, Events
     from perun.collect.memory.places import Places, Site
     from perun.collect.memory.profile import Made, Process
     from perun.collect.memory.python import PythonRecording
     from perun.collect.memory.records import Recording
+    from perun.process.execution import Execution, Sample
     from perun.profile.factory import Profile
+    from perun.profile.incomplete import Incomplete
 
     Recorded = Recording | PythonRecording
 
@@ -80,7 +83,7 @@ class MemoryParams:
         "functions of Python as call stacks. Needs memray where the program's packages are.",
     )
     ignore_failure: bool = common.ignore_failure()
-    timeout: float = common.timeout()
+    timeout: float = common.timeout(kept=True)
 
 
 class MemoryCollector:
@@ -125,43 +128,53 @@ class MemoryCollector:
         """Run the command once, with the recorder.
 
         :raises CollectorUnavailable: where the recorder was not built.
-        :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored), takes
-            longer than the timeout, or is of a kind that nothing can be recorded of.
+        :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored), or is of
+            a kind that nothing can be recorded of.
+        :raises Interrupted: where the user ends the run; with what was recorded until then.
         """
         if params.python:
             return _of_python(run, params, ctx)
         from perun.collect._common import native
-        from perun.collect._common.execution import Execution
         from perun.collect.memory.records import Recording
+        from perun.process.execution import Execution
 
         native.require(self._library, _WHAT)
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
         recorded = run._replace(environ=_environment(run, params, self._library, file))
         ctx.report(f"recording {run}", 0, 0)
-        with Execution(recorded, ctx.scratch, params.timeout) as execution:
-            sample = execution.run()
-            _check(execution, run, sample, params)
+        with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
+            sample = _recorded(execution, run, params)
             if not file.exists():
-                raise _nothing_recorded(execution, sample)
+                raise sample.interruption or _nothing_recorded(execution, sample)
         ctx.report("finding functions and lines", 0, 0)
         return _Analyst(run, params, ctx).profile([Recording(path) for path in _recordings(file)], sample)
 
 
 def _of_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
     """Run a Python program once, under memray."""
-    from perun.collect._common.execution import Execution
     from perun.collect.memory.python import prepared, program_of, recordings
+    from perun.process.execution import Execution
 
     file = ctx.scratch / "allocations"
     _remove_recordings(file)
     recorded = prepared(run, file, params.sampling or SAMPLING, params.follow_children)
     ctx.report(f"recording {run}", 0, 0)
-    with Execution(recorded, ctx.scratch, params.timeout) as execution:
-        sample = execution.run()
-        _check(execution, run, sample, params)
+    with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
+        sample = _recorded(execution, run, params)
+    if not file.exists() and sample.interruption is not None:
+        raise sample.interruption
     ctx.report("reading what was recorded", 0, 0)
     return _Analyst(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
+
+
+def _recorded(execution: Execution, run: Run, params: MemoryParams) -> Sample:
+    """Run the command, whose recording may be of a part of the run."""
+    from perun.collect._common.runs import require_recorded
+
+    sample = execution.record()
+    require_recorded(run, sample, execution.last_errors(), ignore_failure=params.ignore_failure)
+    return sample
 
 
 class _Analyst:
@@ -179,11 +192,12 @@ class _Analyst:
         self._notes: list[str] = []
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
+        from perun.collect._common.runs import closed
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
         from perun.profile.factory import Profile
 
-        processes = [self._process(recording, recordings[0]) for recording in recordings]
+        processes = self._processes(recordings)
         program = readable(os.path.basename(self._run.command().argv[0]))
         made = resources(processes, Shape(self._params.all, not self._params.sampling), program)
         if made.shortened:
@@ -213,24 +227,59 @@ class _Analyst:
         profile["resources"] = made.regions.resources
         for note in self._notes:
             self._ctx.note(note)
-        return profile
+        return closed(profile, sample, self._lacks(recordings, sample))
 
-    def _process(self, recording: Recorded, first: Recorded) -> Process:
+    def _lacks(self, recordings: Sequence[Recorded], sample: Sample) -> list[Incomplete]:
+        from perun.collect._common.runs import shortfalls
+
+        lost = sum(recording.end.lost + recording.end.skipped for recording in recordings)
+        return shortfalls(sample, self._params.timeout, lost, "events")
+
+    def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
+        """The processes, replayed; where there are several, the peak of each is at the moment of them all."""
+        from perun.collect.memory import together
         from perun.collect.memory.analysis import Analysis
+
+        sampling, first = self._params.sampling, recordings[0]
+        analyses = [
+            Analysis(
+                round((sampling or SAMPLING) * _SECOND),
+                0 if sampling else MOST_SNAPSHOTS,
+                keep=self._params.raw,
+            )
+            for _ in recordings
+        ]
+        together.replay(
+            analyses,
+            [self._events(recording, first) for recording in recordings],
+            [partial(self._end, recording, first) for recording in recordings],
+        )
+        return [
+            self._process(recording, analysis)
+            for recording, analysis in zip(recordings, analyses, strict=True)
+        ]
+
+    def _events(self, recording: Recorded, first: Recorded) -> Iterator[Events]:
+        """The events of a process, by the clock of the first one."""
+        for events in recording.pieces():
+            # Python's processes go by one clock already.
+            shift = 0 if self._params.python else recording.started - first.started
+            yield events._replace(time=events.time + shift) if shift else events
+
+    @staticmethod
+    def _end(recording: Recorded, first: Recorded) -> int:
+        """When the process ended, by the clock of the first one; 0 where only its events tell."""
+        from perun.collect.memory.records import Recording
+
+        if not isinstance(recording, Recording):
+            return 0
+        return recording.started - first.started + recording.duration
+
+    def _process(self, recording: Recorded, analysis: Analysis) -> Process:
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import Process
         from perun.collect.memory.records import Recording
 
-        sampling = self._params.sampling
-        analysis = Analysis(
-            round((sampling or SAMPLING) * _SECOND),
-            0 if sampling else MOST_SNAPSHOTS,
-            keep=self._params.raw,
-        )
-        for events in recording.pieces():
-            # Python's processes go by one clock already.
-            shift = 0 if self._params.python else recording.started - first.started
-            analysis.add(events._replace(time=events.time + shift) if shift else events)
         whole = self._params.all
         if isinstance(recording, Recording):
             sites = self._places.of(recording, whole=whole)
@@ -284,9 +333,19 @@ class _Analyst:
         if self._params.unwind not in ("auto", first.unwinder) and not self._params.python:
             hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")
             notes.append(f"call stacks were found by {first.unwinder}, not by {self._params.unwind}{hint}")
-        early = _ended_early(first, sample)
+        early = self._early_end(first, sample)
         if early:
             notes.append(f"the run ended early: it {early}; what was recorded until then is in the profile")
+
+    def _early_end(self, first: Recorded, sample: Sample) -> str:
+        """How the run ended where it did not end by itself; else empty."""
+        from perun.collect._common.runs import early_end
+        from perun.collect.memory.records import State
+
+        early = early_end(sample, self._params.timeout)
+        if not early and first.end.state == State.RUNNING:
+            return "went on as another program, or ended without the C library"
+        return early
 
     def _summary(
         self, first: Recorded, processes: Sequence[Process], sample: Sample, made: Made
@@ -294,7 +353,7 @@ class _Analyst:
         """The region `memory` of the profile: what is known of the whole run."""
         totals = [process.totals for process in processes]
         peak = max(totals, key=lambda one: one.peak)
-        early = _ended_early(first, sample)
+        early = self._early_end(first, sample)
         return {
             "unwinder": first.unwinder,
             "ended": f"early: {early}" if early else "normally",
@@ -336,29 +395,9 @@ def _remove_recordings(file: Path) -> None:
         path.unlink()
 
 
-def _check(execution: Execution, run: Run, sample: Sample, params: MemoryParams) -> None:
-    from perun.collect._common.execution import ALL_THE_SAME, failed
-
-    # A program that a signal ends leaves a recording of all that it did, which may be what is looked for.
-    if not sample.status or params.ignore_failure or os.WIFSIGNALED(sample.status):
-        return
-    raise failed(run, sample.status, execution.last_errors(), ALL_THE_SAME)
-
-
-def _ended_early(recording: Recorded, sample: Sample) -> str:
-    """How the run ended where it did not end by itself; else empty."""
-    from perun.collect._common.execution import outcome
-    from perun.collect.memory.records import State
-
-    if os.WIFSIGNALED(sample.status):
-        return outcome(sample.status)
-    if recording.end.state == State.RUNNING:
-        return "went on as another program, or ended without the C library"
-    return ""
-
-
 def _nothing_recorded(execution: Execution, sample: Sample) -> JobFailed:
-    from perun.collect._common.execution import find_executable, outcome
+    from perun.process.finding import find_executable
+    from perun.process.outcome import outcome
 
     run = execution.command
     path = find_executable(run.command().argv[0], run.cwd, run.environ)

@@ -48,7 +48,7 @@ def program_of(run: Run) -> Interpreted:
     :raises UsageError: where it is none, or one that is read from standard input.
     :raises JobFailed: where there is no such command.
     """
-    from perun.collect._common.execution import find_executable
+    from perun.process.finding import find_executable
 
     argv = run.command().argv
     path = find_executable(argv[0], run.cwd, run.environ)

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from perun.collect._common import params as common
-from perun.collect._common.execution import Execution, exit_status, failed
 from perun.collect.regex.patterns import Metric, Pattern, Patterns, compiled, find, is_clock, number, plain
 from perun.collect.regex.ready import READY
 from perun.collect.regex.units import Kind, kind_of
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
+from perun.process.execution import Execution
+from perun.process.outcome import exit_status, failed
+from perun.process.streams import Output
 from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "mixed"
@@ -108,7 +110,7 @@ class RegexCollector:
         """
         resources: list[dict[str, Any]] = []
         units: dict[str, str] = {}
-        with Execution(run, ctx.scratch, params.timeout, keep_output=True) as execution:
+        with Execution(run, ctx.scratch, params.timeout, output=Output.KEEP) as execution:
             total = params.warmup + params.repeat
             for index in range(total):
                 ctx.report(f"running {run}", index, total)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from perun.collect._common import params as common
-from perun.collect._common.execution import ALL_THE_SAME, Execution, Sample, exit_status, failed
+from perun.collect._common.runs import ALL_THE_SAME
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
+from perun.process.execution import Execution, Sample
+from perun.process.outcome import exit_status, failed
 from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "time"

@@ -179,7 +179,8 @@ class _Session:
     def profile(self) -> Profile:
         from shutil import rmtree
 
-        from perun.collect.trace.running import Surroundings
+        from perun.collect._common.runs import closed, require_recorded, shortfalls
+        from perun.collect.trace.engines import Surroundings
 
         rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
@@ -197,12 +198,18 @@ class _Session:
                 not self._params.stap_cache_off,
             )
             recorded = engine.record(plan, around)
-            self._write_log(
-                f"ended with status {recorded.status} after {recorded.real:.3f} s {recorded.early}"
+            sample, limit = recorded.sample, self._params.timeout
+            self._write_log(f"ended with status {sample.status} after {sample.real:.3f} s {sample.early}")
+            require_recorded(
+                self._run,
+                sample,
+                recorded.errors,
+                ignore_failure=self._params.ignore_failure,
+                hint="repair the command, or trace it all the same with --ignore-failure",
             )
-            self._check(recorded, around.last_errors())
             self._tell("making a profile of the calls")
-            return self._made(plan, engine, recorded)
+            profile = self._made(plan, engine, recorded)
+            return closed(profile, sample, shortfalls(sample, limit, engine.lost))
         finally:
             self._put_away()
 
@@ -210,8 +217,8 @@ class _Session:
         from contextlib import ExitStack
 
         from perun.collect._calls.binary import Binary
-        from perun.collect._common.execution import find_executable
         from perun.collect.trace.plan import Wanted, make_plan
+        from perun.process.finding import find_executable
 
         run = self._run
         program = find_executable(run.command().argv[0], run.cwd, run.environ)
@@ -246,31 +253,17 @@ class _Session:
             next((hint for _, _, hint in refused if hint), ""),
         )
 
-    def _check(self, recorded: Recorded, errors: Sequence[str]) -> None:
-        from perun.collect._common.execution import failed, outcome
-
-        early = {
-            "timeout": f"the command was stopped after {self._params.timeout:g} s; what was collected until "
-            "then is in the profile",
-            "interrupted": "the run was interrupted; what was collected until then is in the profile",
-        }.get(recorded.early)
-        if early:
-            self._note(early)
-            return
-        if not recorded.status:
-            return
-        if os.WIFSIGNALED(recorded.status) or self._params.ignore_failure:
-            how = outcome(recorded.status)
-            self._note(
-                f"the command {str(self._run)!r} {how}; what was collected until then is in the profile"
-            )
-            return
-        hint = "repair the command, or trace it all the same with --ignore-failure"
-        raise failed(self._run, recorded.status, errors, hint)
-
     def _made(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
         from perun.collect._calls.profile import CallTable
+        from perun.collect._common.runs import early_end
+        from perun.process.outcome import outcome
 
+        sample = recorded.sample
+        early = early_end(sample, self._params.timeout)
+        if early:
+            self._note(f"the run ended early: it {early}; what was collected until then is in the profile")
+        elif sample.status:
+            self._note(f"the command {str(self._run)!r} {outcome(sample.status)}")
         table = CallTable()
         if not self._params.no_profile:
             for calls in _sampled(recorded.calls, plan.sampling):
@@ -296,8 +289,8 @@ class _Session:
             "functions": len(plan.probes),
             "missed-exits": engine.missed,
             "lost": engine.lost,
-            "duration": round(recorded.real, 6),
-            "ended": recorded.early or "normally",
+            "duration": round(sample.real, 6),
+            "ended": f"early: {early}" if early else "normally",
             "notes": list(self._notes),
         }
         if engine.way:

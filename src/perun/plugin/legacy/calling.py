@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from perun.errors import PerunError
+from perun.errors import PerunError, Terminated
 from perun.plugin.loading import describe
 
 
@@ -64,7 +64,7 @@ def blamed(on: str, error: type[PerunError]) -> Iterator[None]:
     """Turn what the plugin's code raises into a :func:`failure`; errors of Perun pass."""
     try:
         yield
-    except PerunError:
+    except (PerunError, Terminated):
         raise
     except (Exception, SystemExit) as problem:
         raise failure(on, error, problem) from problem

@@ -278,8 +278,18 @@ class _Checker:
         if checksum not in self.with_profiles:
             return []
         if checksum not in self._listed:
-            self._listed[checksum] = lookup.registered(self.repo, checksum)
+            self._listed[checksum] = self._without_superseded(checksum)
         return self._listed[checksum]
+
+    def _without_superseded(self, checksum: str) -> list[ProfileInfo]:
+        """The profiles of the version without incomplete ones that were measured again."""
+        infos = lookup.registered(self.repo, checksum)
+        if len(infos) < 2:
+            return infos
+        facts = self.repo.store.facts.of_version(checksum)
+        lacking = {info for info in infos if info.checksum in facts and facts[info.checksum].incomplete}
+        whole = {info.configuration for info in infos if info not in lacking} if lacking else ()
+        return [info for info in infos if info not in lacking or info.configuration not in whole]
 
     def forget(self, checksum: str) -> None:
         """The version was planned and is no ancestor of those that follow."""
@@ -314,6 +324,8 @@ class _Checker:
         commands = set()
         for comparison in comparisons:
             if comparison.baseline_version is None or all(one.reason for one in comparison.results):
+                continue
+            if comparison.incomplete:  # what an earlier check found of whole profiles still holds
                 continue
             command = command_of(comparison.target)
             commands.add(command)

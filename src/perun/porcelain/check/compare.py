@@ -13,6 +13,8 @@ from perun.porcelain.check.report import Comparison, MethodResult, Options
 from perun.porcelain.check.rules import Rule, applicable, rules
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import jobs
+from perun.profile import incomplete
+from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.store import tree
 
@@ -39,6 +41,7 @@ class Outcome(NamedTuple):
     results: tuple[MethodResult, ...] = ()
     reason: str = ""
     error: PerunError | None = None
+    incomplete: str = ""
 
     def of(self, pair: Pair) -> Comparison:
         """The comparison of the pair that this is the outcome of."""
@@ -55,6 +58,7 @@ class Comparer:
         self._repo = repo
         self._rules = rules(repo)
         self._profiles = _Profiles(repo)
+        self._force = options.force
         settings = repo.config.section("degradation")
         self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.once)
 
@@ -80,7 +84,12 @@ class Comparer:
         return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
 
     def _outcome(self, chosen: list[Rule], baseline: Profile, target: Profile) -> Outcome:
-        return Outcome(tuple(self._apply(rule, baseline, target) for rule in chosen))
+        lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
+        told = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
+        if told and not self._force:
+            unknown = (_unknown(target, lacks["baseline"], lacks["target"]),)
+            return Outcome(tuple(MethodResult(rule.check.name, unknown) for rule in chosen), incomplete=told)
+        return Outcome(tuple(self._apply(rule, baseline, target) for rule in chosen), incomplete=told)
 
     def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
         name = rule.check.name
@@ -92,6 +101,17 @@ class Comparer:
     def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
         unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")
         return postprocessby.process(self._repo, profile, unit.name, unit.params)
+
+
+def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> DegradationInfo:
+    """That the change of the whole program is unknown, as a profile is incomplete."""
+    return DegradationInfo(
+        PerformanceChange.Unknown,
+        str(target.get("header", {}).get("cmd", "")),
+        baseline_lacks or "complete",
+        target_lacks or "complete",
+        "incomplete",
+    )
 
 
 _NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to it")

@@ -16,9 +16,9 @@ from perun.profile.helpers import ProfileInfo
 
 @dataclass(frozen=True)
 class Options:
-    """How to check: `force` compares profiles of other configurations too, `compute_missing` runs the matrix
-    where a version lacks profiles, `models_type` is handed to the checks that know it. A change is left out
-    where one of the patterns of `ignore` is found in its location."""
+    """How to check: `force` compares profiles of other configurations and incomplete ones too,
+    `compute_missing` runs the matrix where a version lacks profiles, `models_type` is handed to the checks
+    that know it. A change is left out where one of the patterns of `ignore` is found in its location."""
 
     force: bool = False
     compute_missing: bool = False
@@ -48,7 +48,8 @@ class Comparison:
     """A target profile and its baseline; where nothing was compared, `reason` says why.
 
     `error` is there where one of the two profiles, or the index that would list it, is damaged or missing;
-    `reason` tells its message then, which names the object.
+    `reason` tells its message then, which names the object. `incomplete` says which of the profiles lacks a
+    part of its run, and why: what each method finds is Unknown then, unless the comparison was forced.
     """
 
     target: ProfileInfo
@@ -57,6 +58,7 @@ class Comparison:
     results: tuple[MethodResult, ...] = ()
     reason: str = ""
     error: PerunError | None = None
+    incomplete: str = ""
 
     @cached_property
     def changes(self) -> list[DegradationInfo]:

@@ -6,21 +6,26 @@ that happens is yielded as an event; nothing is printed here.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from perun import conditions, machine
 from perun.errors import CollectorUnavailable, JobFailed, PerunError
-from perun.plugin.api import CollectContext, MinorVersion, PostprocessContext, Report, Run, silent
+from perun.plugin.api import (
+    CollectContext,
+    Interrupted,
+    MinorVersion,
+    PostprocessContext,
+    Report,
+    Run,
+    silent,
+)
 from perun.plugin.params import to_mapping
 from perun.porcelain import postprocessby, saving
 from perun.porcelain.repository import PERUN_FOLDER, Repository
@@ -30,14 +35,15 @@ from perun.porcelain.run.journal import FORGOTTEN, Notes
 from perun.porcelain.run.preparations import PreparationFailed, Preparations, commands
 from perun.porcelain.run.schedule import Stop, Task
 from perun.porcelain.run.versions import IN_A_COPY, Checkouts, Placement, checkouts
+from perun.process.execution import Execution
+from perun.process.outcome import exit_status, outcome
+from perun.profile import incomplete
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 SHOWN_LINES = 10
 """Lines of the output of a failed `pre_run` command that its error shows."""
-GRACE = 2.0
-"""Seconds that an interrupted `pre_run` command has to tidy up, e.g. make to remove a half-made target."""
 _OF_A_HOOK = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -81,7 +87,8 @@ class VersionSkipped:
 class JobDone:
     """A job gave a profile: its file name, and whether it was registered. `seconds` is the whole job's.
 
-    `notes` is what its collector and its postprocessors told the user.
+    `notes` is what its collector and its postprocessors told the user. `incomplete` says what the profile
+    lacks of the run, and is empty where it is whole; one of an interrupted run is never registered.
     """
 
     version: MinorVersion
@@ -91,6 +98,7 @@ class JobDone:
     registered: bool
     seconds: float
     notes: tuple[str, ...] = ()
+    incomplete: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,9 @@ def run_jobs(
 ) -> Generator[Event]:
     """Run the jobs of the schedule. A failing job or version is an event, and the others go on.
 
+    An interruption (:class:`KeyboardInterrupt`, :class:`~perun.errors.Terminated`) ends all of it. Where the
+    collector had something by then, its profile is saved and is the last event.
+
     :param register: register each profile in the index of its version; as configured where None.
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
     :param notes: where each step is noted. :param counter: number of the first profile, for its name.
@@ -158,6 +169,8 @@ def run_jobs(
                     for number, task in enumerate(stop.tasks, done):
                         report(f"{version.checksum[:10]} {task.job}", number, total)
                         yield batch.run(task, version, prepared.measured_in, report_inside)
+                        if batch.interruption is not None:
+                            raise batch.interruption
                 elif not prepared.known:
                     for task in stop.tasks:
                         notes.failed(task.number, prepared.error.message)
@@ -214,7 +227,10 @@ class _Preparing:
 
 
 class _Batch:
-    """Runs jobs one after the other, and keeps their profiles."""
+    """Runs jobs one after the other, and keeps their profiles.
+
+    :ivar interruption: what the last job was ended by, where it is to end the batch too.
+    """
 
     def __init__(
         self, repo: Repository, naming: Naming, registering: bool, notes: Notes, counter: int
@@ -224,28 +240,46 @@ class _Batch:
         self._registering = registering
         self._notes = notes
         self._counter = counter
+        self.interruption: BaseException | None = None
 
     def run(self, task: Task, version: MinorVersion, folder: Path, report: Report) -> JobDone | JobBroke:
         started = time.monotonic()
-        repo, job = self._repo, task.job
         told: list[str] = []
         try:
-            profile = _measure(repo, job, version, folder, report, told.append)
-            for unit in job.postprocessors:
-                context = PostprocessContext(report, told.append)
-                profile = postprocessby.process(repo, profile, unit.name, unit.params, context)
+            profile = self._collected(task.job, version, folder, report, told.append)
             # From this a later batch tells how long it will take.
             seconds = round(time.monotonic() - started, 3)
             profile["collector_info"] = {**profile["collector_info"], "seconds": seconds}
-            path = self._keep(task, profile, version)
+            lacks = incomplete.text_of(profile)
+            registering = self._registering and self.interruption is None
+            path = self._keep(task, profile, version, lacks, registering=registering)
         except PerunError as error:
             self._notes.failed(task.number, error.message.partition("\n")[0])
-            return JobBroke(version, job, error)
+            return JobBroke(version, task.job, error)
         seconds = time.monotonic() - started
-        return JobDone(version, job, path.name, path, self._registering, seconds, tuple(dict.fromkeys(told)))
+        notes = tuple(dict.fromkeys(told))
+        return JobDone(version, task.job, path.name, path, registering, seconds, notes, lacks)
 
-    def _keep(self, task: Task, profile: Profile, version: MinorVersion) -> Path:
+    def _collected(
+        self, job: Job, version: MinorVersion, folder: Path, report: Report, note: Callable[[str], None]
+    ) -> Profile:
+        """The processed profile of the job; of an interrupted one what there is of it, not processed."""
+        try:
+            profile = _measure(self._repo, job, version, folder, report, note)
+        except Interrupted as stop:
+            self.interruption = stop.__cause__ or KeyboardInterrupt()
+            return stop.profile
+        for unit in job.postprocessors:
+            context = PostprocessContext(report, note)
+            profile = postprocessby.process(self._repo, profile, unit.name, unit.params, context)
+        return profile
+
+    def _keep(
+        self, task: Task, profile: Profile, version: MinorVersion, lacks: str, *, registering: bool
+    ) -> Path:
         """Save the profile, and register it where wanted; each step is noted when it is certain."""
+        if lacks:
+            self._notes.incomplete(task.number, lacks)
         path = saving.save(
             self._repo,
             profile,
@@ -257,7 +291,7 @@ class _Batch:
         )
         self._counter += 1
         self._notes.saved(task.number, path.name)
-        if self._registering:
+        if registering:
             path = path.with_name(saving.register(self._repo, path, profile, version.checksum))
         self._notes.done(task.number)
         return path
@@ -270,53 +304,32 @@ def _prepare(repo: Repository, places: Checkouts, version: MinorVersion) -> Path
         log = repo.root / PERUN_FOLDER / "logs" / f"{version.checksum}-pre-run.log"
         log.parent.mkdir(exist_ok=True)
         with log.open("wb") as file:
-            for command, argv in prepared_by:
-                _pre_run(command, argv, folder, repo, file, log)
+            for command, _ in prepared_by:
+                _pre_run(command, folder, repo, file, log)
     return folder
 
 
-def _pre_run(command: str, argv: list[str], folder: Path, repo: Repository, file: Any, log: Path) -> None:
+def _pre_run(command: str, folder: Path, repo: Repository, file: BinaryIO, log: Path) -> None:
     file.write(f"$ {command}\n".encode())
     file.flush()
+    run = Run(command, cwd=folder, environ=_environment(repo))
     try:
-        process = subprocess.Popen(
-            argv,
-            cwd=folder,
-            env=_environment(repo),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            process_group=0,  # so that what it starts can be ended with it
-        )
-    except OSError as problem:
+        with Execution(run, log.parent, output=file.fileno()) as execution:
+            status = execution.run().status
+    except JobFailed as problem:
         raise JobFailed(
-            f"execute.pre_run: {command!r} cannot be started in {folder}: {problem.strerror}",
+            f"execute.pre_run: {problem.message}",
             "it runs without a shell; write `sh -c '...'` where one is needed",
         ) from None
-    try:
-        status = process.wait()
-    except BaseException:
-        _end(process)
-        raise
     if status:
         lines = log.read_text(errors="replace").rpartition(f"$ {command}\n")[2].splitlines()
         shown = ["the end of its output:", *("  " + line for line in lines[-SHOWN_LINES:])] if lines else []
-        how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
+        killed = os.WIFSIGNALED(status)
+        how = outcome(status) if killed else f"ended with status {exit_status(status)}"
         # One that was killed may have been so for reasons that are not its own, such as too little memory.
-        raise (PreparationFailed if status > 0 else JobFailed)(
+        raise (JobFailed if killed else PreparationFailed)(
             "\n".join([f"execute.pre_run: {command!r} {how}", *shown]), f"all of its output: {log}"
         )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and all that it started: politely, then not."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
-        time.sleep(GRACE / 20)  # for those that it did not wait for
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _environment(repo: Repository) -> dict[str, str]:
@@ -335,12 +348,24 @@ def _measure(
     # Before the run: the load it finds, not the one it makes.
     described = {**machine.describe(), "conditions": conditions.settled()}
     made = job.generated
-    if made is None:
-        profile = _collect(repo, job, run, report, note)
-    elif made.merged:
-        profile = workloads.merge(_each(repo, job, run, made.inputs, report, note))
-    else:
-        profile = _collect(repo, job, run._replace(workload=made.inputs[0].text), report, note)
+    try:
+        if made is None:
+            profile = _collect(repo, job, run, report, note)
+        elif made.merged:
+            profile = workloads.merge(_each(repo, job, run, made.inputs, report, note))
+        else:
+            profile = _collect(repo, job, run._replace(workload=made.inputs[0].text), report, note)
+    except Interrupted as stop:
+        if made is not None and made.merged:  # it is of one of the workloads, not of them all
+            raise (stop.__cause__ or KeyboardInterrupt()) from None
+        _complete(stop.profile, job, described)
+        raise
+    return _complete(profile, job, described)
+
+
+def _complete(profile: Profile, job: Job, described: Mapping[str, Any]) -> Profile:
+    """The profile with what every collector would say the same of."""
+    made = job.generated
     if made is not None:
         profile["header"] = {**profile["header"], "workload": job.workload}
         profile["workload_generator"] = made.describe()

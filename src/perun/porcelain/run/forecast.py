@@ -14,6 +14,7 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.preparations import Preparations
 from perun.porcelain.run.schedule import Stop, configuration_of
+from perun.profile import incomplete
 from perun.profile.factory import Configuration
 
 if TYPE_CHECKING:
@@ -125,8 +126,11 @@ def _profiles(repo: Repository, schedule: Sequence[Stop]) -> Iterable[ProfileInf
 
 def _seen(repo: Repository, info: ProfileInfo) -> _Seen | None:
     try:
-        unit = lookup.head(repo, info)["collector_info"]
+        head = lookup.head(repo, info)
     except PerunError:
+        return None
+    unit = head["collector_info"]
+    if incomplete.reasons_of(head):  # the whole of it would have taken longer
         return None
     seconds = unit.get("seconds")
     return _Seen(_text(unit["params"]), seconds) if isinstance(seconds, (int, float)) else None

@@ -37,6 +37,9 @@ class Notes:
     def done(self, number: int) -> None:
         """The profile is where it shall be."""
 
+    def incomplete(self, number: int, why: str) -> None:
+        """The profile of the task, which will be written next, lacks a part of its run."""
+
     def failed(self, number: int, why: str) -> None:
         """The task gave no profile."""
 
@@ -63,14 +66,16 @@ class Journal(Notes):
         self._descriptor = descriptor
         self._last: dict[int, str] = {}
         self._unsettled: dict[int, Unsettled] = {}
+        self._incomplete: set[int] = set()
         self.names: set[str] = set()
         for line in lines:
             self._take(line)
 
     @property
     def finished(self) -> frozenset[int]:
-        """The tasks that have their profile."""
-        return frozenset(number for number, step in self._last.items() if step == "done")
+        """The tasks that have their profile, a complete one."""
+        done = (number for number, step in self._last.items() if step == "done")
+        return frozenset(done) - self._incomplete
 
     @property
     def unsettled(self) -> list[Unsettled]:
@@ -89,13 +94,18 @@ class Journal(Notes):
         """As :class:`Notes`, on the disk at once."""
         self._note("done", number)
 
+    def incomplete(self, number: int, why: str) -> None:
+        """As :class:`Notes`, on the disk at once."""
+        self._note("incomplete", number, why)
+
     def failed(self, number: int, why: str) -> None:
         """As :class:`Notes`, on the disk at once."""
         self._note("failed", number, why)
 
     def end(self) -> None:
-        """The batch has come to its end. Where something failed, the journal is kept, to try that again."""
-        if "failed" in self._last.values():
+        """The batch has come to its end. Where something failed or is incomplete, the journal is kept, to try
+        that again."""
+        if self._incomplete or "failed" in self._last.values():
             self._note("ended")
         else:
             self.path.unlink(missing_ok=True)
@@ -118,7 +128,13 @@ class Journal(Notes):
 
     def _take(self, line: list[Any]) -> None:
         match line:
+            case ["incomplete", int(number), str()]:
+                pass  # it is the profile that is saved next
             case ["saving", int(number), str(sha1)]:
+                if self._last.get(number) == "incomplete":
+                    self._incomplete.add(number)
+                else:
+                    self._incomplete.discard(number)
                 self._unsettled[number] = Unsettled(number, sha1, "")
             case ["saved", int(number), str(name)] if number in self._unsettled:
                 self._unsettled[number] = self._unsettled[number]._replace(name=name)

@@ -13,10 +13,12 @@ from perun.plugin.params import to_mapping
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job
+from perun.profile import incomplete
 from perun.profile.factory import Configuration
 
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
+    from perun.store.facts import Fact
 
 
 class Task(NamedTuple):
@@ -66,6 +68,7 @@ def without(schedule: Iterable[Stop], numbers: Container[int]) -> list[Stop]:
 
 def missing(repo: Repository, schedule: Sequence[Stop], *, pending: bool = True) -> list[Stop]:
     """What has no profile yet: of a version and job that have `n` profiles the last `n` rounds are left out.
+    Incomplete profiles do not count.
 
     :param pending: count profiles that are not registered too, by their origin.
     """
@@ -98,10 +101,12 @@ class _Stored:
         self._ambiguous = {configuration for configuration, number in alike.items() if number > 1}
         self._wanted = frozenset(alike)
         self._of: dict[str, dict[Configuration, list[ProfileInfo]]] = {}
+        self._facts: dict[str, dict[str, Fact]] = {}
 
     def count(self, version: str, job: Job) -> int:
         configuration = configuration_of(job)
-        found = self._infos(version).get(configuration, [])
+        infos = self._infos(version).get(configuration, [])
+        found = [info for info in infos if self._is_whole(version, info)]
         if configuration not in self._ambiguous:
             return len(found)
         return sum(self._has_params(info, job) for info in found)
@@ -112,6 +117,21 @@ class _Stored:
             for info in (*lookup.registered(self._repo, version), *self._origins.get(version, ())):
                 found.setdefault(info.configuration, []).append(info)
         return self._of[version]
+
+    def _is_whole(self, version: str, info: ProfileInfo) -> bool:
+        if info.is_registered:
+            if version not in self._facts:
+                self._facts[version] = self._repo.store.facts.of_version(version)
+            fact = self._facts[version].get(info.checksum)
+        else:
+            fact = self._facts_of_pending.get((info.source, info.time))
+        if fact is None:  # of another release, or the cache was deleted
+            return not incomplete.reasons_of(lookup.head(self._repo, info))
+        return not fact.incomplete
+
+    @cached_property
+    def _facts_of_pending(self) -> dict[tuple[str, int], Fact]:
+        return self._repo.store.facts.of_pending()
 
     @cached_property
     def _origins(self) -> dict[str, list[ProfileInfo]]:

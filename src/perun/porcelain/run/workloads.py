@@ -26,6 +26,7 @@ from perun.errors import ConfigError, PerunError, PluginError
 from perun.plugin.api import GenerateContext, Run, Workload
 from perun.plugin.params import from_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.profile import incomplete
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -234,7 +235,8 @@ def _checksum(values: Sequence[tuple[str, float | None]], files: Sequence[tuple[
 
 
 def merge(profiles: Iterable[tuple[Input, Profile]]) -> Profile:
-    """One profile with the resources of all, each with the key `workload`; the rest is that of the first.
+    """One profile with the resources of all, each with the key `workload`; the rest is that of the first,
+    but that it is incomplete where any of them is.
 
     The key holds the size of the workload where its generator knows one, so that models of amounts depending
     on it can be made; else the workload itself.
@@ -247,5 +249,6 @@ def merge(profiles: Iterable[tuple[Input, Profile]]) -> Profile:
             merged.update_resources(resources, columns=(FIELD,), replace=True)
         else:
             merged.update_resources(resources, columns=(FIELD,))
+            incomplete.mark(merged, incomplete.reasons_of(profile))
     assert merged is not None
     return merged

@@ -66,6 +66,7 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
         "baseline_profile": comparison.baseline.source if comparison.baseline else None,
         **_configuration(target),
         "reason": comparison.reason or None,
+        "incomplete": comparison.incomplete or None,
         "damage": clean(comparison.error.message) if comparison.error else None,
         "changes": [
             {"method": result.method, **change_data(change), "parts": _parts(change)}

@@ -94,6 +94,7 @@ class Markdown:
         top = (
             f"## {_title(tally)}\n\n{_summary(tally)}\n\n"
             + _list("Damaged or not measured", [*tally.troubles])
+            + _list("Incomplete profiles", [*tally.incomplete])
             + _list("Methods that could not be applied", refused)
         )
         self._page.out.write(top)

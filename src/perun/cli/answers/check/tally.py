@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from perun.cli.answers.check.page import plain
-from perun.cli.answers.check.wording import is_better, is_severe, is_worse, plural
+from perun.cli.answers.check.wording import incomplete_of, is_better, is_severe, is_worse, plural
 from perun.cli.table import one_line
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import PerformanceChange
@@ -34,6 +34,8 @@ class Tally:
         """Of each method that could not be applied: to how many pairs, and why to the first of them."""
         self.troubles: Counter[str] = Counter()
         """What is damaged or could not be measured, by message."""
+        self.incomplete: Counter[str] = Counter()
+        """What is incomplete of the pairs that have such a profile, and what that means."""
         self._reasons: Counter[str] = Counter()
 
     def add(self, report: VersionReport) -> None:
@@ -54,6 +56,8 @@ class Tally:
                 self.not_applied[result.method] = count + 1, first
         if comparison.error is not None:
             self.troubles[one_line(comparison.error.message)] += 1
+        if comparison.incomplete:
+            self.incomplete[one_line(incomplete_of(comparison))] += 1
         reason = comparison.reason or _all_refused(comparison)
         if reason:
             self._reasons[one_line(reason)] += 1

@@ -9,6 +9,7 @@ from perun.cli.answers.check.wording import (
     command_of,
     confidence_of,
     importance,
+    incomplete_of,
     is_better,
     is_worse,
     marks,
@@ -112,13 +113,15 @@ class Text:
                 say(f"{prefix}> {label} {one_line(comparison.reason)}")
             return baseline
         shown = [result for result in comparison.results if self._visible(result) or self._refused(result)]
-        if not shown:
+        if not shown and not comparison.incomplete:
             return baseline
         version = comparison.baseline_version
         if version is not None and version.checksum != baseline:
             baseline = version.checksum
             say(prefix + paint(f"| * {version.checksum[:6]}: {one_line(version.subject)}", "dim"))
         say(heading)
+        if comparison.incomplete:
+            say(f"{prefix}> {paint('incomplete:', 'yellow')} {one_line(incomplete_of(comparison))}")
         for result in shown:
             self._result(result, prefix)
         say(prefix.rstrip())

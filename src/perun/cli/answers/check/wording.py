@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from perun.cli.table import one_line
-from perun.porcelain.check.report import is_degradation
+from perun.porcelain.check.report import Comparison, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
@@ -129,6 +129,13 @@ def units_of(target: ProfileInfo) -> str:
 def command_of(target: ProfileInfo) -> str:
     """The measured command with its arguments and workload."""
     return one_line(" ".join(part for part in (target.cmd, target.args, target.workload) if part))
+
+
+def incomplete_of(comparison: Comparison) -> str:
+    """Which profile is incomplete, and what that means for what was found."""
+    if any(change.type == "incomplete" for change in comparison.changes):
+        return f"{comparison.incomplete}; measure it again, or compare nevertheless with --force"
+    return f"{comparison.incomplete}; compared nevertheless, as --force asks for"
 
 
 def marks(kinds: Iterable[PerformanceChange]) -> list[tuple[str, str]]:

@@ -2,29 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Protocol
 
 from perun.collect._calls.events import Calls
 from perun.collect.trace.plan import Plan
-from perun.collect.trace.running import Surroundings
+from perun.plugin.api import Run
+from perun.process.execution import Execution, Sample
+from perun.process.streams import Output
+
+OUTPUTS = {"default": Output.SHOW, "capture": Output.COPY, "suppress": Output.DISCARD}
+"""The values of `--output-handling`."""
+
+
+class Surroundings(NamedTuple):
+    """Where and how a command runs.
+
+    :ivar folder: for what is written while it runs. :ivar output: a key of :data:`OUTPUTS`.
+    :ivar timeout: seconds; 0 for never. :ivar cached: whether SystemTap may keep compiled scripts.
+    """
+
+    run: Run
+    folder: Path
+    output: str
+    timeout: float
+    cached: bool = True
+
+    def execute(self, engine: Sequence[str], environ: Mapping[str, str]) -> Ended:
+        """Have the engine run the command; where its time is over or it is interrupted, the engine is left
+        the time to write down what it has.
+
+        :raises JobFailed: where it cannot be started.
+        """
+        run = self.run._replace(environ=environ)
+        output = OUTPUTS[self.output]
+        with Execution(
+            run, self.folder, self.timeout, output=output, engine=engine, once=True
+        ) as execution:
+            sample = execution.record()
+            return Ended(sample, [line for line in execution.last_errors() if line])
+
+
+class Ended(NamedTuple):
+    """How an engine ended, and the last lines of the standard error of it and of the command."""
+
+    sample: Sample
+    errors: list[str]
 
 
 class Recorded(NamedTuple):
     """What an engine recorded.
 
     :ivar calls: in pieces, each of one thread; the numbers of functions are positions in the plan.
-    :ivar status: wait status of the measured command. :ivar early: why it was stopped, if it was.
-    :ivar real: duration in seconds. :ivar processes: the number of the process of a thread in the kernel, as
-        far as it is known; complete once the calls of the thread were taken.
+    :ivar sample: the run; its status is that of the measured command. :ivar errors: see :class:`Ended`.
+    :ivar processes: the number of the process of a thread in the kernel, as far as it is known; complete once
+        the calls of the thread were taken.
     """
 
     calls: Iterator[Calls]
-    status: int
-    early: str
-    real: float
+    sample: Sample
+    errors: Sequence[str] = ()
     processes: Mapping[int, int] = MappingProxyType({})
 
     def process(self, calls: Calls) -> int:

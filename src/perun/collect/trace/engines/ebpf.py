@@ -22,12 +22,12 @@ import numpy as np
 from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
-from perun.collect.trace.engines import Recorded
+from perun.collect.trace.engines import Recorded, Surroundings
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
-from perun.collect.trace.running import Surroundings, execute
 from perun.errors import CollectorUnavailable
+from perun.process.outcome import outcome
 
 FOLDER: Final = Path(__file__).parents[1]
 """Where the build puts the loader and the probes."""
@@ -99,10 +99,12 @@ class EbpfEngine:
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
         loader = [str(self.folder / "perun_trace"), self.way or self.forced, str(self.folder / "trace.bpf.o")]
         argv = [*loader, str(file), str(records), str(summary), *around.run.command().argv]
-        ended = execute(around, argv, around.run.environ)
+        sample, errors = around.execute(argv, around.run.environ)
         told = _summary(summary)
-        if "status" not in told and ended.early != "interrupted":
-            lines = [line for line in around.last_errors() if line] or [f"it ended with {ended.status}"]
+        if "status" not in told and sample.interruption is not None:
+            raise sample.interruption  # before there was anything to record
+        if "status" not in told:
+            lines = errors or [f"its loader {outcome(sample.status)}"]
             raise CollectorUnavailable("the probes could not be attached: " + "; ".join(lines), "")
         self.lost = int(told.get("lost", 0))
         refused = [
@@ -119,7 +121,8 @@ class EbpfEngine:
                 "the kernel takes the probes away in the background: it waits for another traced program, or "
                 "takes its time"
             )
-        return Recorded(self._calls(plan, records), int(told.get("status", 0)), ended.early, ended.real)
+        sample = sample._replace(status=int(told["status"]))
+        return Recorded(self._calls(plan, records), sample, errors)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
         """What the instructions of each file tell; nothing where there is no disassembler.

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from perun.collect._calls.sizes import REGISTERS, Size, Term
-from perun.collect.trace.engines import Recorded
+from perun.collect.trace.engines import Recorded, Surroundings
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
-from perun.collect.trace.running import Surroundings, execute
 from perun.errors import CollectorUnavailable
+from perun.process.outcome import outcome
 
 _READERS: Final = {
     (1, True): "user_int8",
@@ -76,13 +76,14 @@ class StapEngine(EbpfEngine):
         command = shlex.join(around.run.command().argv)
         cache = () if around.cached else ("--disable-cache",)
         argv = [self._tool, *cache, "-g", "-s", "64", "-o", str(lines), "-c", command, str(script)]
-        ended = execute(around, argv, around.run.environ)
+        sample, errors = around.execute(argv, around.run.environ)
+        if not lines.is_file() and sample.interruption is not None:
+            raise sample.interruption
         if not lines.is_file():
-            told = "; ".join(around.last_errors()) or f"it ended with {ended.status}"
+            told = "; ".join(errors) or f"it {outcome(sample.status)}"
             raise CollectorUnavailable(f"SystemTap could not trace: {told}", "")
         _convert(lines, records)
-        status = -ended.status if ended.status < 0 else ended.status << 8
-        return Recorded(self._calls(plan, records), status, ended.early, ended.real)
+        return Recorded(self._calls(plan, records), sample, errors)
 
 
 def script_of(plan: Plan) -> str:

@@ -21,10 +21,9 @@ import numpy as np
 from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
-from perun.collect.trace.engines import Recorded
+from perun.collect.trace.engines import Recorded, Surroundings
 from perun.collect.trace.engines.records import Words, boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
-from perun.collect.trace.running import Surroundings, execute
 from perun.errors import CollectorUnavailable
 
 MOST_DEPTH: Final = 1023
@@ -95,9 +94,11 @@ class UftraceEngine:
         ]
         before = _shared_memory()
         try:
-            ended = execute(around, argv, environ)
+            ended = around.execute(argv, environ)
         finally:
             _remove_shared_memory(data, before)
+        if not (data / "task.txt").is_file() and ended.sample.interruption is not None:
+            raise ended.sample.interruption  # before there was anything to record
         if not (data / "task.txt").is_file():
             raise CollectorUnavailable(
                 "uftrace recorded nothing" + _last_line(log),
@@ -105,7 +106,8 @@ class UftraceEngine:
             )
         processes: dict[int, int] = {}
         calls = self._calls(plan, data, around.folder, processes)
-        return Recorded(calls, _status(data, ended.status), ended.early, ended.real, processes)
+        sample = ended.sample._replace(status=_status(data, ended.sample.status))
+        return Recorded(calls, sample, ended.errors, processes)
 
     def _options(self, plan: Plan) -> tuple[list[str], list[str]]:
         """What to patch, and of which functions to record the parameter that leads to the size."""
@@ -362,13 +364,11 @@ def _nanoseconds(text: str) -> int:
 
 
 def _status(data: Path, status: int) -> int:
-    """The wait status of the command, which uftrace notes; its own exit status is another one."""
+    """The wait status of the command, which uftrace notes; `status`, its own, is another one."""
     found = None
     with contextlib.suppress(OSError):
         found = re.search(rb"^exit_status:(\d+)$", (data / "info").read_bytes(), re.MULTILINE)
-    if found:
-        return int(found[1])
-    return -status if status < 0 else status << 8
+    return int(found[1]) if found else status
 
 
 def _argument(size: Size) -> str:

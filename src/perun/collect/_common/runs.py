@@ -1,0 +1,72 @@
+"""How collectors judge a run and close its profile, each in the same way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from perun.plugin.api import Interrupted
+from perun.process.execution import INTERRUPTED, TIMEOUT, Sample
+from perun.process.outcome import failed, outcome
+from perun.profile import incomplete
+from perun.profile.incomplete import Incomplete
+
+if TYPE_CHECKING:
+    from perun.process.command import Run
+    from perun.profile.factory import Profile
+
+ALL_THE_SAME: Final = "repair the command, or measure it all the same with --ignore-failure (-i)"
+"""What to do about a command that fails."""
+
+
+def require_recorded(
+    run: Run, sample: Sample, errors: Sequence[str], *, ignore_failure: bool, hint: str = ALL_THE_SAME
+) -> None:
+    """Do nothing where there is a recording to make a profile of.
+
+    That is so of a run that was stopped or that a signal ended, too: what it did until then may be just what
+    is looked for.
+
+    :param errors: the last lines of the standard error of the command.
+    :raises JobFailed: where the command ended by itself and failed, unless that is to be ignored.
+    """
+    if sample.early or not sample.status or os.WIFSIGNALED(sample.status) or ignore_failure:
+        return
+    raise failed(run, sample.status, errors, hint)
+
+
+def shortfalls(sample: Sample, timeout: float, lost: int = 0, what: str = "calls") -> list[Incomplete]:
+    """What a recording of the run lacks.
+
+    :param timeout: the time limit of the run in seconds. :param lost: events that were not recorded, and
+        :param what: what these are.
+    """
+    found = []
+    if sample.early == INTERRUPTED:
+        found.append(incomplete.interrupted(sample.real))
+    elif sample.early == TIMEOUT:
+        found.append(incomplete.timed_out(timeout))
+    elif os.WIFSIGNALED(sample.status):
+        found.append(incomplete.killed(os.WTERMSIG(sample.status)))
+    if lost:
+        found.append(incomplete.lost(lost, what))
+    return found
+
+
+def early_end(sample: Sample, timeout: float) -> str:
+    """How the run ended where it did not end by itself, in words; else empty."""
+    if os.WIFSIGNALED(sample.status) and not sample.early:
+        return outcome(sample.status)
+    return "".join(f"was {reason}" for reason in shortfalls(sample, timeout))
+
+
+def closed(profile: Profile, sample: Sample, lacks: Iterable[Incomplete]) -> Profile:
+    """The profile, which says what it lacks of the run.
+
+    :raises Interrupted: where the run was interrupted; it has the profile.
+    """
+    incomplete.mark(profile, lacks)
+    if sample.interruption is not None:
+        raise Interrupted(profile) from sample.interruption
+    return profile

@@ -1,0 +1,1 @@
+"""Running commands: the measured ones, engines that record them, and those of `execute.pre_run`."""

@@ -1,0 +1,77 @@
+"""Ending a command and what it has started: it is asked first, and killed where that does not help."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+GRACE: Final = 2.0
+"""Seconds that a command has to end by itself once it was asked to, e.g. to remove what is half made."""
+_LATER: Final = 0.1
+"""Seconds that the processes have which a command started and did not wait for."""
+_STEP: Final = 0.005
+
+
+def stop(pid: int, *, engine: bool) -> None:
+    """End the process and all processes of its group; it is left to be waited for.
+
+    It gets SIGTERM, and SIGKILL after :data:`GRACE`.
+
+    :param pid: of a process that leads a group of its own.
+    :param engine: it is an engine that records what it has started. Only that is signalled, so that the
+        engine can write down what it has; five times as long is waited for that.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if engine:
+            for one in descendants(pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(one, number)
+        else:
+            _signal_group(pid, number)
+        if _has_ended(pid, GRACE):
+            break
+    else:
+        if engine:
+            _has_ended(pid, 5 * GRACE)
+    time.sleep(_LATER)
+    _signal_group(pid, signal.SIGKILL)
+
+
+def kill(pid: int) -> None:
+    """Kill the process and its group at once, and wait for it."""
+    _signal_group(pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that `pid` and its children have started and that still run."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        parent = waiting.pop()
+        for file in Path(f"/proc/{parent}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                children = [int(child) for child in file.read_text().split()]
+                found += children
+                waiting += children
+    return found
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _has_ended(pid: int, seconds: float) -> bool:
+    """Wait so long for the process, without reaping it: until then no other one gets its number."""
+    deadline = time.monotonic() + seconds
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_STEP)
+    return True

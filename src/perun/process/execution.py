@@ -1,0 +1,269 @@
+"""Runs one prepared command, once or many times, with nothing between the two readings of the clock but it.
+
+The command is started by `posix_spawn` and reaped by `wait4`, which knows its user and system time; there
+is no shell and no `time` utility in between. Whatever can be prepared is done once, before the first run.
+It gets a process group of its own, so that whatever it starts can be ended with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import signal
+from collections.abc import Iterator, Sequence
+from math import ceil
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any, Final, NamedTuple
+
+from perun.errors import CollectorUnavailable, JobFailed
+from perun.process import streams
+from perun.process.command import Run
+from perun.process.ending import kill, stop
+from perun.process.finding import find_executable
+from perun.process.outcome import last_lines
+from perun.process.streams import Output, opened
+
+TIMEOUT: Final = "timeout"
+INTERRUPTED: Final = "interrupted"
+_INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+_WANTS_TERMINAL: Final = (signal.SIGTTIN, signal.SIGTTOU)
+_KEPT: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class Sample(NamedTuple):
+    """One run: real, user and system time in seconds, and the status as `wait4` gives it (0 is success).
+
+    Where the run was stopped, `early` is :data:`TIMEOUT` or :data:`INTERRUPTED`, `real` the seconds until
+    then, and `interruption` the exception that interrupted it.
+    """
+
+    real: float
+    user: float
+    system: float
+    status: int
+    early: str = ""
+    interruption: BaseException | None = None
+
+
+class Execution:
+    """A command that is ready to run, in the folder of its run.
+
+    A context manager: inside, the current directory of this process is that of the run, for `posix_spawn`
+    cannot set one; it is what it was again afterwards.
+
+    :param scratch: folder for the standard error of the command and for a standard input given as text.
+    :param timeout: seconds after which a run is stopped; 0 for never.
+    :param output: what becomes of what the command writes; or the descriptor of a file for all of it.
+    :param engine: the words of an engine that starts the command and records it, in place of those of the
+        command.
+    :param once: the command is run once, so that it may read a pipe.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        scratch: Path,
+        timeout: float = 0.0,
+        *,
+        output: Output | int = Output.DISCARD,
+        engine: Sequence[str] = (),
+        once: bool = False,
+    ) -> None:
+        self.command = run
+        self._scratch = scratch
+        self._timeout = timeout
+        self._output = output
+        self._engine = list(engine)
+        self._once = once
+        self._resources = contextlib.ExitStack()
+
+    def __enter__(self) -> Execution:
+        with contextlib.ExitStack() as stack:
+            self._prepare(stack)
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._resources.close()
+
+    def run(self) -> Sample:
+        """Run the command once and wait for it; its failure is in the status.
+
+        :raises JobFailed: where it cannot be started, takes longer than the timeout or wants a terminal.
+        """
+        sample = self.record()
+        if sample.interruption is not None:
+            raise sample.interruption
+        if sample.early:
+            raise JobFailed(
+                f"the command {str(self.command)!r} did not end within {self._timeout:g} s",
+                "give it more time with --timeout, or a smaller workload",
+            )
+        return sample
+
+    def record(self) -> Sample:
+        """As :meth:`run`, but a run that is stopped by the timeout or interrupted has a sample, too.
+
+        Whoever calls this keeps what was recorded by then, and raises the interruption afterwards. A second
+        interruption, while the command is being ended, is raised at once.
+
+        :raises JobFailed: where the command cannot be started or wants a terminal.
+        """
+        self._begin()
+        if self._output is not Output.COPY or self._errors is None:
+            return self._recorded(self._spawning)
+        with streams.copied(self._errors) as pipe:
+            actions = [(os.POSIX_SPAWN_DUP2, self._stdin, 0)]
+            actions += [(os.POSIX_SPAWN_DUP2, pipe, number) for number in (1, 2)]
+            return self._recorded({**self._spawning, "file_actions": actions})
+
+    def _recorded(self, spawning: dict[str, Any]) -> Sample:
+        pid = 0
+        early, interruption, ended = "", None, None
+        try:
+            # While these are held back no exception can come between the start and knowing whom to kill.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+            start = perf_counter_ns()
+            pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
+            try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+                ended = self._wait(pid)
+                end = perf_counter_ns()
+            except (KeyboardInterrupt, SystemExit) as problem:
+                end = perf_counter_ns()
+                early, interruption = INTERRUPTED, problem
+            if ended is None:
+                early = early or TIMEOUT
+                stop(pid, engine=bool(self._engine))
+                ended = os.wait4(pid, 0)[1:]
+        except BaseException as problem:
+            if pid:
+                kill(pid)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+            if not pid and isinstance(problem, (OSError, ValueError)):
+                raise self._not_started(problem) from None
+            raise
+        status, usage = ended
+        return Sample((end - start) / 1e9, usage.ru_utime, usage.ru_stime, status, early, interruption)
+
+    def output(self, stream: str) -> Path:
+        """The file with what the last run wrote to `stdout` or `stderr`, where that is kept.
+
+        With :data:`Output.COPY` both are in `output`.
+        """
+        return self._scratch / stream
+
+    def last_errors(self) -> list[str]:
+        """The last lines that the last run wrote to its standard error, without control characters.
+
+        There are none where they were shown, or went to the file of somebody else.
+        """
+        return last_lines(self._errors) if self._errors is not None else []
+
+    def _prepare(self, stack: contextlib.ExitStack) -> None:
+        run = self.command
+        if self._timeout and not hasattr(os, "pidfd_open"):
+            raise CollectorUnavailable("a timeout needs Linux 5.3 or newer", "measure without --timeout")
+        command = run.command()
+        try:
+            folder = stack.enter_context(opened(run.cwd, os.O_PATH | os.O_DIRECTORY))
+        except OSError as problem:
+            raise JobFailed(f"cannot run in {run.cwd}: {problem.strerror}") from None
+        self._argv = self._engine or command.argv
+        self._path = find_executable(self._argv[0], run.cwd, run.environ)
+        self._environ = dict(run.environ)
+        self._stdin = stack.enter_context(
+            streams.standard_input(command, run.cwd, self._scratch, once=self._once)
+        )
+        self._truncated: list[int] = []
+        self._errors: int | None = None
+        out, errors = self._opened_outputs(stack)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._mask = mask
+        self._spawning: dict[str, Any] = {
+            "file_actions": [
+                (os.POSIX_SPAWN_DUP2, descriptor, number)
+                for number, descriptor in enumerate((self._stdin, out, errors))
+                if descriptor is not None
+            ],
+            "setpgroup": 0,
+            "setsigmask": mask,
+            "setsigdef": _IGNORED_BY_PYTHON,
+        }
+        stack.enter_context(_inside(folder))
+
+    def _opened_outputs(self, stack: contextlib.ExitStack) -> tuple[int | None, int | None]:
+        """Descriptors for standard output and error; None where they are inherited."""
+        if isinstance(self._output, int):
+            return self._output, self._output
+        if self._output is Output.SHOW:
+            return None, None
+        if self._output is Output.COPY:
+            self._errors = stack.enter_context(opened(self.output("output"), _KEPT))
+            self._truncated = [self._errors]
+            return None, None  # each run gets a pipe of its own
+        self._errors = stack.enter_context(opened(self.output("stderr"), _KEPT))
+        self._truncated = [self._errors]
+        if self._output is Output.DISCARD:
+            return stack.enter_context(opened(os.devnull, os.O_WRONLY)), self._errors
+        out = stack.enter_context(opened(self.output("stdout"), _KEPT))
+        self._truncated.append(out)
+        return out, self._errors
+
+    def _begin(self) -> None:
+        if not self._once:
+            try:
+                os.lseek(self._stdin, 0, os.SEEK_SET)
+            except OSError:
+                raise JobFailed(
+                    f"cannot read {self.command.workload!r} more than once", "use a file"
+                ) from None
+        for descriptor in self._truncated:
+            os.ftruncate(descriptor, 0)
+
+    def _wait(self, pid: int) -> tuple[int, Any] | None:
+        """Status and usage of the process; None where its time is over."""
+        if self._timeout and not self._ends_in_time(pid):
+            return None
+        while True:
+            _, status, usage = os.wait4(pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                return status, usage
+            if os.WSTOPSIG(status) in _WANTS_TERMINAL:
+                raise JobFailed(
+                    f"the command {str(self.command)!r} wants to talk to the terminal",
+                    "give it its input by a workload '< file'",
+                )
+
+    def _ends_in_time(self, pid: int) -> bool:
+        process = os.pidfd_open(pid)
+        try:
+            poll = select.poll()
+            poll.register(process, select.POLLIN)
+            return bool(poll.poll(min(ceil(self._timeout * 1000), 2**31 - 1)))
+        finally:
+            os.close(process)
+
+    def _not_started(self, problem: OSError | ValueError) -> JobFailed:
+        code = problem.errno if isinstance(problem, OSError) else None
+        reasons = {
+            errno.ENOENT: "the interpreter named in its first line is not there",
+            errno.ENOEXEC: "it is neither a program for this machine nor a script that begins with '#!'",
+        }
+        reason = reasons.get(code or 0) or (os.strerror(code) if code else str(problem))
+        return JobFailed(f"cannot start {self._path}: {reason}")
+
+
+@contextlib.contextmanager
+def _inside(folder: int) -> Iterator[None]:
+    before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fchdir(folder)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)

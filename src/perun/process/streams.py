@@ -1,0 +1,99 @@
+"""The standard streams of a command: what it reads, and where what it writes goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+
+from perun.errors import JobFailed
+from perun.process.command import Command
+from perun.process.ending import GRACE
+
+
+class Output(Enum):
+    """What becomes of what a command writes. Standard error goes to a file of its own unless it is shown."""
+
+    DISCARD = "discard"
+    """Standard output is thrown away."""
+    KEEP = "keep"
+    """Standard output goes to a file of its own."""
+    SHOW = "show"
+    """Both go where those of Perun go."""
+    COPY = "copy"
+    """Both go to one file and to the standard output of Perun."""
+
+
+@contextlib.contextmanager
+def opened(path: str | Path, flags: int) -> Iterator[int]:
+    """The descriptor of a file, which programs that are started do not inherit; closed afterwards."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def standard_input(command: Command, cwd: Path, scratch: Path, *, once: bool) -> Iterator[int]:
+    """The descriptor of what the command reads: a file, the text of its workload, or nothing.
+
+    :param cwd: where a file is looked for. :param scratch: where text is put into a file.
+    :param once: the command is run once, so that it may read a pipe, which cannot be read again.
+    :raises JobFailed: where the file cannot be read, or not as often as the command is run.
+    """
+    path: str | Path = os.devnull
+    if command.stdin_text is not None:
+        path = scratch / "stdin"
+        path.write_bytes(command.stdin_text.encode("utf-8", "surrogateescape"))
+    elif command.stdin_file is not None:
+        path = cwd / command.stdin_file
+    refused = f"cannot read the workload {command.stdin_file!r}"
+    hint = "it is looked for in the folder of the run; a file that the build makes needs execute.pre_run"
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISFIFO(mode) and not once:
+            raise JobFailed(f"{refused} more than once: {path} is a pipe, which is not a file", "use a file")
+        if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+            raise JobFailed(f"{refused}: {path} is not a file", hint)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as problem:
+        raise JobFailed(f"{refused}: {path}: {problem.strerror}", hint) from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def copied(kept: int) -> Iterator[int]:
+    """The descriptor of a pipe; what is written to it goes to a file and to the standard output of Perun.
+
+    At the end all of it has been copied, but for what processes write that go on for longer than
+    :data:`~perun.process.ending.GRACE`.
+
+    :param kept: the descriptor of the file.
+    """
+    source, sink = os.pipe2(os.O_CLOEXEC)
+    copier = threading.Thread(target=_copy, args=(source, kept), daemon=True)
+    copier.start()
+    try:
+        yield sink
+    finally:
+        os.close(sink)
+        copier.join(GRACE)
+        if not copier.is_alive():
+            os.close(source)
+
+
+def _copy(source: int, kept: int) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        shown = sys.stdout.fileno()
+        while piece := os.read(source, 1 << 16):
+            os.write(kept, piece)
+            os.write(shown, piece)

@@ -1,0 +1,96 @@
+"""What a list of profiles says of each beyond its index: the class of its machine, why it is incomplete.
+
+That is a cache, so that a list need not read the profiles: it can be deleted at any time, and of profiles
+that it does not know neither is known. One small file holds the pending profiles, and one for each minor
+version those registered there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from perun import atomic
+from perun.errors import DamagedStore
+from perun.store import tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perun.profile.factory import Profile
+
+_FORMAT = 2
+_PENDING = "pending"
+
+
+class Fact(NamedTuple):
+    """What is known of one profile: the class of its machine, empty where it does not say, and why it is
+    incomplete, empty where it is complete."""
+
+    machine: str = ""
+    incomplete: str = ""
+
+
+class Facts:
+    """The facts of the profiles of one repository.
+
+    :param root: `.perun/cache/facts`. :param lock: the lock of the repository, taken by what writes.
+    """
+
+    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self._root = root
+        self._lock = lock
+
+    def of_pending(self) -> dict[tuple[str, int], Fact]:
+        """The facts by the name and the time of pending profiles."""
+        found = {}
+        for key, fact in self._read(_PENDING).items():
+            time, _, name = key.partition(" ")
+            if time.isdecimal():
+                found[name, int(time)] = fact
+        return found
+
+    def of_version(self, minor: str) -> dict[str, Fact]:
+        """The facts by the checksums of the profiles registered in the minor version."""
+        return self._read(minor)
+
+    def note_pending(self, path: Path, profile: Profile) -> None:
+        """Keep the facts of the pending profile."""
+        with suppress(OSError), self._lock():
+            there = set(tree.listing(path.parent))
+            known = self._read(_PENDING)
+            kept = {key: one for key, one in known.items() if key.partition(" ")[2] in there}
+            kept[f"{int(path.stat().st_mtime)} {path.name}"] = _fact(profile)
+            self._write(_PENDING, kept)
+
+    def note_registered(self, minor: str, profiles: Mapping[str, Profile]) -> None:
+        """Keep the facts of the profiles, by their checksums; by who holds the lock."""
+        new = {checksum: _fact(profile) for checksum, profile in profiles.items()}
+        with suppress(OSError):
+            known = self._read(minor)
+            if new.items() - known.items():
+                self._write(minor, known | new)
+
+    def _read(self, name: str) -> dict[str, Fact]:
+        with suppress(DamagedStore, ValueError, TypeError, RecursionError):
+            data = tree.read(self._root / f"{name}.json")
+            noted = json.loads(data) if data else None
+            if isinstance(noted, dict) and noted.get("format") == _FORMAT:
+                facts = {key: Fact(*values) for key, values in noted["facts"].items()}
+                if all(isinstance(text, str) for fact in facts.values() for text in fact):
+                    return facts
+        return {}
+
+    def _write(self, name: str, facts: Mapping[str, Fact]) -> None:
+        text = json.dumps({"format": _FORMAT, "facts": facts})
+        atomic.write(self._root / f"{name}.json", text.encode())
+
+
+def _fact(profile: Profile) -> Fact:
+    from perun.machine import class_of
+    from perun.profile.incomplete import text_of
+
+    described = profile.get("machine")
+    return Fact(class_of(described) if isinstance(described, dict) else "", text_of(profile))
