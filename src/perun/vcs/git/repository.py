@@ -11,7 +11,7 @@ from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.vcs.git import history
-from perun.vcs.git.command import GitCommand
+from perun.vcs.git.command import GitCommand, Purpose
 from perun.vcs.git.history import is_checksum
 
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
@@ -22,13 +22,18 @@ class Git(Vcs):
 
     A minor version is a commit, named by its full SHA-1 or SHA-256; a major version is a local branch.
     It works the same in a linked working tree, a bare or shallow repository, and inside a hook of git.
+
+    What reads history runs nothing that the repository names. What looks at, or changes, files of a working
+    tree runs its filters: `is_dirty`, `prepare_save`, `finish_save`, `set_aside`, `restore_state`, `resume`,
+    `checkout` and `working_copy`. Who calls these has made sure that the user trusts the repository.
     """
 
     type: ClassVar[str] = "git"
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         super().__init__(root, environ)
-        self._git = GitCommand(root, environ)
+        self._git = GitCommand(root, environ, named=True)
+        self._tree = GitCommand(root, environ, Purpose.WORK, named=True)
 
     def init(self, params: Mapping[str, Any]) -> bool:
         """`git init` with the given options: `{"bare": True, "separate-git-dir": path}`.
@@ -40,7 +45,7 @@ class Git(Vcs):
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise VersionControlError(f"cannot make the folder {self.root}: {problem.strerror}") from None
-        self._git.alter("init", "--quiet", *options)
+        self._tree.alter("init", "--quiet", *options)
         return True
 
     def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
@@ -102,13 +107,13 @@ class Git(Vcs):
 
     def is_dirty(self) -> bool:
         """Whether tracked files, or commits of submodules, differ from HEAD in the index or the folder."""
-        answer = self._git.attempt(
+        answer = self._tree.attempt(
             "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked", "--no-renames"
         )
         if answer.code and "must be run in a work tree" in answer.complaint:
             return False  # a bare repository
         if answer.code:
-            raise self._git.failure("status", answer)
+            raise self._tree.failure("status", answer)
         return bool(answer.output)
 
     def prepare_save(self) -> SavedState:
@@ -118,13 +123,13 @@ class Git(Vcs):
         """
         from perun.vcs.git import inplace
 
-        return inplace.prepare(self._git)
+        return inplace.prepare(self._tree)
 
     def finish_save(self, saved: SavedState) -> None:
         """Second half of :meth:`save_state`: take the changes out of the folder; HEAD stays where it was."""
         from perun.vcs.git import inplace
 
-        inplace.clear(self._git, saved)
+        inplace.clear(self._tree, saved)
 
     def save_state(self) -> tuple[bool, str]:
         """Put uncommitted changes to tracked files, staged or not, into an entry of `git stash`.
@@ -143,13 +148,13 @@ class Git(Vcs):
         """
         from perun.vcs.git import inplace
 
-        return inplace.set_aside(self._git, label)
+        return inplace.set_aside(self._tree, label)
 
     def restore_state(self, saved: bool, state: str) -> None:
         """As :meth:`resume`, the changes being those of the newest entry that Perun made for `state`."""
         from perun.vcs.git import inplace
 
-        inplace.restore(self._git, saved, state)
+        inplace.restore(self._tree, saved, state)
 
     def resume(self, saved: SavedState) -> None:
         """Go back to the branch or checksum of `saved` and bring back the changes, the index as it was.
@@ -161,7 +166,7 @@ class Git(Vcs):
         """
         from perun.vcs.git import inplace
 
-        inplace.restore(self._git, saved.saved, saved.state, saved.stash)
+        inplace.restore(self._tree, saved.saved, saved.state, saved.stash)
 
     def checkout(self, minor_version: str) -> None:
         """Check the commit out in the user's folder, with HEAD detached.
@@ -170,7 +175,7 @@ class Git(Vcs):
         """
         from perun.vcs.git import inplace
 
-        inplace.checkout(self._git, self._checksum(minor_version))
+        inplace.checkout(self._tree, self._checksum(minor_version))
 
     def missing_history(self) -> str:
         """Tells of a shallow clone."""
@@ -196,6 +201,28 @@ class Git(Vcs):
         from perun.vcs.git.worktree import main_working_tree
 
         return main_working_tree(folder, environ)
+
+    @staticmethod
+    def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
+        """Whether git has any file in `folder`; it has none outside of a repository.
+
+        :raises VersionControlError: where git cannot tell.
+        """
+        git = GitCommand(folder, environ)
+        answer = git.attempt("ls-files", "--cached", "-z", "--", ".")
+        if answer.code and "not a git repository" not in answer.complaint:
+            raise git.failure("ls-files", answer)
+        return bool(answer.output)
+
+    @staticmethod
+    def safe_folders(environ: Mapping[str, str]) -> list[str]:
+        """What the user lists as `safe.directory`: repositories of other users that he lets git use."""
+        # Git itself heeds no such setting of a repository; from `/` it sees none.
+        answer = GitCommand(Path("/"), environ).attempt("config", "--null", "--get-all", "safe.directory")
+        found: list[str] = []
+        for folder in answer.output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            found = [*found, folder] if folder else []  # an empty one takes back what was said before
+        return found
 
     def exclude(self, folder: Path) -> None:
         """Keep an untracked folder inside the repository out of `git status`, for this copy of it alone.

@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from perun.errors import VersionControlError
 from perun.vcs._common import folders
-from perun.vcs.git.command import GitCommand
-
-# A file system monitor would go on running in the folder, and disturb what is measured there.
-_SETTINGS: Final = ("core.fsmonitor=false",)
+from perun.vcs.git.command import GitCommand, Purpose
 
 
 class GitWorkingCopy:
     """One linked working tree of a repository, always detached; the user's tree, index and branches stay.
 
     Made at the first :meth:`switch`, removed at the end of the `with` block. Hooks do not run; filters
-    (LFS, line ends) do. A sparse checkout of the user's is sparse here too. Submodules are left empty.
+    (LFS, line ends) do, so who makes one has made sure that the user trusts the repository. A sparse checkout
+    of the user's is sparse here too. Submodules are left empty.
 
     :param root: folder of the user's; where it is below the top of the repository, so is what
         :meth:`switch` returns.
@@ -27,9 +24,9 @@ class GitWorkingCopy:
     """
 
     def __init__(self, root: Path, folder: Path, environ: Mapping[str, str]) -> None:
-        self._repository = GitCommand(root, environ, _SETTINGS)
+        self._repository = GitCommand(root, environ, Purpose.WORK, named=True)
         self._folder = Path(os.path.realpath(folder))
-        self._git = GitCommand(self._folder, environ, _SETTINGS)
+        self._git = GitCommand(self._folder, environ, Purpose.WORK)
         self._made = False
 
     def __enter__(self) -> GitWorkingCopy:
