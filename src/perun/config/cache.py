@@ -30,9 +30,10 @@ def read(path: Path) -> Mapping[str, Any]:
 
     try:
         with open_regular(path, MAX_BYTES) as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid():
                 return {}
-            data = json.loads(file.read(MAX_BYTES))
+            data = json.loads(file.read(status.st_size))
         if data["format"] != FORMAT:
             return {}
         return {file: entry for file, entry in data["files"].items() if _is_entry(entry)}

@@ -5,6 +5,7 @@ Only the events of the YAML parser are used; the scalars stay as they are writte
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -81,7 +82,7 @@ def _content(path: Path) -> bytes:
     except IrregularFile:
         if not path.is_symlink():
             raise
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     if path.parent.name == _OF_A_REPOSITORY and not target.is_relative_to(path.parent.parent.resolve()):
         raise ConfigError(
             f"{path} is a link to {target}, outside of its project",

@@ -139,8 +139,9 @@ class Pending:
         path = self.root / CACHE
         try:
             with open_regular(path, MAX_CACHE_BYTES) as file:
-                written = os.fstat(file.fileno()).st_mtime_ns
-                entries, certain = parse(file.read(MAX_CACHE_BYTES), str(path))
+                status = os.fstat(file.fileno())
+                written = status.st_mtime_ns
+                entries, certain = parse(file.read(status.st_size), str(path))
         except (OSError, DamagedStore):
             return {}
         # Without its checksum it was written by an old release, whose layout is a guess.

@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Final
 from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
+from perun.regular import read_regular
 from perun.vcs.git import history
 from perun.vcs.git.command import GitCommand, Purpose
 from perun.vcs.git.history import is_checksum
 
+_MAX_EXCLUDES: Final = 16 << 20
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
 
 
@@ -234,7 +236,9 @@ class Git(Vcs):
         top = Path(self._git.ask("rev-parse", "--show-toplevel"))
         path = self.root / self._git.ask("rev-parse", "--git-path", "info/exclude")
         pattern = re.sub(r"([\\*?\[# ])", r"\\\1", str(folder.resolve().relative_to(top.resolve())))
-        before = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
+        before = ""
+        if path.exists():
+            before = read_regular(path.resolve(), _MAX_EXCLUDES).decode("utf-8", "surrogateescape")
         separator = "" if not before or before.endswith("\n") else "\n"
         text = f"{before}{separator}/{pattern}/\n"
         atomic.write(path, text.encode("utf-8", "surrogateescape"))

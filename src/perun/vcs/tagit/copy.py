@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from perun.errors import VersionControlError
+from perun.regular import read_regular
 from perun.vcs._common import folders
 from perun.vcs.tagit.files import Tree
 from perun.vcs.tagit.moving import write_all
@@ -60,7 +61,7 @@ class TagitWorkingCopy:
 
     def _is_ours(self) -> bool:
         try:
-            mark = (self._folder / _MARK).read_text(encoding="utf-8", errors="surrogateescape")
+            mark = read_regular(self._folder / _MARK, 1 << 16).decode("utf-8", "surrogateescape")
         except OSError:
             return False
         return mark == f"{self._root}\n"

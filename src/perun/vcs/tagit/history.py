@@ -19,8 +19,10 @@ from typing import Any, Final, NamedTuple
 from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
+from perun.regular import read_regular
 
 LINE: Final = "main"
+_MAX_BYTES: Final = 256 << 20
 """The only line of development."""
 _STEPS = re.compile(r"(.*?)((?:~[0-9]*|\^)*)", re.DOTALL)
 _SHORTEST: Final = 4
@@ -155,7 +157,7 @@ class History:
 
     def _file(self, name: str) -> str:
         try:
-            return (self._folder / name).read_text(encoding="utf-8", errors="replace").strip()
+            return read_regular(self._folder / name, _MAX_BYTES).decode("utf-8", "replace").strip()
         except FileNotFoundError:
             if self._folder.is_dir():
                 return ""

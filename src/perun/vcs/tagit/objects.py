@@ -11,8 +11,10 @@ from typing import BinaryIO, Final
 
 from perun import atomic
 from perun.errors import VersionControlError
+from perun.regular import open_regular
 
 _PIECE: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 40
 _LEVEL: Final = 6
 
 
@@ -96,7 +98,7 @@ class Objects:
         path = self._path(checksum)
         digest, unpacker = hashlib.sha256(), zlib.decompressobj()
         try:
-            with open(path, "rb") as file:
+            with open_regular(path, _MAX_BYTES) as file:
                 while packed := file.read(_PIECE):
                     piece = unpacker.decompress(packed)
                     digest.update(piece)

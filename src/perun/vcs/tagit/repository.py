@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
+from perun.regular import read_regular
 from perun.vcs.tagit import history
 from perun.vcs.tagit.files import Tree
 from perun.vcs.tagit.history import LINE, History, Snapshot
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from perun.vcs.tagit.saved import Saved
 
 FOLDER: Final = ".tagit"
+_MAX_MARKER: Final = 1 << 20
 _RESERVED: Final = frozenset({"HEAD", "@", LINE})
 _NO_TAG = re.compile(r"[\x00-\x1f\x7f~^]|^-|^\s|\s$|^[0-9a-f]{40,}$")
 
@@ -284,6 +286,6 @@ class Tagit(Vcs):
 
     def _interrupted(self) -> list[Tree]:
         with suppress(FileNotFoundError):
-            noted = json.loads(self._marker().read_bytes())
+            noted = json.loads(read_regular(self._marker(), _MAX_MARKER))
             return [self._trees.get(checksum) for checksum in noted]
         return []

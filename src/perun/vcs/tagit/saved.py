@@ -12,13 +12,16 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perun import atomic
 from perun.errors import VersionControlError
+from perun.regular import read_regular
 from perun.vcs.tagit import files
 from perun.vcs.tagit.files import Entry
 from perun.vcs.tagit.objects import Objects
+
+_MAX_BYTES: Final = 1 << 20
 
 
 class Record(NamedTuple):
@@ -72,7 +75,7 @@ class Saved:
     def _all(self) -> Iterator[Record]:
         for path in sorted(self.folder.glob("*/record.json")):
             try:
-                noted = json.loads(path.read_bytes())
+                noted = json.loads(read_regular(path, _MAX_BYTES))
                 record = Record(*(noted[field] for field in Record._fields))
             except (OSError, ValueError, TypeError, KeyError):
                 raise VersionControlError(f"{path} is not readable", f"see {path.parent / 'files'}") from None
