@@ -12,19 +12,20 @@ TEMPORARY_PREFIX = ".tmp-"
 """Start of the name of every file that is not finished; whatever bears it may be removed."""
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes, *, private: bool = False) -> None:
     """Make `data` the content of `path`: a temporary file beside it, flushed to the disk, then renamed.
 
     The permissions of a file that is there are kept. The folder is made where it is missing.
 
+    :param private: nobody but the user may read the file.
     :raises OSError: where that cannot be done, e.g. as the disk is full; `path` is then as it was.
     """
-    with writing(path) as file:
+    with writing(path, private=private) as file:
         file.write(data)
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
+def writing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """As :func:`write`, for data that comes piece by piece: what the block writes is the new content.
 
     Where the block raises, `path` is as it was.
@@ -34,8 +35,11 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         mode = None
         _make_folder(path.parent)
+    if private:
+        mode = 0o600
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o600 if private else 0o666)
     try:
         with open(descriptor, "wb") as file:
             if mode is not None:

@@ -21,6 +21,7 @@ EXIT_CODES: Final[dict[int, str]] = {
     8: "the profiled command, a `pre_run` command or a whole job failed; nothing of it was stored",
     9: "a collector, postprocessor, view, check or version control plugin is missing or cannot run here",
     10: "`fsck` found damage",
+    11: "the repository is not trusted, and something that it names would have run; see `perun trust`",
     70: "a bug in Perun itself; a report was written",
     130: "interrupted by Ctrl-C; what a collector had recorded until then is a pending profile that says so",
     141: "the reader of the output went away (broken pipe)",
@@ -59,6 +60,16 @@ class NotPerunRepository(PerunError):
     """There is no usable `.perun` at or above the given folder."""
 
     exit_code = 3
+
+
+class ForeignRepository(NotPerunRepository):
+    """The `.perun` at or above the given folder belongs to another user, and is not used."""
+
+
+class NotTrusted(PerunError):
+    """Something that the repository names would have run, and the user has not said that he trusts it."""
+
+    exit_code = 11
 
 
 class VersionControlError(PerunError):

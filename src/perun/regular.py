@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_PIECE: Final = 1 << 16
 
 
 class IrregularFile(OSError):
@@ -58,7 +59,11 @@ def open_regular(path: Path | str, limit: int) -> BinaryIO:
 def read_regular(path: Path | str, limit: int) -> bytes:
     """The content of the file; errors as :func:`open_regular`, also where it grows meanwhile."""
     with open_regular(path, limit) as file:
-        data = file.read(limit + 1)
+        # So much memory is taken before anything is read: what the file has, not what it might have.
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(size + 1)
+        while size < len(data) <= limit and (piece := file.read(_PIECE)):
+            data += piece
     if len(data) > limit:
         raise TooLarge(errno.EFBIG, f"it has more than the limit of {limit} bytes", str(path))
     return data

@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 
 import perun as package
+from perun.porcelain import trust
+from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
 
@@ -183,6 +185,9 @@ def project(
         shutil.rmtree(repository.path)
         shutil.copytree(_template, repository.path)
         repository._commits = 3
+        # `perun init` was in the home folder of another test.
+        opened = open_repository(repository.path, os.environ)
+        trust.grant(opened.root, opened.config, opened.environ)
     monkeypatch.chdir(repository.path)
     return repository
 

@@ -195,10 +195,17 @@ def plugin(project):
 
 @pytest.fixture
 def trust(perun, project):
-    return lambda: perun("config", "--shared", "set", "plugins.trusted", f'["{project.path}"]')
+    return lambda: perun("trust")
 
 
-def test_an_untrusted_plugin_is_not_loaded(perun, project, plugin, write_profile, tmp_path):
+@pytest.fixture
+def cloned(perun, project):
+    """The project is one that somebody else made: the user has not said that he trusts it."""
+    perun("trust", "--revoke")
+    return project
+
+
+def test_an_untrusted_plugin_is_not_loaded(perun, cloned, plugin, write_profile, tmp_path):
     write_profile()
     spy = f"open({str(tmp_path / 'loaded')!r}, 'w')\n"
     plugin("view", "myview", {name: spy + dedent(text) for name, text in VIEW.items()})
@@ -209,54 +216,41 @@ def test_an_untrusted_plugin_is_not_loaded(perun, project, plugin, write_profile
     for arguments in (("show", "0@p", "myview"), ("collect", "-c", "ls", "mycollector")):
         failed = perun(*arguments, check=False)
         assert failed.code == 2
-        assert f"but {project.path}/.perun/plugins has one, which is not loaded" in failed.err
+        assert "needs trust" in failed.err
+        assert f"perun trust {cloned.path}" in failed.err
     perun("status")
     perun("log")
     assert not (tmp_path / "loaded").exists()
 
 
-def test_a_repository_cannot_trust_itself(perun, project, plugin, write_profile, tmp_path):
+def test_a_repository_cannot_trust_itself(perun, cloned, plugin, write_profile, tmp_path):
     write_profile()
     plugin("view", "myview", f"open({str(tmp_path / 'loaded')!r}, 'w')")
-    failed = perun("config", "--local", "set", "plugins.trusted", f'["{project.path}"]', check=False)
+    failed = perun("config", "--local", "set", "plugins.trusted", f'["{cloned.path}"]', check=False)
     assert failed.code == 5
-    local = project.path / ".perun" / "local.yml"
+    local = cloned.path / ".perun" / "local.yml"
     before = local.read_text()
-    local.write_text(before + f"\nplugins:\n  trusted: ['{project.path}']\n")
+    local.write_text(before + f"\nplugins:\n  trusted: ['{cloned.path}']\n")
     assert perun("show", "0@p", "myview", check=False).code == 5
     local.write_text(before)
-    # Nor by the cache of parsed files, which lies in the repository.
-    perun("config", "--shared", "set", "general.paging", "never")
-    perun("config", "set", "cmds", "./x")
-    cache = project.path / ".perun" / "cache" / "config.json"
-    cache.write_text(
-        cache.read_text().replace(
-            '"values": {', f'"values": {{"plugins": {{"trusted": ["{project.path}"]}}, '
-        )
-    )
-    assert perun("show", "0@p", "myview", check=False).code == 2
     assert not (tmp_path / "loaded").exists()
 
 
-def test_trust_in_another_folder_or_a_relative_one_is_none(perun, project, plugin, write_profile):
+def test_trust_in_another_folder_or_a_relative_one_is_none(perun, cloned, plugin, write_profile):
     write_profile()
     plugin("view", "myview", VIEW)
-    for folder in (".", "./", str(project.path.parent), str(project.path / ".perun"), "*"):
+    for folder in (".", "./", str(cloned.path.parent), str(cloned.path / ".perun"), "*"):
         perun("config", "--shared", "set", "plugins.trusted", f'["{folder}"]')
         assert perun("show", "0@p", "myview", check=False).code == 2
+    perun("config", "--shared", "set", "plugins.trusted", f'["{cloned.path}"]')
+    assert perun("show", "0@p", "myview").out.startswith("* 1.0\n")
 
 
-def test_the_hint_says_how_to_trust(perun, project, plugin, write_profile):
+def test_the_hint_says_how_to_trust(perun, cloned, plugin, write_profile):
     write_profile()
     plugin("view", "myview", VIEW)
-    perun("config", "--shared", "set", "plugins.trusted", "[/elsewhere]")
-    hint = perun("show", "0@p", "myview", check=False).err.splitlines()[1]
-    words = shlex.split(hint.partition(": perun ")[2])
-    perun(*words)
-    assert perun("config", "get", "plugins.trusted", "--json").json["value"] == [
-        "/elsewhere",
-        str(project.path),
-    ]
+    hint = perun("show", "0@p", "myview", check=False).err.splitlines()[-1]
+    perun(*shlex.split(hint.partition("perun ")[2].partition("  (")[0]))
     assert perun("show", "0@p", "myview").out.startswith("* 1.0\n")
 
 

@@ -18,6 +18,18 @@ def test_a_larger_file_is_refused_with_both_numbers_before_it_is_read(tmp_path):
         read_regular(tmp_path / "file", 100)
 
 
+def test_a_high_limit_takes_no_memory(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_regular(tmp_path / "file", 1 << 62) == b"12345"
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_up_to_the_limit():
+    # The system says of these that they have no bytes, as of one that has got its first ones only now.
+    assert b"PATH" in read_regular("/proc/self/environ", 1 << 20)
+    with pytest.raises(TooLarge, match="more than the limit of 10"):
+        read_regular("/proc/self/environ", 10)
+
+
 def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "file", 5)

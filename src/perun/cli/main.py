@@ -22,6 +22,7 @@ COMMANDS = {
     "hooks": ("perun.cli.commands.hooks:hooks", "Have git call Perun: measure commits, check before a push."),
     "add": ("perun.cli.commands.add:add", "Register profiles in the index of a version."),
     "rm": ("perun.cli.commands.rm:rm", "Unlink registered profiles, delete pending ones."),
+    "trust": ("perun.cli.commands.trust:trust", "Say that what a repository names may run."),
     "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perun.cli.metrics import Metrics
     from perun.cli.progress import Progress
     from perun.plugin.registry import Registry
+    from perun.porcelain.trust import Standing
     from perun.profile.factory import Profile
 
 STYLES = {
@@ -67,7 +68,7 @@ class Session:
 
         :raises NotPerunRepository: where there is none.
         """
-        repository = open_repository(self.cwd, self.environ)
+        repository = open_repository(self.cwd, self.environ, self.ask_trust)
         for warning in repository.config.warnings:
             self.warn(warning)
         if self.command not in REFUSED_AFTER_INTERRUPTION and repository.in_place_journal.exists():
@@ -203,6 +204,18 @@ class Session:
         """Postprocess with the options of the running `perun postprocessby`."""
         assert self.postprocessor_runner is not None
         self.postprocessor_runner(profile, name, params)
+
+    def ask_trust(self, found: Standing, doing: str) -> bool:
+        """Show what a repository would run, and ask whether that is trusted; no, where nobody can answer."""
+        if not (sys.stdin.isatty() and self.err.isatty()):
+            return False
+        import click
+
+        changed = f"It has changed since you trusted it on {found.since}." if found.since else ""
+        self.note(f"{clean(doing)} runs what {one_line(str(found.root / '.perun'))} says. {changed}".rstrip())
+        for one in found.runs:
+            self.note(f"  {one_line(str(one))}")
+        return click.confirm("Do you trust it?", default=False, err=True)
 
     def confirm(self, path: Path) -> bool:
         """Ask whether a profile found by walking the files is the one meant; no, where nobody can answer."""

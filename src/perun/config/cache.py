@@ -2,16 +2,20 @@
 
 An entry holds the whole text of the file it was made from and is used only where the file still holds
 the same text. Times of files play no part, so there is no moment at which a change could be missed.
+
+It says what runs, so it lies among the caches of the user, never in a repository, and one that somebody else
+has written is not read.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from perun.config.schema import KEYS, Scope
 from perun.errors import ConfigError
+from perun.regular import open_regular
 
 Parse = Callable[[str, Path, str], tuple[Mapping[str, Any], Sequence[str]]]
 """From the name of a layer, its file and its text to the values and warnings; may raise ConfigError."""
@@ -25,9 +29,11 @@ def read(path: Path) -> Mapping[str, Any]:
     import json
 
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return {}
-        data = json.loads(path.read_bytes())
+        with open_regular(path, MAX_BYTES) as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid():
+                return {}
+            data = json.loads(file.read(status.st_size))
         if data["format"] != FORMAT:
             return {}
         return {file: entry for file, entry in data["files"].items() if _is_entry(entry)}
@@ -52,7 +58,8 @@ def refresh(files: Iterable[tuple[str, Path]], path: Path, parse: Parse) -> bool
 
     from perun import atomic
 
-    atomic.write(path, json.dumps({"format": FORMAT, "files": new}).encode())
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.write(path, json.dumps({"format": FORMAT, "files": new}).encode(), private=True)
     return True
 
 
@@ -66,13 +73,7 @@ def _entry(name: str, path: Path, old: Mapping[str, Any] | None, parse: Parse) -
         values, warnings = parse(name, path, text)
     except ConfigError:
         return None
-    return {"text": text, "values": _without_trust(values), "warnings": list(warnings)}
-
-
-def _without_trust(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values without those that decide whose code is run: a cache in a repository could be forged."""
-    hidden = {key.name.partition(".")[0] for key in KEYS.values() if key.scope is Scope.SHARED}
-    return {section: value for section, value in values.items() if section not in hidden}
+    return {"text": text, "values": values, "warnings": list(warnings)}
 
 
 def _is_entry(entry: Any) -> bool:

@@ -129,9 +129,8 @@ class Config(NamedTuple):
         return Config((Layer("runtime", None, merged, "memory", warnings), *rest))
 
     def layer(self, name: str) -> Layer | None:
-        """The first layer of that name, e.g. `local` or `shared`, as its file says; None for none."""
-        found = next((layer for layer in self.layers if layer.name == name), None)
-        return None if found is None else _from_file(found)
+        """The first layer of that name, e.g. `local` or `shared`; None for none."""
+        return next((layer for layer in self.layers if layer.name == name), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -146,8 +145,7 @@ class Config(NamedTuple):
         if row.scope is Scope.LOCAL:
             return [layer for layer in self.layers if layer.name in ("runtime", "local", "defaults")]
         if row.scope is Scope.SHARED:
-            asked = [layer for layer in self.layers if layer.name in ("runtime", "shared", "defaults")]
-            return [_from_file(layer) for layer in asked]
+            return [layer for layer in self.layers if layer.name in ("runtime", "shared", "defaults")]
         return list(self.layers)
 
     def _is_method(self, key: str) -> bool:
@@ -251,13 +249,6 @@ def refresh_cache(config: Config, cache: Path) -> bool:
         return layer.values, layer.warnings
 
     return refresh([(layer.name, layer.path) for layer in config.layers if layer.path], cache, parse)
-
-
-def _from_file(layer: Layer) -> Layer:
-    """The layer as its file says. The cache lies in the repository, so trust is never read from it."""
-    if layer.path is None or layer.origin != "cache":
-        return layer
-    return _FileReader(None).layer(layer.name, layer.path)
 
 
 def _kind(name: str) -> str:

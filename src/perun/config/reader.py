@@ -5,12 +5,13 @@ Only the events of the YAML parser are used; the scalars stay as they are writte
 
 from __future__ import annotations
 
-import stat
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.config.scalars import Text, free, is_null, resolve
 from perun.errors import ConfigError
+from perun.regular import IrregularFile, TooLarge, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,7 @@ MAX_DEPTH: Final = 50
 MAX_NODES: Final = 50_000
 """Limits on one file; aliases count as often as they are used."""
 
+_OF_A_REPOSITORY: Final = ".perun"
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = {_TAG + name for name in ("null", "bool", "int", "float")}
 _ALLOWED_TAGS = _PLAIN_TAGS | {None, "!", _TAG + "str", _TAG + "seq", _TAG + "map"}
@@ -54,21 +56,39 @@ class Node:
 def read_text(path: Path) -> str | None:
     """The text of a configuration file, None where there is no such file.
 
+    A link in a `.perun` may lead to another file of the same project, and nowhere else.
+
     :raises ConfigError: where it is not a file, cannot be read, is too large or not UTF-8.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigError(f"{path} is not a file", "move it away and set the configuration anew")
-        if status.st_size > MAX_BYTES:
-            raise ConfigError(f"{path} is larger than the {MAX_BYTES} bytes that a configuration may have")
-        return path.read_bytes().decode("utf-8")
+        return _content(path).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except IrregularFile:
+        raise ConfigError(f"{path} is not a file", "move it away and set the configuration anew") from None
+    except TooLarge:
+        raise ConfigError(
+            f"{path} is larger than the {MAX_BYTES} bytes that a configuration may have"
+        ) from None
     except OSError as problem:
         raise ConfigError(f"{path} cannot be read: {problem.strerror}", "check its permissions") from None
     except UnicodeDecodeError as problem:
         raise ConfigError(f"{path} is not UTF-8 at byte {problem.start}", "save it as UTF-8") from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_regular(path, MAX_BYTES)
+    except IrregularFile:
+        if not path.is_symlink():
+            raise
+    target = Path(os.path.realpath(path))
+    if path.parent.name == _OF_A_REPOSITORY and not target.is_relative_to(path.parent.parent.resolve()):
+        raise ConfigError(
+            f"{path} is a link to {target}, outside of its project",
+            "put the file itself there, or a link to a file of the project",
+        )
+    return read_regular(target, MAX_BYTES)
 
 
 def parse(text: str, source: str) -> Node | None:

@@ -217,8 +217,8 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "plugins.trusted", Kind.TEXTS, Scope.SHARED, [],
-        "Folders of repositories whose `.perun/plugins` may be loaded. Only the shared configuration is "
-        "asked, so that no repository can trust itself.",
+        "Folders of repositories that are trusted whatever they hold; `perun trust` also notices changes. "
+        "Only the shared configuration is asked, so that no repository can trust itself.",
         example=["/home/me/project"],
     ),
     *(
@@ -226,6 +226,21 @@ _ROWS: Final[tuple[Key, ...]] = (
         for name in ("profiles.overwrite", "format.output_show_template", "format.sort_profiles_order")
     ),
 )  # fmt: skip
+
+RUNS: Final = (
+    "execute.pre_run",
+    "cmds",
+    "args",
+    "workloads",
+    "collectors",
+    "postprocessors",
+    "generators.workload",
+    "degradation.collect_before_check",
+    "general.editor",
+    "vcs.type",
+    "vcs.url",
+)
+"""Keys that decide what programs run, with what: those of a repository hold where the user trusts it."""
 
 KEYS: Final[Mapping[str, Key]] = {row.name: row for row in _ROWS}
 SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in name)

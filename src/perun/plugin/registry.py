@@ -85,6 +85,10 @@ class Registry:
             self._plugins[key] = _load(family, found)
         return self._plugins[key]
 
+    def forget(self) -> None:
+        """Look for plugins anew."""
+        self._levels.clear()
+
     def help(self, family: str, name: str) -> str:
         """The plugin's one line of help.
 

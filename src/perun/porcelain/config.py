@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perun.config import edit as editing
-from perun.config.layers import MISSING, Config, Layer, read_file
+from perun.config.layers import MISSING, SHARED_FILE, Config, Layer, read_file
 from perun.config.schema import KEYS
 from perun.errors import ConfigError, NotPerunRepository, PerunError, UsageError
 from perun.porcelain.repository import (
@@ -21,6 +21,7 @@ from perun.porcelain.repository import (
     read_config,
     shared_folder,
 )
+from perun.porcelain.trust import Ask, kept
 from perun.store import Store
 
 Scope = Literal["local", "shared", "nearest"]
@@ -69,7 +70,7 @@ def file_of(folder: Path, environ: Mapping[str, str], scope: Scope) -> Path:
 
     :raises NotPerunRepository: for scope `local` outside of any repository.
     """
-    roots, _ = locate(folder, environ)
+    roots = [] if scope == "shared" else locate(folder, environ)[0]
     if scope == "local" and not roots:
         raise _not_inside(folder)
     if scope == "shared" or not roots:
@@ -100,14 +101,27 @@ def set_in(
 @contextmanager
 def _writing(folder: Path, environ: Mapping[str, str], path: Path) -> Iterator[None]:
     """Hold the lock of the repository while its configuration at `path` is written, and cache it then."""
-    roots, _ = locate(folder, environ)
+    roots = [] if path.name == SHARED_FILE else locate(folder, environ)[0]
     if roots and path.parent == roots[0] / PERUN_FOLDER:
         with Store(path.parent).lock():
-            yield
+            with kept(roots[0], lambda: read_config(roots[:1], environ), environ):
+                yield
             _cache(roots, environ)
         return
     yield
-    cache(folder, environ)
+    with suppress(NotPerunRepository):
+        cache(folder, environ)
+
+
+@contextmanager
+def edited(folder: Path, environ: Mapping[str, str]) -> Iterator[None]:
+    """Around an edit of the configuration by the user: what was trusted before is trusted afterwards."""
+    roots, _ = locate(folder, environ)
+    if not roots:
+        yield
+        return
+    with kept(roots[0], lambda: read_config(roots[:1], environ), environ):
+        yield
 
 
 def cache(folder: Path, environ: Mapping[str, str]) -> None:
@@ -120,7 +134,7 @@ def cache(folder: Path, environ: Mapping[str, str]) -> None:
 
 def _cache(roots: list[Path], environ: Mapping[str, str]) -> None:
     with suppress(ConfigError):
-        cache_config(read_config(roots, environ), roots[0] / PERUN_FOLDER)
+        cache_config(read_config(roots, environ), roots[0] / PERUN_FOLDER, environ)
 
 
 def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest") -> Setting:
@@ -128,17 +142,22 @@ def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest"
     return set_in(repo.root, repo.environ, key, text, scope)
 
 
-def editor_command(folder: Path, environ: Mapping[str, str]) -> list[str]:
+def editor_command(folder: Path, environ: Mapping[str, str], asks: Ask | None = None) -> list[str]:
     """The editor that `general.editor` names, as an argument vector; a file name is to be appended.
 
     Where that is the built-in one, `VISUAL` and `EDITOR` of the environment come first, as in git.
 
     :raises ConfigError: where the name has an unclosed quote, or is empty.
+    :raises NotTrusted: where a repository names it that the user has not said he trusts.
     """
-    config = read_config(locate(folder, environ)[0], environ)
+    roots, working_root = locate(folder, environ)
+    config = read_config(roots, environ)
     text = str(config.get("general.editor"))
+    default = text == KEYS["general.editor"].default
+    if roots and not default and config.origin("general.editor").name == "local":
+        Repository(roots[0], working_root, config, environ, asks).require_trust("starting the editor")
     # A generated shared configuration holds all defaults, so that standing there says nothing.
-    if text == KEYS["general.editor"].default:
+    if default:
         text = environ.get("VISUAL") or environ.get("EDITOR") or text
     try:
         command = shlex.split(text)

@@ -11,7 +11,9 @@ from perun import atomic
 from perun.config.builds import Build, recognise
 from perun.config.templates import render
 from perun.errors import NotPerunRepository, VersionControlError
+from perun.porcelain.ownership import check as check_owner
 from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository, plugins_of, read_config
+from perun.porcelain.trust import Ask
 from perun.store import Store
 
 
@@ -19,7 +21,8 @@ from perun.store import Store
 class Initialized:
     """The repository, whether there was one before, and whether the version control was made anew.
 
-    `build` is how the project is built, where that was recognised.
+    `build` is how the project is built, where that was recognised. `trusted` says whether what `.perun` holds
+    may run: what was made here may, what was there before may not unless the user had said so.
     """
 
     repository: Repository
@@ -27,6 +30,7 @@ class Initialized:
     vcs_initialized: bool
     config_file: Path
     build: Build | None = None
+    trusted: bool = True
 
 
 def init(
@@ -37,6 +41,7 @@ def init(
     vcs_path: Path | None = None,
     vcs_params: Mapping[str, Any] | None = None,
     template: str = "master",
+    asks: Ask | None = None,
 ) -> Initialized:
     """Make `folder` a Perun repository; what is there already is kept, a configuration too.
 
@@ -45,6 +50,7 @@ def init(
     :param vcs_type: where None, what the configuration that is there says, else git. It may be a plugin of
         `.perun/plugins`, where the user trusts the repository.
     :param vcs_path: folder of the wrapped repository; `folder` itself where None.
+    :param asks: asks the user whether he trusts what is there already.
     :param template: one of `user`, `developer`, `master` (manual 11.3).
     :raises PluginError: where `vcs_type` is unknown. :raises VersionControlError: where it refuses.
     :raises NotPerunRepository: where the folder cannot be made or written.
@@ -52,9 +58,13 @@ def init(
     root = folder.resolve()
     vcs_root = (vcs_path or root).resolve()
     local = root / PERUN_FOLDER / "local.yml"
+    if (root / PERUN_FOLDER).exists():
+        check_owner(root, environ)
     config = read_config([root] if local.exists() else [], environ)
+    before = Repository(root, root, config, environ, asks)
+    made_here = not local.exists() and not (root / PERUN_FOLDER / "plugins").exists()
     vcs_type = _type_to_take(vcs_type, str(config.get("vcs.type") or "git"), local)
-    factory = plugins_of(root, config).get("vcs", vcs_type)
+    factory = plugins_of(before).get("vcs", vcs_type)
     text = render(template, root, vcs_type, vcs_root)
     try:
         vcs_root.mkdir(parents=True, exist_ok=True)
@@ -72,10 +82,22 @@ def init(
             f"cannot make a Perun repository in {root}: {problem.strerror}",
             "name a folder that you may write to",
         ) from None
-    repository = open_repository(root, environ)
+    repository = open_repository(root, environ, asks)
     with repository.store.lock():
         pass  # the first to write caches the parsed configuration
-    return Initialized(repository, reinitialized, made, local, recognise(root))
+    trusted = _trusts(repository) if made_here else repository.standing.trusted
+    return Initialized(repository, reinitialized, made, local, recognise(root), trusted)
+
+
+def _trusts(repository: Repository) -> bool:
+    """Record that what was made here is trusted; whether that could be done."""
+    from perun.porcelain import trust
+
+    try:
+        trust.grant(repository.root, repository.config, repository.environ)
+    except OSError:
+        return False
+    return True
 
 
 def _type_to_take(wanted: str | None, configured: str, local: Path) -> str:

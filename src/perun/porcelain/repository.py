@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
+import os
+from binascii import crc32
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.config.layers import Config, load, refresh_cache
-from perun.errors import ConfigError, NotPerunRepository, PluginError, VersionControlError
+from perun.errors import ConfigError, ForeignRepository, NotPerunRepository, PluginError, VersionControlError
 from perun.plugin.api import Vcs
-from perun.plugin.registry import Registry
+from perun.plugin.registry import Candidate, Registry
+from perun.porcelain.ownership import check as check_owner
 from perun.store import Store
+
+if TYPE_CHECKING:
+    from perun.porcelain.trust import Ask, Standing
 
 PERUN_FOLDER = ".perun"
 
@@ -23,36 +28,64 @@ class _Opened(NamedTuple):
     working_root: Path
     config: Config
     environ: Mapping[str, str]
+    asks: Ask | None = None
 
 
 class Repository(_Opened):
     """A project with its `.perun`: where it lies, its configuration, store and version control.
 
     `root` holds `.perun`; `working_root` is the working directory that the user stands in, which differs
-    from `root` only in a linked working tree that shares the `.perun` of the main one.
+    from `root` only in a linked working tree that shares the `.perun` of the main one. `asks` asks the user
+    whether he trusts the repository, where there is one to ask.
     """
 
     @cached_property
     def store(self) -> Store:
         """Where profiles and what is known of them are kept."""
-        return _Store(self.root / PERUN_FOLDER, self.config)
+        return _Store(self.root / PERUN_FOLDER, self.config, self.environ)
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Whether the user trusts what the `.perun` here would run (see :mod:`perun.porcelain.trust`)."""
+        from perun.porcelain import trust
+
+        return trust.standing(self.root, self.config, self.environ)
+
+    def require_trust(self, doing: str) -> None:
+        """Raise unless the user trusts what the `.perun` here would run; he is asked where that is possible.
+
+        Whatever runs something that the repository names calls this first.
+
+        :param doing: what would run it, e.g. `running the job matrix`.
+        :raises NotTrusted: names what would have run, and how to trust it.
+        """
+        from perun.porcelain import trust
+
+        if not self.standing.decided and self.asks is not None and self.asks(self.standing, doing):
+            trust.grant(self.root, self.config, self.environ)
+            self.__dict__.pop("standing")
+        trust.require(self.standing, doing)
 
     @cached_property
     def registry(self) -> Registry:
         """The plugins usable here; those of `.perun/plugins` only where the user trusts the repository."""
-        return plugins_of(self.root, self.config)
+        return plugins_of(self)
 
     @cached_property
     def vcs(self) -> Vcs:
         """The wrapped version control system, as `vcs.type` and `vcs.url` say.
 
         :raises PluginError: where the type is unknown.
+        :raises NotTrusted: where the repository of somebody else is named, and the user has not said that he
+            trusts that.
         """
         url = self.config.get("vcs.url") or ".."  # relative to `.perun`
         linked = self.working_root != self.root
-        root = self.working_root if linked else self.root / PERUN_FOLDER / url
+        root = (self.working_root if linked else self.root / PERUN_FOLDER / url).resolve()
+        if _is_foreign(root, self.working_root):
+            self.require_trust(f"using the version control at {root} (vcs.url)")
         factory = self.registry.get("vcs", self.config.get("vcs.type") or "git")
-        vcs = factory(root.resolve(), self.environ)
+        vcs = factory(root, self.environ)
         assert isinstance(vcs, Vcs)
         return vcs
 
@@ -68,49 +101,60 @@ class Repository(_Opened):
         return self.vcs.massage_parameter(revision)
 
 
-def plugins_of(root: Path, config: Config) -> Registry:
-    """The plugins usable at `root`, as :attr:`Repository.registry`."""
-    folder = root / PERUN_FOLDER / "plugins"
-    if not folder.is_dir():
-        return Registry()
-    command = how_to_trust(root, config)
-    return _Untrusting(folder, command) if command else Registry([folder])
+def _is_foreign(vcs_root: Path, root: Path) -> bool:
+    """Whether the repository at `vcs_root` is another one than that which `root` is in.
+
+    A bare one is: any folder of a clone can be one, with a configuration that names programs.
+    """
+    top = top_of_git(vcs_root)
+    if top != top_of_git(root.resolve()):
+        return True
+    inside = _until(top, vcs_root)
+    return any(os.path.lexists(one / "HEAD") and os.path.isdir(one / "objects") for one in inside)
 
 
-def how_to_trust(root: Path, config: Config) -> str:
-    """The command that makes the user trust the plugins of the repository; empty where they do already."""
-    trusted = [Path(one).expanduser() for one in config.get("plugins.trusted") or ()]
-    # A relative path would trust whatever the user stands in.
-    if root.resolve() in {one.resolve() for one in trusted if one.is_absolute()}:
-        return ""
-    import json
-
-    folders = json.dumps([*map(str, trusted), str(root.resolve())])
-    return f"perun config --shared set plugins.trusted {folders!r}"
+def _until(top: Path | None, folder: Path) -> list[Path]:
+    """`folder` and those above it, up to `top` but without it."""
+    found = []
+    for one in (folder, *folder.parents):
+        if one == top:
+            break
+        found.append(one)
+    return found
 
 
-class _Untrusting(Registry):
-    """The plugins of elsewhere; who asks for one of `folder` learns how to trust it.
+def plugins_of(repo: Repository) -> Registry:
+    """The plugins usable in the repository, as :attr:`Repository.registry`."""
+    folder = repo.root / PERUN_FOLDER / "plugins"
+    return _OwnPlugins(folder, repo) if folder.is_dir() else Registry()
 
-    :param command: what the user would have to type.
+
+class _OwnPlugins(Registry):
+    """With the plugins of `folder` in the repository, which are not even looked for unless it is trusted.
+
+    Whether it is, is found out when a plugin is asked for that is not built in.
     """
 
-    def __init__(self, folder: Path, command: str) -> None:
-        super().__init__()
+    def __init__(self, folder: Path, repo: Repository) -> None:
+        super().__init__([folder])
         self._folder = folder
-        self._command = command
+        self._repo = repo
+
+    def _in_folders(self, family: str) -> Iterator[Candidate]:
+        if self._repo.standing.decided:
+            yield from super()._in_folders(family)
 
     def get(self, family: str, name: str) -> Any:
         try:
             return super().get(family, name)
-        except PluginError as problem:
+        except PluginError:
             stem = name.replace("-", "_")
-            if not any((self._folder / family / one).exists() for one in (stem, f"{stem}.py")):
+            here = any((self._folder / family / one).exists() for one in (stem, f"{stem}.py"))
+            if self._repo.standing.decided or not here:
                 raise
-            raise PluginError(
-                f"{problem.message}, but {self._folder} has one, which is not loaded",
-                f"if you trust what is there: {self._command}",
-            ) from None
+        self._repo.require_trust(f"the plugin {self._folder / family / name}")
+        self.forget()
+        return super().get(family, name)
 
 
 class _Store(Store):
@@ -119,9 +163,10 @@ class _Store(Store):
     So commands that only read, such as `perun status`, need no YAML parser, and never write.
     """
 
-    def __init__(self, root: Path, config: Config) -> None:
+    def __init__(self, root: Path, config: Config, environ: Mapping[str, str]) -> None:
         super().__init__(root)
         self._config = config
+        self._environ = environ
         self._is_cached = all(layer.origin != "file" for layer in config.layers)
 
     @contextmanager
@@ -130,18 +175,34 @@ class _Store(Store):
             yield
             if not self._is_cached:
                 self._is_cached = True
-                cache_config(self._config, self.root)
+                cache_config(self._config, self.root, self._environ)
 
 
-def cache_config(config: Config, perun_folder: Path) -> None:
-    """Keep the parsed files of the configuration in `.perun/cache`; by who holds the lock of the store."""
+def cache_config(config: Config, perun_folder: Path, environ: Mapping[str, str]) -> None:
+    """Keep the parsed files of the configuration among the caches of the user."""
+    cache = _cache_file(perun_folder, environ)
+    if cache is None:
+        return
     # A cache that cannot be written, or files that are wrong meanwhile, are no reason to fail.
     with suppress(OSError, ConfigError):
-        refresh_cache(config, _cache_file(perun_folder))
+        refresh_cache(config, cache)
 
 
-def _cache_file(perun_folder: Path) -> Path:
-    return perun_folder / "cache" / "config.json"
+def _cache_file(perun_folder: Path, environ: Mapping[str, str]) -> Path | None:
+    """The cache of the instance: never in the repository, where somebody else could have written it.
+
+    Instances whose paths have the same checksum share one, which holds the whole path of each file.
+    """
+    folder = cache_folder(environ)
+    return folder and folder / "config" / f"{crc32(os.fsencode(perun_folder)):08x}.json"
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path | None:
+    """Where Perun keeps what it can make again: `$XDG_CACHE_HOME/perun`, else `~/.cache/perun`; else None."""
+    folder = environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(folder):  # so says the specification of these folders
+        folder = os.path.join(environ.get("HOME", ""), ".cache")
+    return Path(folder, "perun") if os.path.isabs(folder) else None
 
 
 def shared_folder(environ: Mapping[str, str]) -> Path:
@@ -152,36 +213,75 @@ def shared_folder(environ: Mapping[str, str]) -> Path:
 
 
 def enclosing(folder: Path) -> Iterator[Path]:
-    """The folders at and above `folder` that hold a `.perun`, the nearest first."""
+    """The folders at and above `folder` that hold a `.perun`, the nearest first.
+
+    The search ends at the top of the git repository: what lies above is not of this project, and may be of
+    somebody else. A linked working tree and a submodule, whose `.git` is a file, belong to what is above.
+    """
     for candidate in (folder, *folder.parents):
         if (candidate / PERUN_FOLDER).is_dir():
             yield candidate
+        if (candidate / ".git").is_dir():
+            return
+
+
+def top_of_git(folder: Path) -> Path | None:
+    """The nearest folder at or above `folder` with a `.git`, which need not be a folder; None for none."""
+    return next((one for one in (folder, *folder.parents) if os.path.lexists(one / ".git")), None)
 
 
 def read_config(roots: list[Path], environ: Mapping[str, str]) -> Config:
-    """The layered configuration of the Perun instances at `roots`, nearest first."""
-    cache = _cache_file(roots[0] / PERUN_FOLDER) if roots else None
-    return load([root / PERUN_FOLDER for root in roots], shared_folder(environ), cache)
+    """The layered configuration of the Perun instances at `roots`, nearest first.
+
+    Of those above the nearest only such take part that the user trusts, or that would run nothing.
+    """
+    cache = _cache_file(roots[0] / PERUN_FOLDER, environ) if roots else None
+    config = load([root / PERUN_FOLDER for root in roots], shared_folder(environ), cache)
+    if len(roots) < 2:
+        return config
+    from perun.porcelain.trust import without_untrusted
+
+    return without_untrusted(config, roots, environ)
 
 
-def open_repository(folder: Path, environ: Mapping[str, str]) -> Repository:
+def open_repository(folder: Path, environ: Mapping[str, str], asks: Ask | None = None) -> Repository:
     """The nearest repository at or above `folder`; in a linked git working tree also the main one's.
 
+    :param asks: asks the user whether he trusts the repository.
     :raises NotPerunRepository: where there is none.
+    :raises ForeignRepository: where it belongs to another user.
     :raises ConfigError: where its configuration is wrong.
     """
     roots, working_root = locate(folder, environ)
     if not roots:
         raise NotPerunRepository(f"no Perun repository at {folder} or above it", "make one with: perun init")
-    return Repository(roots[0], working_root, read_config(roots, environ), environ)
+    return Repository(roots[0], working_root, read_config(roots, environ), environ, asks)
 
 
-def locate(folder: Path, environ: Mapping[str, str]) -> tuple[list[Path], Path]:
+def locate(folder: Path, environ: Mapping[str, str], *, foreign: bool = False) -> tuple[list[Path], Path]:
     """The folders whose `.perun` `folder` belongs to, the nearest first, and the working directory it is in.
 
     There may be none. In a linked git working tree it is the `.perun` of the main one, where the linked one
     has none of its own, whether it lies inside the main one or elsewhere.
+
+    :param foreign: also one that belongs to another user.
+    :raises ForeignRepository: where the nearest belongs to another user; those above it are left out.
     """
+    roots, working_root = _located(folder, environ)
+    if roots and not foreign:
+        check_owner(roots[0], environ)
+    return roots[:1] + [root for root in roots[1:] if _is_own(root, environ)], working_root
+
+
+def _is_own(root: Path, environ: Mapping[str, str]) -> bool:
+    try:
+        check_owner(root, environ)
+    except ForeignRepository:
+        return False
+    return True
+
+
+def _located(folder: Path, environ: Mapping[str, str]) -> tuple[list[Path], Path]:
     roots = list(enclosing(folder))
     if not roots or _is_linked(folder, roots[0]):
         linked = _main_working_tree(folder, environ)
@@ -192,8 +292,7 @@ def locate(folder: Path, environ: Mapping[str, str]) -> tuple[list[Path], Path]:
 
 def _is_linked(folder: Path, root: Path) -> bool:
     """Whether a linked working tree, or a submodule, may begin between the two: `.git` is a file there."""
-    below = itertools.takewhile(lambda one: one != root, (folder, *folder.parents))
-    return any((one / ".git").is_file() for one in below)
+    return any((one / ".git").is_file() for one in _until(root, folder))
 
 
 def _main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
@@ -212,6 +311,4 @@ def open_nearest() -> Repository:
 
     This is the one place outside the command line that reads the process's directory and environment.
     """
-    import os
-
     return open_repository(Path.cwd(), dict(os.environ))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
+from perun.regular import open_regular
 from perun.store import tree
 from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".perf"
 CACHE = ".index"
+MAX_CACHE_BYTES = 32 << 20
+"""A larger cache is not used: heads of a hundred thousand profiles are smaller."""
 _Infos = list[ProfileInfo]
 
 
@@ -135,9 +138,10 @@ class Pending:
         # Entries by name, each with the time (ns) when the cache was written.
         path = self.root / CACHE
         try:
-            with open(path, "rb", opener=tree.at_once) as file:
-                written = os.fstat(file.fileno()).st_mtime_ns
-                entries, certain = parse(file.read() or b"", str(path))
+            with open_regular(path, MAX_CACHE_BYTES) as file:
+                status = os.fstat(file.fileno())
+                written = status.st_mtime_ns
+                entries, certain = parse(file.read(status.st_size), str(path))
         except (OSError, DamagedStore):
             return {}
         # Without its checksum it was written by an old release, whose layout is a guess.

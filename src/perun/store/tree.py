@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from perun.errors import DamagedStore, ProfileNotFound
+from perun.regular import IrregularFile, open_regular, read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,8 @@ _HEX = frozenset("0123456789abcdef")
 INDEX_SIGNATURE = b"pidx"
 CHANGES_SUFFIX = ".changes"
 _LARGE = 1 << 20
+MAX_BYTES = 1 << 34
+"""Largest file of the store that is opened at all, whatever it may hold."""
 _ZLIB = 2  # bytes of the header that compressed data begins with
 
 
@@ -51,18 +53,18 @@ def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
     return root / f"{minor[:2]}/{minor[2:]}{suffix}"
 
 
-def read(path: Path) -> bytes | None:
+def read(path: Path, limit: int = MAX_BYTES) -> bytes | None:
     """The content of a file of the store; None where there is none.
 
-    :raises DamagedStore: where there is something that cannot be read, or is no file.
+    :param limit: largest accepted size in bytes.
+    :raises DamagedStore: where there is something that cannot be read, is no file, or too large.
     """
     try:
-        with open(path, "rb", opener=at_once) as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return file.read()
-            raise DamagedStore(f"{path} cannot be read: it is not a file", "move it away")
+        return read_regular(path, limit)
     except FileNotFoundError:
         return None
+    except IrregularFile as problem:
+        raise DamagedStore(f"{path} cannot be read: {problem.strerror}", "move it away") from problem
     except OSError as problem:
         raise unreadable(path, problem) from problem
 
@@ -110,15 +112,10 @@ def may_be_index(path: Path | str) -> bool:
 
 def _begin(path: Path | str) -> bytes:
     try:
-        with open(path, "rb", opener=at_once) as file:
-            return file.read(len(INDEX_SIGNATURE)) or b""
+        with open_regular(path, MAX_BYTES) as file:
+            return file.read(len(INDEX_SIGNATURE))
     except OSError:
         return b""  # whoever reads the file itself will say why
-
-
-def at_once(path: str, flags: int) -> int:
-    """An opener that does not wait: for a pipe in the place of a file it would be without an end."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def sha1(data: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ class Instance:
         self.shared_dir.mkdir()
         self.local = self.perun_dir / "local.yml"
         self.shared = self.shared_dir / "shared.yml"
-        self.cache = self.perun_dir / "cache" / "config.json"
+        self.cache = root / "cache" / "config.json"
         self.local.write_text("general:\n  editor: nano\n")
 
     def load(self) -> Config:
@@ -174,18 +175,22 @@ def test_entries_that_cannot_be_are_not_used(instance: Instance, entry: dict[str
     assert instance.load().get("general.editor") == "nano"
 
 
-def test_trust_is_never_read_from_the_cache(instance: Instance) -> None:
-    """The cache lies in the repository, which may be somebody else's."""
-    instance.shared.write_text("plugins:\n  trusted: [/mine]\n")
-    config = instance.refreshed()
-    assert origins(config)["shared"] == "cache"
-    assert config.get("plugins.trusted") == ["/mine"]
-    shared = config.layer("shared")
-    assert shared is not None and shared.get("plugins.trusted") == ["/mine"]
-    assert json.loads(instance.cache.read_text())["files"][str(instance.shared)]["values"] == {}
-    forged(instance, instance.shared, values={"plugins": {"trusted": ["/evil"]}})
-    assert instance.load().get("plugins.trusted") == ["/mine"]
-    instance.shared.write_text("general:\n  editor: x\n")
-    forged(instance, instance.shared, values={"plugins": {"trusted": ["/evil"]}})
-    assert instance.load().get("plugins.trusted") == []
-    assert instance.load().section("plugins") == {"trusted": []}
+def test_the_cache_of_another_user_is_not_read(instance: Instance) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    forged(instance, instance.local, values={"general": {"editor": "evil"}})
+    assert instance.load().get("general.editor") == "evil"
+    os.chown(instance.cache, 4321, -1)
+    assert instance.load().get("general.editor") == "nano"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_cache_that_would_never_end_is_as_good_as_none(instance: Instance, make: Any) -> None:
+    instance.cache.parent.mkdir()
+    make(instance.cache)
+    assert instance.load().get("general.editor") == "nano"
+
+
+def test_nobody_else_can_read_the_cache(instance: Instance) -> None:
+    instance.refreshed()
+    assert instance.cache.stat().st_mode & 0o777 == 0o600

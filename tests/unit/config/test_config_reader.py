@@ -178,7 +178,7 @@ def test_read_text_refuses_what_is_no_file(tmp_path: Path) -> None:
         read_text(binary)
     loop = tmp_path / "loop.yml"
     loop.symlink_to(loop)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="is not a file"):
         read_text(loop)
 
 

@@ -104,8 +104,9 @@ def reset(ctx: click.Context, template: str | None, yes: bool) -> None:
 
 def open_editor(session: Session, path: Path) -> None:
     """Open `path` in the user's editor and wait; afterwards what is wrong in it is told."""
-    start_editor(session, [path])
-    porcelain.verify(path)
+    with porcelain.edited(session.cwd, session.environ):
+        start_editor(session, [path])
+        porcelain.verify(path)
     porcelain.cache(session.cwd, session.environ)
 
 
@@ -114,7 +115,7 @@ def start_editor(session: Session, paths: Sequence[Path]) -> None:
 
     :raises ConfigError: where it cannot be started, or fails.
     """
-    command = porcelain.editor_command(session.cwd, session.environ)
+    command = porcelain.editor_command(session.cwd, session.environ, session.ask_trust)
     try:
         code = subprocess.run([*command, *map(str, paths)]).returncode
     except OSError as problem:

@@ -9,6 +9,8 @@ import click
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.porcelain import create as porcelain
+from perun.porcelain.config import edited
+from perun.porcelain.repository import open_repository
 
 
 @click.command()
@@ -62,7 +64,8 @@ def create(
     if package is not None:
         created = porcelain.as_package(wanted, session.cwd / package)
     else:
-        created = porcelain.in_repository(wanted, session.repository.root, session.repository.registry)
+        with edited(session.repository.root, session.environ):
+            created = porcelain.in_repository(wanted, session.repository.root, session.repository.registry)
     for path in created.files:
         session.say(f"created {one_line(str(path))}")
     session.note(f"test it with: {created.test}")
@@ -72,12 +75,11 @@ def create(
     if not no_edit and session.out.isatty():
         from perun.cli.commands.config import start_editor
 
-        start_editor(session, created.files)
+        with edited(session.cwd, session.environ):
+            start_editor(session, created.files)
 
 
 def _tell_trust(session: Session) -> None:
-    from perun.porcelain.repository import how_to_trust
-
-    command = how_to_trust(session.repository.root, session.repository.config)
-    if command:
-        session.note(f"plugins of a repository are loaded where you trust it: {command}")
+    repository = open_repository(session.cwd, session.environ)
+    if not repository.standing.trusted:
+        session.note("plugins of a repository are loaded where you trust it: perun trust")

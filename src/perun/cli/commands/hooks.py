@@ -14,7 +14,7 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import NotPerunRepository, PerunError
+from perun.errors import NotPerunRepository, NotTrusted, PerunError
 from perun.porcelain import hooks as porcelain
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import background
@@ -67,6 +67,8 @@ def install(session: Session, names: list[str]) -> None:
         session.note(
             "note: core.hooksPath is outside of this repository; where there is no .perun, nothing is done"
         )
+    if not repo.standing.decided:
+        session.note("note: nothing is measured until you say that you trust this repository: perun trust")
     measuring = set(names) & set(porcelain.MEASURING)
     config = repo.config
     if measuring and not (config.get("cmds") and config.get("collectors")):
@@ -147,7 +149,8 @@ def run(session: Session, name: str, arguments: tuple[str, ...]) -> int:
         return 0
     except PerunError as problem:
         # Whatever is wrong with Perun, commits and pushes go on.
-        session.warn(f"perun hooks: {problem.message}")
+        hint = f"\nhint: {problem.hint}" if isinstance(problem, NotTrusted) else ""
+        session.warn(f"perun hooks: {problem.message}{hint}")
         return 0
 
 
@@ -158,6 +161,7 @@ def _after_commit(session: Session, repo: Repository) -> int:
     is_rebasing = getattr(repo.vcs, "is_rebasing", None)
     if is_rebasing is not None and is_rebasing():
         return 0
+    repo.require_trust("measuring commits")
     head = repo.vcs.get_minor_head()
     log = background.start(repo, head, COMMAND)
     session.note(f"perun: {head[:10]} is measured in the background; log: {one_line(str(log))}")

@@ -82,12 +82,19 @@ def init(
         vcs_path=session.cwd / vcs_path if vcs_path else None,
         vcs_params=vcs_params | dict.fromkeys(vcs_flags, True),
         template=template,
+        asks=session.ask_trust,
     )
     word = "Reinitialized existing" if done.reinitialized else "Initialized empty"
     session.say(f"{word} Perun repository in {one_line(str(done.repository.root / '.perun'))}")
     if done.vcs_initialized:
         session.say(
             f"Initialized {done.repository.vcs.type} repository in {one_line(str(done.repository.vcs.root))}"
+        )
+    if not done.trusted:
+        session.note(
+            "note: nothing that was in .perun before runs until you say that you trust it: perun trust --show"
+            if done.reinitialized
+            else "note: that you trust what is here could not be recorded in your settings; set PERUN_TRUST=1"
         )
     if done.build is not None and not done.reinitialized:
         _propose(session, done.build, is_set=template != "master")

@@ -38,7 +38,7 @@ class Workers:
     """
 
     def __init__(self, repo: Repository, options: Options, count: int, spare: Comparer) -> None:
-        self._setup = tuple(repo), options
+        self._setup = tuple(repo._replace(asks=None)), options  # nobody is asked there
         self._environ = dict(repo.environ)
         self._count = count
         self._spare = spare

@@ -146,12 +146,16 @@ def run_jobs(
     An interruption (:class:`KeyboardInterrupt`, :class:`~perun.errors.Terminated`) ends all of it. Where the
     collector had something by then, its profile is saved and is the last event.
 
+    :raises NotTrusted: where the user has not said that he trusts the repository.
+
     :param register: register each profile in the index of its version; as configured where None.
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
     :param notes: where each step is noted. :param counter: number of the first profile, for its name.
     :param report: told what runs now, jobs done and jobs in all; :param report_inside: told by the collector
         what it does within its job.
     """
+    # Besides the commands themselves: checking versions out runs the filters of the version control.
+    repo.require_trust("measuring")
     saving.check_naming(repo, naming.name, naming.template)
     registering = saving.registers_after_run(repo) if register is None else register
     batch = _Batch(repo, naming, registering, notes, counter)

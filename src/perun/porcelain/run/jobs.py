@@ -48,6 +48,7 @@ def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
     :param seed: of the generators of workloads, before their own.
     :raises PerunError: names file and line of a part that is wrong; nothing was measured then.
     """
+    repo.require_trust("making the jobs of the job matrix")  # generators of workloads may be programs
     where = str(repo.root / ".perun" / "local.yml")
     cmds = texts(repo.config.get("cmds"))
     collectors = repo.config.get("collectors") or []

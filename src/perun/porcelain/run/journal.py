@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from perun.store import tree
 from perun.store.lock import try_lock
 
 SUFFIX = ".jsonl"
+MAX_BYTES = 256 << 20
+"""A larger file is no journal: that of a million tasks is smaller."""
 KEPT = 20
 """Journals of batches that were interrupted or had failures that are kept."""
 
@@ -211,7 +214,7 @@ def interrupted(folder: Path) -> Iterator[Journal | None]:
 def _open(path: Path) -> Journal | None:
     """The journal, locked; None where another process has it, or it is none."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
@@ -232,8 +235,10 @@ def _open(path: Path) -> Journal | None:
 
 
 def _content(descriptor: int) -> bytes:
-    size = os.fstat(descriptor).st_size
-    return os.pread(descriptor, size, 0)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+        return b""  # nothing that was written here
+    return os.pread(descriptor, status.st_size, 0)
 
 
 def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:

@@ -239,6 +239,7 @@ def recover(repo: Repository) -> str | None:
         return None
     if journal.folder.is_dir() and not journal.folder.samefile(repo.working_root):
         raise PerunError(_interrupted(journal), f"run perun recover there: cd {journal.folder}")
+    repo.require_trust("giving back the working directory")
     with _lock(repo):
         _give_back(repo, journal.saved)
     return journal.saved.state

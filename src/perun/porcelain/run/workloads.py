@@ -94,6 +94,8 @@ def _expanded(repo: Repository, known: _Known, text: str, seed: int | None) -> l
     start, name = _parts(text)
     if name not in known.settings:
         return [Load(text)]
+    if known.is_configured(name):
+        repo.require_trust(f"generating workloads by {name!r}")
     with known.telling_place(name):
         return list(_generate(repo, known.settings[name], start, seed))
 
@@ -117,6 +119,10 @@ class _Known:
                 self._positions[str(one["id"])] = position
         for one in schema.KEYS[KEY].default:
             self.settings.setdefault(str(one["id"]), one)
+
+    def is_configured(self, name: str) -> bool:
+        """Whether a file names the generator, so that it is not built in."""
+        return name in self._positions
 
     @contextmanager
     def telling_place(self, name: str) -> Iterator[None]:

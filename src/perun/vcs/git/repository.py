@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from perun import atomic
 from perun.errors import VersionControlError
+from perun.regular import read_regular
+from perun.vcs._common.git.command import GitCommand
 from perun.vcs._common.git.repository import GitVcs
+
+_MAX_EXCLUDES: Final = 16 << 20
 
 
 class Git(GitVcs):
     """A git repository, as its user made it; see :class:`perun.plugin.api.Vcs`.
 
     It works the same in a linked working tree, a bare or shallow repository, and inside a hook of git.
+
+    What reads history runs nothing that the repository names. What looks at, or changes, files of a working
+    tree runs its filters: `is_dirty`, `prepare_save`, `finish_save`, `set_aside`, `restore_state`, `resume`,
+    `checkout` and `working_copy`. Who calls these has made sure that the user trusts the repository.
     """
 
     type: ClassVar[str] = "git"
@@ -30,7 +38,7 @@ class Git(GitVcs):
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise VersionControlError(f"cannot make the folder {self.root}: {problem.strerror}") from None
-        self._git.alter("init", "--quiet", *options)
+        self._tree.alter("init", "--quiet", *options)
         return True
 
     def missing_history(self) -> str:
@@ -46,6 +54,28 @@ class Git(GitVcs):
 
         return main_working_tree(folder, environ)
 
+    @staticmethod
+    def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
+        """Whether git has any file in `folder`; it has none outside of a repository.
+
+        :raises VersionControlError: where git cannot tell.
+        """
+        git = GitCommand(folder, environ)
+        answer = git.attempt("ls-files", "--cached", "-z", "--", ".")
+        if answer.code and "not a git repository" not in answer.complaint:
+            raise git.failure("ls-files", answer)
+        return bool(answer.output)
+
+    @staticmethod
+    def safe_folders(environ: Mapping[str, str]) -> list[str]:
+        """What the user lists as `safe.directory`: repositories of other users that he lets git use."""
+        # Git itself heeds no such setting of a repository; from `/` it sees none.
+        answer = GitCommand(Path("/"), environ).attempt("config", "--null", "--get-all", "safe.directory")
+        found: list[str] = []
+        for folder in answer.output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            found = [*found, folder] if folder else []  # an empty one takes back what was said before
+        return found
+
     def exclude(self, folder: Path) -> None:
         """Keep an untracked folder inside the repository out of `git status`, for this copy of it alone.
 
@@ -56,7 +86,9 @@ class Git(GitVcs):
         top = Path(self._git.ask("rev-parse", "--show-toplevel"))
         path = self.root / self._git.ask("rev-parse", "--git-path", "info/exclude")
         pattern = re.sub(r"([\\*?\[# ])", r"\\\1", str(folder.resolve().relative_to(top.resolve())))
-        before = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
+        before = ""
+        if path.exists():
+            before = read_regular(path.resolve(), _MAX_EXCLUDES).decode("utf-8", "surrogateescape")
         separator = "" if not before or before.endswith("\n") else "\n"
         text = f"{before}{separator}/{pattern}/\n"
         atomic.write(path, text.encode("utf-8", "surrogateescape"))

@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Final
 from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
+from perun.regular import read_regular
 
 FILE: Final = ".svs"
+_MAX_BYTES: Final = 1 << 20
 LINE: Final = "main"
 """The only line of development."""
 
@@ -123,7 +125,7 @@ class Svs(Vcs):
 
     def _version(self) -> MinorVersion:
         try:
-            data = self._file.read_bytes()
+            data = read_regular(self._file, _MAX_BYTES)
             described = json.loads(data)
             fields = [described[key] for key in ("date", "author", "email", "desc")]
         except FileNotFoundError:

@@ -10,7 +10,7 @@ from typing import Final
 from perun import atomic
 from perun.errors import VersionControlError
 from perun.regular import read_regular
-from perun.vcs._common.git.command import Answer, GitCommand
+from perun.vcs._common.git.command import Answer, GitCommand, Purpose
 
 _OWN_FILES: Final = {
     "config": """\
@@ -27,7 +27,6 @@ _OWN_FILES: Final = {
 
 _SETTINGS: Final = (
     "core.autocrlf=false",
-    "core.fsmonitor=false",
     "core.protectNTFS=false",  # refuses names with a backslash, which is a letter as any other here
     "core.protectHFS=false",
     "gc.auto=6700",
@@ -41,10 +40,13 @@ class TagitCommand(GitCommand):
     """The git program at work in `folder`, on the snapshots in `git_folder`.
 
     :param folder: a folder whose files are versions, the user's or a copy.
+    :param purpose: what git may run; no filter at all either way, as there are none here.
     """
 
-    def __init__(self, folder: Path, git_folder: Path, environ: Mapping[str, str]) -> None:
-        super().__init__(folder, environ)
+    def __init__(
+        self, folder: Path, git_folder: Path, environ: Mapping[str, str], purpose: Purpose
+    ) -> None:
+        super().__init__(folder, environ, purpose)
         self._git_folder = git_folder
         for setting in _SETTINGS:
             self._prefix += ["-c", setting]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from perun.errors import VersionControlError
 from perun.vcs._common.git import history
-from perun.vcs._common.git.command import GitCommand
+from perun.vcs._common.git.command import GitCommand, Purpose
 from perun.vcs._common.git.repository import GitVcs
 from perun.vcs.tagit.command import TagitCommand, secure
 
@@ -44,18 +44,14 @@ class Tagit(GitVcs):
     def _folder(self) -> Path:
         return self.root / FOLDER
 
-    @cached_property
-    def _git(self) -> GitCommand:
+    def _command(self, folder: Path, purpose: Purpose) -> GitCommand:
         if self._folder.is_symlink() or not self._folder.is_dir():
             raise VersionControlError(
                 f"{self.root} is not under the version control tagit",
                 "put it there with: perun init --vcs-type tagit",
             )
         secure(self._folder)
-        return self._command(self.root)
-
-    def _command(self, folder: Path) -> GitCommand:
-        return TagitCommand(folder, self._folder, self.environ)
+        return TagitCommand(folder, self._folder, self.environ, purpose)
 
     def init(self, params: Mapping[str, Any]) -> bool:
         """Make `.tagit`; there are no parameters."""

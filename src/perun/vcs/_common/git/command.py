@@ -1,12 +1,25 @@
-"""Running the git program, so that neither the user's settings nor a surrounding hook change its answers."""
+"""Running the git program, so that neither settings nor a surrounding hook change what it answers or does.
+
+A repository may come from a stranger, its `.git` too. Two kinds of calls are told apart:
+
+:attr:`Purpose.READ` runs nothing but git itself: no hook, no file system monitor, no filter or text
+conversion, no signature program, no pager or editor, and no transport, so that objects missing in a partial
+clone are not fetched either. Whatever Perun does without trust is of this kind.
+
+:attr:`Purpose.WORK` changes files of a working tree. It runs the filters of the repository (git LFS needs
+them) and fetches what a partial clone lacks; hooks, monitors, pagers and editors do not run here either.
+Only what the user has decided to trust is worked on: see `docs/security.md`.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from enum import Enum
 from pathlib import Path
 from types import FrameType
 from typing import IO, Final, NamedTuple
@@ -44,7 +57,15 @@ _ENVIRONMENT: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     # Whole blocks instead of one write for each version, which is a fifth of the time of a long `git log`.
     "GIT_FLUSH": "0",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
 }
+
+_OFFLINE: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""No transport has that name, so that a missing object is an error, and no reason to start a program.
+
+The second is understood since git 2.44, the first by every git.
+"""
 
 _SETTINGS: Final = (
     "color.ui=false",
@@ -53,16 +74,41 @@ _SETTINGS: Final = (
     "core.hooksPath=/dev/null",
     "core.quotePath=false",
     "advice.detachedHead=false",
+    "gc.auto=0",
     "i18n.logOutputEncoding=UTF-8",
     "log.mailmap=false",
     "log.showSignature=false",
+    "maintenance.auto=false",
+    # A bare repository may be committed as plain files of another one, its configuration included.
+    "safe.bareRepository=explicit",
     "submodule.recurse=false",
 )
+
+_NO_PROGRAMS: Final = (
+    "core.alternateRefsCommand=false",
+    "core.askPass=false",
+    "core.sshCommand=false",
+    "credential.helper=",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.program=false",
+    "gpg.ssh.defaultKeyCommand=false",
+    "protocol.allow=never",
+)
+"""Programs that the configuration of a repository names; filters run in no call of that kind."""
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHUNK: Final = 1 << 16
 _PATIENCE: Final = 1.0
 """Seconds to wait for the last words of a git that has ended; a program it started may keep the pipe open."""
+
+
+class Purpose(Enum):
+    """What calls of git are for, and so what they may run."""
+
+    READ = "read"
+    WORK = "work"
 
 
 class Answer(NamedTuple):
@@ -83,14 +129,29 @@ class GitCommand:
 
     :param folder: where git runs (`git -C`).
     :param environ: the environment of the user; what belongs to another repository is left out of it.
+    :param purpose: what git may run.
+    :param named: the user or the configuration names this very folder as the repository, so that it may be a
+        bare one; git does not look for a bare one by itself.
     """
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environ: Mapping[str, str],
+        purpose: Purpose = Purpose.READ,
+        *,
+        named: bool = False,
+    ) -> None:
         self.folder = folder
+        self._named = named
         self._environ = {key: value for key, value in environ.items() if key not in _REPOSITORY_LOCAL}
         self._environ.update(_ENVIRONMENT)
-        self._prefix = ["git", "-C", str(folder)]
-        for setting in _SETTINGS:
+        reads = purpose is Purpose.READ
+        if reads:
+            self._environ.update(_OFFLINE)
+            self._environ.pop("GIT_EXTERNAL_DIFF", None)
+        self._prefix = ["git", "-C", str(folder), "--no-pager"]
+        for setting in (*_SETTINGS, *(_NO_PROGRAMS if reads else ())):
             self._prefix += ["-c", setting]
 
     def attempt(self, *arguments: str, env: Mapping[str, str] | None = None, shield: bool = False) -> Answer:
@@ -159,6 +220,16 @@ class GitCommand:
                 f"git refuses {self.folder}: the repository belongs to another user",
                 f"if you trust it: git config --global --add safe.directory {_owned(said) or self.folder}",
             )
+        if "safe.bareRepository" in said:
+            return VersionControlError(
+                f"{self.folder} is inside a bare git repository, which git does not use unless it is named",
+                "name it: set `vcs.url` to its folder",
+            )
+        if ("transport" in said and "not allowed" in said) or "lazy fetching disabled" in said:
+            return VersionControlError(
+                f"git lacks objects in {self.folder}, a partial clone, and Perun lets it fetch none",
+                "fetch them all: git fetch --refetch --no-filter",
+            )
         if answer.code < 0:
             said = f"ended by signal {-answer.code}. {said}".strip()
         hint = ""
@@ -185,9 +256,10 @@ class GitCommand:
     def _start(
         self, arguments: Sequence[str], env: Mapping[str, str] | None, shield: bool = False
     ) -> subprocess.Popen[bytes]:
+        bare = ("--git-dir=.",) if self._named and looks_bare(self.folder) else ()
         try:
             return subprocess.Popen(
-                [*self._prefix, *arguments],
+                [*self._prefix, *bare, *arguments],
                 bufsize=0,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -201,6 +273,13 @@ class GitCommand:
             ) from None
         except (OSError, ValueError) as problem:
             raise VersionControlError(f"git cannot be started: {problem}") from None
+
+
+def looks_bare(folder: Path | str) -> bool:
+    """Whether git would take the folder itself for a bare repository."""
+    if not os.path.lexists(f"{folder}/HEAD") or os.path.lexists(f"{folder}/.git"):
+        return False
+    return os.path.isdir(f"{folder}/objects") and os.path.isdir(f"{folder}/refs")
 
 
 @contextmanager

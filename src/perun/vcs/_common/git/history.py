@@ -13,7 +13,10 @@ SUBJECT: Final = "%s"
 MESSAGE: Final = "%B"
 
 _FIELDS: Final = len(MinorVersion._fields)
-_OPTIONS: Final = ("--no-decorate", "--no-color", "--date=format-local:%Y-%m-%d %H:%M:%S")
+_NO_PROGRAMS: Final = ("--no-ext-diff", "--no-textconv")
+_OPTIONS: Final = (
+    "--no-decorate", "--no-color", *_NO_PROGRAMS, "--date=format-local:%Y-%m-%d %H:%M:%S"
+)  # fmt: skip
 _UTC: Final = {"TZ": "UTC"}
 
 

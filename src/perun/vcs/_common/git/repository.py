@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.vcs._common.git import history
-from perun.vcs._common.git.command import GitCommand
+from perun.vcs._common.git.command import GitCommand, Purpose
 from perun.vcs._common.git.history import is_checksum
 
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
@@ -24,11 +24,17 @@ class GitVcs(Vcs):
 
     @cached_property
     def _git(self) -> GitCommand:
-        return self._command(self.root)
+        """Reads, and runs nothing that the repository names."""
+        return self._command(self.root, Purpose.READ)
 
-    def _command(self, folder: Path) -> GitCommand:
+    @cached_property
+    def _tree(self) -> GitCommand:
+        """Works on files, and runs the filters of the repository."""
+        return self._command(self.root, Purpose.WORK)
+
+    def _command(self, folder: Path, purpose: Purpose) -> GitCommand:
         """Git at work in that folder: the user's, or a copy."""
-        return GitCommand(folder, self.environ)
+        return GitCommand(folder, self.environ, purpose, named=folder == self.root)
 
     def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
         """All ancestors of `head` with their whole messages; a shallow clone ends where it was cut."""
@@ -89,13 +95,13 @@ class GitVcs(Vcs):
 
     def is_dirty(self) -> bool:
         """Whether tracked files, or commits of submodules, differ from HEAD in the index or the folder."""
-        answer = self._git.attempt(
+        answer = self._tree.attempt(
             "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked", "--no-renames"
         )
         if answer.code and "must be run in a work tree" in answer.complaint:
             return False  # a bare repository
         if answer.code:
-            raise self._git.failure("status", answer)
+            raise self._tree.failure("status", answer)
         return bool(answer.output)
 
     def prepare_save(self) -> SavedState:
@@ -105,13 +111,13 @@ class GitVcs(Vcs):
         """
         from perun.vcs._common.git import inplace
 
-        return inplace.prepare(self._git)
+        return inplace.prepare(self._tree)
 
     def finish_save(self, saved: SavedState) -> None:
         """Second half of :meth:`save_state`: take the changes out of the folder; HEAD stays where it was."""
         from perun.vcs._common.git import inplace
 
-        inplace.clear(self._git, saved)
+        inplace.clear(self._tree, saved)
 
     def save_state(self) -> tuple[bool, str]:
         """Put uncommitted changes to tracked files, staged or not, into an entry of `git stash`.
@@ -130,13 +136,13 @@ class GitVcs(Vcs):
         """
         from perun.vcs._common.git import inplace
 
-        return inplace.set_aside(self._git, label)
+        return inplace.set_aside(self._tree, label)
 
     def restore_state(self, saved: bool, state: str) -> None:
         """As :meth:`resume`, the changes being those of the newest entry that Perun made for `state`."""
         from perun.vcs._common.git import inplace
 
-        inplace.restore(self._git, saved, state)
+        inplace.restore(self._tree, saved, state)
 
     def resume(self, saved: SavedState) -> None:
         """Go back to the branch or checksum of `saved` and bring back the changes, the index as it was.
@@ -148,7 +154,7 @@ class GitVcs(Vcs):
         """
         from perun.vcs._common.git import inplace
 
-        inplace.restore(self._git, saved.saved, saved.state, saved.stash)
+        inplace.restore(self._tree, saved.saved, saved.state, saved.stash)
 
     def checkout(self, minor_version: str) -> None:
         """Check the commit out in the user's folder, with HEAD detached.
@@ -157,13 +163,14 @@ class GitVcs(Vcs):
         """
         from perun.vcs._common.git import inplace
 
-        inplace.checkout(self._git, self._checksum(minor_version))
+        inplace.checkout(self._tree, self._checksum(minor_version))
 
     def working_copy(self, folder: Path) -> WorkingCopy:
         """A linked working tree at `folder`; see :class:`~perun.vcs._common.git.worktree.GitWorkingCopy`."""
         from perun.vcs._common.git.worktree import GitWorkingCopy
 
-        return GitWorkingCopy(self.root, folder, self._command)
+        command = partial(self._command, purpose=Purpose.WORK)
+        return GitWorkingCopy(self.root, folder, command)
 
     def _checksum(self, minor_version: str) -> str:
         # HEAD needs no translation, which is one process of git less for `status` and `log`.

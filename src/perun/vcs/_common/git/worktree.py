@@ -15,12 +15,13 @@ class GitWorkingCopy:
     """One linked working tree of a repository, always detached; the user's tree, index and branches stay.
 
     Made at the first :meth:`switch`, removed at the end of the `with` block. Hooks do not run; filters
-    (LFS, line ends) do. A sparse checkout of the user's is sparse here too. Submodules are left empty.
+    (LFS, line ends) do, so who makes one has made sure that the user trusts the repository. A sparse checkout
+    of the user's is sparse here too. Submodules are left empty.
 
     :param root: folder of the user's; where it is below the top of the repository, so is what
         :meth:`switch` returns.
     :param folder: where the working tree is made; must not exist, or be empty, or be left by a killed run.
-    :param command: git at work in a folder.
+    :param command: git at work in a folder, which may run its filters.
     """
 
     def __init__(self, root: Path, folder: Path, command: Callable[[Path], GitCommand]) -> None:

@@ -1,0 +1,64 @@
+"""Whose `.perun` it is: that of another user is not used, as git does not use the repository of another user.
+
+Otherwise whoever may write to a parent folder could put a `.perun` there (for git that was CVE-2022-24765).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from perun.errors import ForeignRepository
+
+
+def own_users(environ: Mapping[str, str]) -> frozenset[int]:
+    """The users whose files count as one's own: oneself, and under sudo who called it, as in git."""
+    user = os.geteuid()
+    caller = environ.get("SUDO_UID", "")
+    if user == 0 and caller.isascii() and caller.isdigit() and len(caller) < 11:
+        return frozenset((user, int(caller)))
+    return frozenset((user,))
+
+
+def check(root: Path, environ: Mapping[str, str]) -> None:
+    """Raise where `root` or its `.perun` belongs to another user, unless the user has said that he trusts it.
+
+    He has by `perun trust`, by `PERUN_TRUST`, or by `safe.directory` of git.
+
+    :raises ForeignRepository: names the owner, and how to trust.
+    """
+    own = own_users(environ)
+    try:
+        owners = [(path, os.stat(path).st_uid) for path in (root / ".perun", root)]
+    except OSError as problem:
+        raise ForeignRepository(f"{root} cannot be read: {problem.strerror}") from None
+    foreign = next(((path, owner) for path, owner in owners if owner not in own), None)
+    if foreign is None or _is_allowed(root, environ):
+        return
+    import shlex
+
+    path, owner = foreign
+    raise ForeignRepository(
+        f"{path} belongs to {_name(owner)}, not to you: its .perun is not used",
+        f"if you trust it: perun trust {shlex.quote(str(root))}  (in CI: PERUN_TRUST=1)",
+    )
+
+
+def _is_allowed(root: Path, environ: Mapping[str, str]) -> bool:
+    from perun.plugin.registry import Registry
+    from perun.porcelain import trust
+
+    if trust.knows(root, environ):
+        return True
+    allowed: list[str] = Registry().get("vcs", "git").safe_folders(environ)
+    return "*" in allowed or str(root.resolve()) in allowed
+
+
+def _name(user: int) -> str:
+    import pwd
+
+    try:
+        return f"the user {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"the user with the number {user}"

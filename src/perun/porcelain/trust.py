@@ -1,0 +1,370 @@
+"""Whether a repository may run what its `.perun` says: one decision of the user for each repository.
+
+A `.perun` may have come with a clone or an archive, so that nothing in it runs before the user has said so:
+by making it (`perun init`), by `perun trust`, by an answer on a terminal, by `PERUN_TRUST` in the environment
+or by the key `plugins.trusted` of the shared configuration.
+
+The decision lies among the settings of the user, never in the repository: where the repository is, who owns
+it, and a digest of all that would run. What changes the digest is a new decision, with one exception, so that
+nobody is asked about files that he edits himself: where `.perun` still holds the random mark that was put
+there with the decision, and the version control has none of its files, no clone or pull can have brought the
+change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from perun import atomic
+from perun.config.layers import LOCAL_FILE, MISSING, Config, Layer
+from perun.config.schema import FALSE, KEYS, RUNS, TRUE
+from perun.errors import ConfigError, NotTrusted, PerunError
+from perun.plugin.registry import Registry
+from perun.porcelain.ownership import own_users
+from perun.regular import open_regular, read_regular
+from perun.store import tree
+
+VARIABLE: Final = "PERUN_TRUST"
+MARK: Final = "trust-mark"
+"""File in `.perun` with the random text that the decision knows too."""
+FOLDER: Final = "trust"
+"""Folder of the decisions, among the settings of the user."""
+SHOWN: Final = 10
+"""Things that would run that a message lists."""
+MAX_FILES: Final = 5_000
+MAX_BYTES: Final = 64 << 20
+"""Limits on the plugins of one repository, which are all read for the digest."""
+
+_FORMAT: Final = 1
+_RECORD_BYTES: Final = 64 << 10
+_TEXT: Final = 200
+_OTHER_SYSTEMS: Final = (".hg", ".svn", ".bzr", ".jj", "_darcs", ".pijul", ".fslckout", "_FOSSIL_", "CVS")
+
+
+class Running(NamedTuple):
+    """One thing that would run: the key, or `plugin`, and what it says."""
+
+    what: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.text}"
+
+
+class Standing(NamedTuple):
+    """Whether a repository is trusted, and what would run there.
+
+    :param because: `record`, `environment`, `plugins.trusted`; empty where nobody has decided.
+    :param since: the day of a decision that no longer holds, as what would run has changed; else empty.
+    """
+
+    root: Path
+    because: str
+    runs: tuple[Running, ...]
+    since: str = ""
+
+    @property
+    def decided(self) -> bool:
+        """Whether the user has decided that what is there may run."""
+        return bool(self.because)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether it may run; where there is nothing that would, nobody has to decide."""
+        return self.decided or not self.runs
+
+
+Ask = Callable[[Standing, str], bool]
+"""Asks the user about what a command is about to do, e.g. `running the job matrix`."""
+
+
+def standing(root: Path, config: Config, environ: Mapping[str, str]) -> Standing:
+    """How the user stands to the `.perun` of `root`.
+
+    :param config: of `root`: its first local layer says what would run.
+    """
+    root = root.resolve()
+    runs = _Runs(root, _local(config))
+    listed = runs.listed()
+    if _named(environ.get(VARIABLE, ""), root):
+        return Standing(root, "environment", listed)
+    if _is_listed(root, config):
+        return Standing(root, "plugins.trusted", listed)
+    record = _Record.of(root, environ)
+    if record is None:
+        return Standing(root, "", listed)
+    digest = runs.digest()
+    if record.digest == digest:
+        return Standing(root, "record", listed)
+    if not runs.lead_out() and _is_edited_here(root, record, environ):
+        with suppress(OSError):
+            record._replace(digest=digest).write(environ)
+        return Standing(root, "record", listed)
+    return Standing(root, "", listed, record.day)
+
+
+def require(found: Standing, doing: str) -> None:
+    """Raise unless the user has decided to trust what is there.
+
+    :param doing: what would run it, as the beginning of a sentence, e.g. `running the job matrix`.
+    :raises NotTrusted: names what would have run, and how to trust it.
+    """
+    if found.decided:
+        return
+    import shlex
+
+    changed = f"changed since you trusted it on {found.since}"
+    why = f"it has {changed}" if found.since else "you have not said that you trust it"
+    shown = [f"  {one}" for one in found.runs[:SHOWN]]
+    if len(found.runs) > SHOWN:
+        shown.append(f"  and {len(found.runs) - SHOWN} more: perun trust --show")
+    if not shown:
+        shown = ["  nothing by itself, but filters that the version control is configured with"]
+    raise NotTrusted(
+        "\n".join([f"{doing} needs trust in {found.root / '.perun'}; {why}. It would run", *shown]),
+        f"look at it; if you trust it: perun trust {shlex.quote(str(found.root))}  (in CI: {VARIABLE}=1)",
+    )
+
+
+def grant(root: Path, config: Config, environ: Mapping[str, str]) -> None:
+    """Record that the user trusts what the `.perun` of `root` holds now.
+
+    :raises OSError: where the decision cannot be written.
+    """
+    from datetime import UTC, datetime
+
+    root = root.resolve()
+    perun = root / ".perun"
+    mark = os.urandom(16).hex()
+    try:
+        # A new one each time: a clone may bring a mark that its author knows.
+        atomic.write(perun / MARK, mark.encode() + b"\n")
+    except OSError:
+        mark = ""  # the digest alone decides then
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    digest = _Runs(root, _local(config)).digest()
+    _Record(str(root), os.stat(perun).st_uid, digest, mark, day).write(environ)
+
+
+def revoke(root: Path, environ: Mapping[str, str]) -> bool:
+    """Forget the decision about `root`; whether there was one.
+
+    :raises OSError: where it cannot be removed.
+    """
+    path = record_file(root.resolve(), environ)
+    there = path.exists()
+    path.unlink(missing_ok=True)
+    return there
+
+
+@contextmanager
+def kept(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> Iterator[None]:
+    """Around a change that the user typed himself: what was trusted before is trusted afterwards.
+
+    :param read: reads the configuration of `root`, before and after.
+    """
+    before = _may_follow(root.resolve(), read, environ)
+    yield
+    if before:
+        # What cannot be recorded, as the settings cannot be written, is asked about when it would run.
+        with suppress(OSError, ConfigError):
+            grant(root, read(), environ)
+
+
+def without_untrusted(config: Config, roots: Sequence[Path], environ: Mapping[str, str]) -> Config:
+    """The configuration without what the untrusted among the instances above the nearest would run.
+
+    :param roots: the instances whose files the local layers are, the nearest first.
+    """
+    layers = list(config.layers)
+    own = {root / ".perun" / LOCAL_FILE: root for root in roots[1:]}
+    for number, layer in enumerate(layers):
+        root = own.get(layer.path) if layer.path is not None and layer.name == "parent" else None
+        if root is None or layer.origin == "missing":
+            continue
+        of_parent = Config((layer._replace(name="local"), *config.layers[-2:]))
+        found = standing(root, of_parent, environ)
+        if not found.trusted:
+            text = f"{layer.path} is not used, as you have not said you trust it; what it would run: "
+            warning = f"{text}{'; '.join(map(str, found.runs[:SHOWN]))} (perun trust {root})"
+            layers[number] = layer._replace(values={}, origin="missing", warnings=(warning,))
+    return Config(tuple(layers))
+
+
+def knows(root: Path, environ: Mapping[str, str]) -> bool:
+    """Whether the user has decided to trust `root` as the user who owns it now owns it."""
+    root = root.resolve()
+    return _named(environ.get(VARIABLE, ""), root) or _Record.of(root, environ) is not None
+
+
+def record_file(root: Path, environ: Mapping[str, str]) -> Path:
+    """Where the decision about `root` lies: a file for each repository, so that writing needs no lock."""
+    from perun.porcelain.repository import shared_folder
+
+    name = tree.sha1(os.fsencode(root)).hex()
+    return shared_folder(environ) / FOLDER / f"{name}.json"
+
+
+def _may_follow(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> bool:
+    try:
+        found = standing(root, read(), environ)
+    except ConfigError:
+        # A file too broken to read, which `config reset` or an editor is about to repair.
+        record = _Record.of(root, environ)
+        return record is not None and _is_edited_here(root, record, environ)
+    return found.trusted and found.because in ("", "record")
+
+
+def _local(config: Config) -> Layer | None:
+    return next((layer for layer in config.layers if layer.name == "local"), None)
+
+
+def _named(value: str, root: Path) -> bool:
+    """Whether `PERUN_TRUST` names the repository: a word for yes names all, else it lists folders."""
+    if value.lower() in TRUE:
+        return True
+    if not value or value.lower() in FALSE:
+        return False
+    folders = [Path(one) for one in value.split(os.pathsep)]
+    return any(folder.is_absolute() and folder.resolve() == root for folder in folders)
+
+
+def _is_listed(root: Path, config: Config) -> bool:
+    folders = [Path(one).expanduser() for one in config.get("plugins.trusted") or ()]
+    # A relative path would trust whatever the user stands in.
+    return any(folder.is_absolute() and folder.resolve() == root for folder in folders)
+
+
+def _is_edited_here(root: Path, record: _Record, environ: Mapping[str, str]) -> bool:
+    """Whether only the user of this machine can have changed the files of `.perun`."""
+    if not record.mark or record.mark != _mark(root / ".perun"):
+        return False
+    try:
+        tracked: bool = Registry().get("vcs", "git").tracks(root / ".perun", environ)
+    except PerunError:
+        return False
+    others = (folder / name for folder in (root, *root.parents) for name in _OTHER_SYSTEMS)
+    return not tracked and not any(map(os.path.lexists, others))
+
+
+def _mark(folder: Path) -> str:
+    try:
+        return read_regular(folder / MARK, 100).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+class _Record(NamedTuple):
+    """A decision as it is written."""
+
+    root: str
+    owner: int
+    digest: str
+    mark: str
+    day: str
+
+    @classmethod
+    def of(cls, root: Path, environ: Mapping[str, str]) -> _Record | None:
+        """The decision about `root`, where there is one about the user who owns it now."""
+        try:
+            with open_regular(record_file(root, environ), _RECORD_BYTES) as file:
+                if os.fstat(file.fileno()).st_uid not in own_users(environ):
+                    return None
+                noted = json.loads(file.read(_RECORD_BYTES))
+            found = cls(*(noted[name] for name in cls._fields))
+            owner = os.stat(root / ".perun").st_uid
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None  # a decision that cannot be read is none
+        return found if (found.root, found.owner) == (str(root), owner) else None
+
+    def write(self, environ: Mapping[str, str]) -> None:
+        path = record_file(Path(self.root), environ)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data = json.dumps({"format": _FORMAT, **self._asdict()}, indent=2)
+        atomic.write(path, data.encode(), private=True)
+
+
+class _Runs:
+    """What the `.perun` of a repository would have run: keys of its local configuration, and plugins."""
+
+    def __init__(self, root: Path, local: Layer | None) -> None:
+        self._root = root
+        self._plugins = root / ".perun" / "plugins"
+        values = {} if local is None else {key: local.get(key) for key in RUNS}
+        self._values = {key: value for key, value in values.items() if self._matters(key, value)}
+
+    def listed(self) -> tuple[Running, ...]:
+        """One by one, for people."""
+        found = []
+        for key, value in self._values.items():
+            items = value if isinstance(value, list) else [value]
+            found += [Running(key, _short(item)) for item in items]
+        found += [Running("plugin", _short(name)) for name in self._files() if name.endswith(".py")]
+        return tuple(found)
+
+    def digest(self) -> str:
+        """A SHA-256 of it all, which any change of what would run changes."""
+        import hashlib
+
+        digest = hashlib.sha256(json.dumps(self._values, sort_keys=True, default=str).encode())
+        left = MAX_BYTES
+        for name, path in self._files().items():
+            try:
+                with open_regular(os.path.realpath(path), left) as file:
+                    content = hashlib.sha256(data := file.read(left + 1)).hexdigest()
+                left -= len(data)
+            except OSError as problem:
+                content = f"cannot be read: {problem.strerror}"
+            digest.update(f"\0{name}\0{content}".encode("utf-8", "surrogateescape"))
+            if left < 0:
+                raise NotTrusted(
+                    f"the files in {self._plugins} have more than {MAX_BYTES} bytes",
+                    "remove what is no code",
+                )
+        return digest.hexdigest()
+
+    def lead_out(self) -> bool:
+        """Whether something of it lies outside of `.perun`, by a link: the version control may have that."""
+        folder = os.path.realpath(self._root / ".perun")
+        files = [self._root / ".perun" / LOCAL_FILE, *self._files().values()]
+        return any(not os.path.realpath(file).startswith(folder + os.sep) for file in files)
+
+    @staticmethod
+    def _matters(key: str, value: Any) -> bool:
+        if value is MISSING or value in (None, [], "", False):
+            return False
+        if key == "vcs.type":
+            return str(value) not in ("git", "tagit", "svs")
+        return key == "generators.workload" or bool(value != KEYS[key].default)
+
+    def _files(self) -> dict[str, Path]:
+        """The files of the plugins by their path there, sorted; links are followed, as an import does."""
+        found: dict[str, Path] = {}
+        known: set[str] = set()
+        for folder, folders, names in os.walk(self._plugins, followlinks=True):
+            real = os.path.realpath(folder)
+            if real in known:
+                folders.clear()  # a link to what was looked through already
+                continue
+            known.add(real)
+            for name in names:
+                path = Path(folder, name)
+                found[str(path.relative_to(self._plugins))] = path
+            if len(found) + len(known) > MAX_FILES:
+                raise NotTrusted(
+                    f"{self._plugins} holds more than {MAX_FILES} files", "remove what is no code of plugins"
+                )
+        return dict(sorted(found.items()))
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text.split())
+    return text if len(text) <= _TEXT else text[: _TEXT - 3] + "..."
+
+

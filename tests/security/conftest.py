@@ -1,0 +1,130 @@
+"""What strangers may have put into a repository, and whether anything of it ran.
+
+A trap is a command that leaves a file behind. The command line is that of `tests/cli`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.porcelain.add import add
+from perun.porcelain.repository import open_repository
+
+_PATH = Path(__file__).parents[1] / "cli" / "conftest.py"
+_SPEC = importlib.util.spec_from_file_location("conftest_of_cli", _PATH)
+assert _SPEC is not None and _SPEC.loader is not None
+_cli = importlib.util.module_from_spec(_SPEC)
+sys.modules["conftest_of_cli"] = _cli
+_SPEC.loader.exec_module(_cli)
+command, _bytecode, environment = _cli.command, _cli._bytecode, _cli.environment
+perun, terminal, project = _cli.perun, _cli.terminal, _cli.project
+_template, write_profile = _cli._template, _cli.write_profile
+
+READING = (
+    ("status",),
+    ("status", "--json"),
+    ("log",),
+    ("log", "--short"),
+    ("show", "0@p", "raw"),
+    ("show", "0@i", "tableof", "resources"),
+    ("check", "profiles", "0@i", "0@p"),
+    ("postprocessby", "0@p", "normalizer"),
+    ("add", "1@p"),
+    ("rm", "1@p"),
+    ("config", "get", "cmds"),
+    ("stats", "list-files"),
+    ("fsck",),
+    ("hooks", "status"),
+    ("trust", "--show"),
+)
+"""Commands that run nothing of the repository, and work without trust."""
+
+
+class Traps:
+    """Commands that leave a file behind where they run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.script = folder.parent / "trap.sh"
+        self.script.write_text(f'#!/bin/sh\n: > "{folder}/$1"\n')
+        self.script.chmod(0o755)
+
+    def __call__(self, name: str) -> str:
+        """A command that leaves the name behind, whatever else it is called with."""
+        return f"{self.script} {name}"
+
+    def python(self, name: str) -> str:
+        """The same as a line of Python."""
+        return f"open({str(self.folder / name)!r}, 'w').close()\n"
+
+    @property
+    def sprung(self) -> list[str]:
+        """The names that were left behind so far."""
+        return sorted(path.name for path in self.folder.iterdir())
+
+
+@pytest.fixture
+def traps(tmp_path: Path) -> Traps:
+    return Traps(tmp_path / "sprung")
+
+
+def hostile_configuration(traps: Traps) -> str:
+    """A local configuration all of whose programs are traps."""
+    return json.dumps(
+        {
+            "general": {"editor": traps("editor")},
+            "cmds": [traps("cmd")],
+            "workloads": ["evil"],
+            "collectors": [{"name": "time", "params": {"warmup": 0, "repeat": 1}}],
+            "generators": {"workload": [{"id": "evil", "type": "external", "cmd": traps("generator")}]},
+            "execute": {"pre_run": [traps("pre_run")]},
+            "degradation": {"collect_before_check": True},
+        }
+    )
+
+
+def make_hostile(project: Any, traps: Traps) -> None:
+    """Let the `.perun` of the project be one whose programs and plugins are traps, and commit it."""
+    perun = project.path / ".perun"
+    (perun / "local.yml").write_text(hostile_configuration(traps))
+    for family, name in (
+        ("view", "evil"), ("collect", "evil"), ("check", "evil"), ("workload", "evil"), ("vcs", "git"),
+        ("check", "average_amount_threshold"),
+    ):  # fmt: skip
+        (perun / "plugins" / family).mkdir(parents=True, exist_ok=True)
+        (perun / "plugins" / family / f"{name}.py").write_text(traps.python(f"plugin-{family}-{name}"))
+    project.git("add", "--force", ".perun")
+    project.git("commit", "--quiet", "--message", "Everything")
+
+
+@pytest.fixture
+def clone(project: Any, traps: Traps, write_profile: Any) -> Any:
+    """A project whose `.perun` came with it: the user has decided nothing. It is the current directory."""
+    make_hostile(project, traps)
+    for number in range(3):
+        write_profile(f"{number}.perf", workload=str(number))
+    write_profile("registered.perf", workload="0")
+    repo = open_repository(project.path, dict(os.environ))
+    add(repo, ["registered.perf"], cwd=project.path)
+    forget_decisions()
+    return project
+
+
+def forget_decisions() -> None:
+    """Let the user be one who has not decided to trust anything."""
+    shutil.rmtree(Path(os.environ["PERUN_CONFIG_DIR"], "trust"), ignore_errors=True)
+
+
+@pytest.fixture
+def reading() -> tuple[tuple[str, ...], ...]:
+    """Commands that run nothing of the repository, and work without trust."""
+    return READING

@@ -1,0 +1,114 @@
+"""Files of a `.perun` that are none: links out, pipes, devices, forged caches. Nothing waits or grows."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+LIMIT = 1 << 30
+"""Bytes of memory that a command may have; `/dev/zero` read to its end would take any amount."""
+PLACES = (
+    "local.yml",
+    "cache/config.json",
+    "cache/preparations.json",
+    "jobs/.index",
+    "jobs/bad.perf",
+    "in-place.json",
+    "trust-mark",
+    "hooks/news",
+    "batches/20240101-000000-000000-1.jsonl",
+    "{index}",
+    "{index}.changes",
+)
+READING = (("status",), ("log", "--short"), ("check", "head"), ("fsck",), ("hooks", "status"))
+
+
+@pytest.fixture
+def limited(perun, command):
+    """Run the command with little memory."""
+    return lambda *arguments: perun(*arguments, check=False, program=["prlimit", f"--as={LIMIT}", *command])
+
+
+def make(path, kind):
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to(kind)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])
+def test_nothing_waits_for_a_pipe_or_reads_a_device(limited, project, write_profile, kind, perun):
+    write_profile()
+    perun("add", "0@p")
+    index = f"objects/{project.head[:2]}/{project.head[2:]}"
+    for place in PLACES:
+        path = project.path / ".perun" / place.format(index=index)
+        kept = path.read_bytes() if path.is_file() else None
+        make(path, kind)
+        for arguments in READING[:2] if place in ("jobs/.index", "local.yml") else READING[:1]:
+            assert limited(*arguments).code in (0, 3, 5, 6), place
+        path.unlink()
+        if kept is not None:
+            path.write_bytes(kept)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])
+@pytest.mark.parametrize("place", PLACES)
+def test_no_command_waits_for_them(limited, project, write_profile, kind, perun, place):
+    write_profile()
+    perun("add", "0@p")
+    index = f"objects/{project.head[:2]}/{project.head[2:]}"
+    make(project.path / ".perun" / place.format(index=index), kind)
+    for arguments in READING:
+        assert limited(*arguments).code in (0, 3, 5, 6, 10), arguments
+
+
+def test_a_cache_in_the_repository_is_not_read(perun, project, traps):
+    local = project.path / ".perun" / "local.yml"
+    local.write_text("vcs: {type: git, url: ..}\ncmds: ['true']\n")
+    evil = {"vcs": {"type": "git", "url": ".."}, "cmds": [traps("cmd")], "collectors": [{"name": "time"}]}
+    forged = {"format": 1, "files": {str(local): {"text": local.read_text(), "values": evil, "warnings": []}}}
+    (project.path / ".perun" / "cache").mkdir(exist_ok=True)
+    (project.path / ".perun" / "cache" / "config.json").write_text(json.dumps(forged))
+    assert perun("config", "get", "cmds").out == 'cmds: ["true"]\n'
+    assert perun("run", "matrix", check=False).code == 5
+    assert traps.sprung == []
+
+
+def test_the_cache_lies_among_those_of_the_user_and_is_private(perun, project, isolated_environment):
+    perun("config", "set", "cmds", "./x")
+    assert not (project.path / ".perun" / "cache" / "config.json").exists()
+    (cache,) = (isolated_environment / ".cache" / "perun" / "config").glob("*.json")
+    assert cache.stat().st_mode & 0o777 == 0o600
+    assert cache.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_configuration_may_be_a_link_inside_of_the_project_alone(perun, project, tmp_path):
+    local = project.path / ".perun" / "local.yml"
+    (project.path / "perun.yml").write_text("general: {paging: never}\n")
+    (tmp_path / "secret.yml").write_text("general: {paging: always}\n")
+    local.unlink()
+    local.symlink_to("../perun.yml")
+    assert perun("config", "get", "general.paging").out == "general.paging: never\n"
+    local.unlink()
+    local.symlink_to(tmp_path / "secret.yml")
+    failed = perun("config", "get", "general.paging", check=False)
+    assert failed.code == 5
+    assert "outside of its project" in failed.err
+
+
+@pytest.mark.parametrize("content", [b"", b"pidx", b"pidx" + b"\xff" * 4096, b"\0" * 4096, b"[" * 99_999])
+def test_a_forged_cache_of_pending_profiles_changes_nothing(perun, project, write_profile, content):
+    write_profile("a.perf")
+    (project.path / ".perun" / "jobs" / ".index").write_bytes(content)
+    (found,) = perun("status", "--json").json["pending"]
+    assert (found["name"], found["cmd"]) == ("a.perf", "./app")
+
+
+def test_a_large_sparse_cache_of_pending_profiles_is_not_read(limited, project, write_profile):
+    write_profile("a.perf")
+    with (project.path / ".perun" / "jobs" / ".index").open("wb") as file:
+        file.truncate(1 << 40)
+    assert "a.perf" in limited("status", "--json").out

@@ -1,0 +1,137 @@
+"""Whose `.perun` is used: one's own, at or above the current folder, and not above the top of the project."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perun.errors import ForeignRepository, NotPerunRepository
+from perun.porcelain.init import init
+from perun.porcelain.repository import locate, open_repository
+
+OTHER = 4321
+GENERATOR = "generators: {workload: [{id: leaked, type: external, cmd: ./evil}]}\n"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+
+@pytest.fixture
+def parent(tmp_path, traps):
+    """A folder that others may write to, where somebody has put a `.perun`; the user stands below."""
+    folder = tmp_path / "shared"
+    (folder / ".perun" / "jobs").mkdir(parents=True)
+    (folder / ".perun" / "objects").mkdir()
+    (folder / ".perun" / "local.yml").write_text(
+        f"vcs: {{type: svs}}\ngeneral: {{editor: {traps('editor')}}}\ncmds: [{traps('cmd')}]\n{GENERATOR}"
+    )
+    (folder / "work").mkdir()
+    return folder
+
+
+def give_away(folder):
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, OTHER, -1)
+
+
+@as_root
+def test_the_perun_of_another_user_is_not_used(perun, parent, traps):
+    give_away(parent / ".perun")
+    for arguments in (("status",), ("log",), ("run", "matrix"), ("check", "all"), ("config", "edit")):
+        failed = perun(*arguments, cwd=parent / "work", check=False)
+        assert failed.code == 3
+        assert f"{parent}/.perun belongs to the user with the number {OTHER}" in failed.err
+        assert f"perun trust {parent}" in failed.err
+    perun("config", "--shared", "set", "general.paging", "never", cwd=parent / "work")
+    assert traps.sprung == []
+
+
+@as_root
+def test_nor_is_one_in_the_folder_of_another_user(parent):
+    os.chown(parent, OTHER, -1)
+    with pytest.raises(ForeignRepository, match=str(OTHER)):
+        locate(parent, os.environ)
+
+
+@as_root
+def test_the_user_may_say_that_it_is_trusted(perun, parent):
+    give_away(parent)
+    environ = dict(os.environ)
+    assert locate(parent, {**environ, "PERUN_TRUST": "1"})[0] == [parent]
+    assert locate(parent, {**environ, "SUDO_UID": str(OTHER)})[0] == [parent]
+    for uid in ("", "x", "9" * 30, "0"):
+        with pytest.raises(ForeignRepository):
+            locate(parent, {**environ, "SUDO_UID": uid})
+    Path(environ["GIT_CONFIG_GLOBAL"]).write_text(f'[safe]\n\tdirectory = "{parent}"\n')
+    assert locate(parent, environ)[0] == [parent]
+    Path(environ["GIT_CONFIG_GLOBAL"]).write_text("")
+    perun("trust", parent)
+    assert locate(parent, environ)[0] == [parent]
+    give_away(parent)
+    os.chown(parent / ".perun", OTHER + 1, -1)
+    with pytest.raises(ForeignRepository):
+        locate(parent, environ)
+
+
+@as_root
+def test_only_root_heeds_who_called_sudo():
+    code = (
+        "import os; from perun.porcelain.ownership import own_users\n"
+        "os.setuid(4322); print(sorted(own_users({'SUDO_UID': '4321'})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[4322]\n"
+
+
+def test_the_search_ends_at_the_top_of_the_git_repository(perun, parent, git_repository):
+    repository = git_repository("shared/work/project", commits=1)
+    inside = repository.path / "a"
+    inside.mkdir()
+    with pytest.raises(NotPerunRepository):
+        open_repository(inside, os.environ)
+    init(repository.path, dict(os.environ))
+    found = open_repository(inside, os.environ)
+    assert found.root == repository.path
+    assert "leaked" not in str(found.config.gather("generators.workload"))
+
+
+def test_an_untrusted_parent_gives_nothing_to_those_below(git_repository, tmp_path, monkeypatch):
+    outer = git_repository("outer", commits=1)
+    (outer.path / ".perun").mkdir()
+    (outer.path / ".perun" / "local.yml").write_text("general: {editor: evil}\n" + GENERATOR)
+    environ = dict(os.environ)
+    init(outer.path / "inner", environ, vcs_type="svs")
+    config = open_repository(outer.path / "inner", environ).config
+    assert "leaked" not in str(config.gather("generators.workload"))
+    assert config.get("general.editor") == "vim"
+    (warning,) = config.warnings
+    assert "generators.workload" in warning
+    assert f"perun trust {outer.path}" in warning
+    from perun.porcelain import trust
+
+    trust.grant(outer.path, open_repository(outer.path, environ).config, environ)
+    config = open_repository(outer.path / "inner", environ).config
+    assert config.get("general.editor") == "evil"
+    assert "leaked" in str(config.gather("generators.workload"))
+    assert config.warnings == ()
+
+
+@as_root
+def test_nor_does_one_of_another_user(git_repository):
+    outer = git_repository("outer", commits=1)
+    (outer.path / ".perun").mkdir()
+    (outer.path / ".perun" / "local.yml").write_text("general: {paging: never}\n")
+    environ = dict(os.environ)
+    init(outer.path / "inner", environ, vcs_type="svs")
+    assert open_repository(outer.path / "inner", environ).config.get("general.paging") == "never"
+    give_away(outer.path / ".perun")
+    assert open_repository(outer.path / "inner", environ).config.get("general.paging") == "only-log"
+
+
+def test_owners_are_called_by_their_name():
+    from perun.porcelain.ownership import _name
+
+    assert _name(0) == f"the user {pwd.getpwuid(0).pw_name}"

@@ -1,0 +1,86 @@
+"""Files of a `.perun` are opened by `perun.regular` alone: each other place that opens any is listed."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import perun
+
+SOURCE = Path(perun.__file__).parent
+OPENING = {
+    "open", "read_bytes", "read_text", "load", "fromfile", "memmap", "mmap", "loadtxt", "genfromtxt",
+    "read_csv", "copyfile", "copyfileobj", "copy", "copy2", "fdopen",
+}  # fmt: skip
+PARSERS = {"json", "np", "numpy", "yaml", "pickle", "marshal", "pd", "pandas", "shutil", "os", "io", "mmap"}
+ALLOWED = {
+    "perun.__main__": "its own help",
+    "perun.regular": "the one way",
+    "perun.atomic": "writes",
+    "perun.machine": "/proc and /sys",
+    "perun.conditions": "/proc and /sys",
+    "perun.config.builds": "files of the project that tell how it is built",
+    "perun.config.candidates": "programs of the project",
+    "perun.cli.streams": "/dev/null",
+    "perun.cli.output": "writes what the user names",
+    "perun.cli.metrics": "the file that the user names",
+    "perun.cli.options": "the file that the user names",
+    "perun.cli.commands.hooks": "writes a log",
+    "perun.porcelain.create": "texts of Perun itself",
+    "perun.porcelain.hooks": "hooks of git",
+    "perun.porcelain.check.precollect": "writes a log",
+    "perun.porcelain.run.journal": "opened to be written on; checked before it is read",
+    "perun.porcelain.run": "the log of a build, which it has written itself",
+    "perun.porcelain.run.workloads": "files that a generator has written for it",
+    "perun.profile.factory": "the file that the user names, which may be a pipe",
+    "perun.store.pending": "makes a file",
+    "perun.store.lock": "an empty file, never read",
+    "perun.vcs.tagit.objects": "a repository of tagit, whose files are checked before",
+    "perun.vcs.tagit.files": "files of the project",
+    "perun.vcs.tagit.history": "writes a lock",
+    "perun.view._common.browser": "a browser",
+    "perun.view._common.page": "scripts of Perun itself; writes",
+    "perun.view._common.plot": "scripts of a library",
+    "perun.view.raw.view": "writes what the user names",
+    "perun.workload.textfile": "writes",
+}
+"""Modules that open files in another way, with the reason why that is no danger."""
+COLLECTORS = "perun.collect"
+"""Collectors open programs, and what these recorded in a folder of their own; the user let them run."""
+
+
+def modules():
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = ".".join(("perun", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+        yield name, ast.parse(path.read_text("utf-8"), str(path))
+
+
+def opens(call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Name):
+        return call.func.id == "open"
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in OPENING:
+        return False
+    owner = call.func.value
+    named = owner.id if isinstance(owner, ast.Name) else ""
+    if call.func.attr in ("open", "read_bytes", "read_text"):
+        return True
+    return named in PARSERS and not (named == "shutil" and call.func.attr == "copyfileobj")
+
+
+def test_only_known_modules_open_files_in_another_way():
+    found: Counter[str] = Counter()
+    for name, tree in modules():
+        if not name.startswith(COLLECTORS):
+            found[name] += sum(isinstance(node, ast.Call) and opens(node) for node in ast.walk(tree))
+    others = {name for name, count in found.items() if count}
+    assert sorted(others - ALLOWED.keys()) == [], "read by perun.regular, or say here why not"
+    assert sorted(ALLOWED.keys() - others) == [], "these need no exception any more"
+
+
+def test_the_test_sees_what_it_looks_for():
+    for text in (
+        "open(p)", "p.read_bytes()", "p.open()", "os.open(p, 0)", "np.load(p)", "json.load(f)",
+    ):  # fmt: skip
+        (call,) = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+        assert opens(call), text
