@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # See that programs are there that some tests need; install Debian's where that may be.
 #
-# Usage: tools/install_tools.sh chromium|tracers
+# Usage: tools/install_tools.sh chromium|tracers|arm64
 # Never fails: without them these tests are skipped, and say so.
 set -euo pipefail
 
@@ -23,8 +23,13 @@ tracers)
   packages=(uftrace libluajit-5.1-2 clang libbpf-dev libelf-dev zlib1g-dev)
   found() { any uftrace && any clang && [ -e /usr/include/bpf/libbpf.h ]; }
   ;;
+arm64)
+  purpose="the tests of the native libraries for 64-bit ARM"
+  packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
+  found() { any aarch64-linux-gnu-gcc && any qemu-aarch64; }
+  ;;
 *)
-  echo "usage: $0 chromium|tracers" >&2
+  echo "usage: $0 chromium|tracers|arm64" >&2
   exit 2
   ;;
 esac
@@ -35,8 +40,9 @@ fi
 if [ "$(id -u)" = 0 ] && any apt-get; then
   echo "installing Debian packages for $purpose: ${packages[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  if apt-get update --quiet --quiet &&
-    apt-get install --yes --quiet --quiet --no-install-recommends "${packages[@]}" >/dev/null; then
+  # Another apt may be at work: its lock is waited for.
+  if apt-get update --quiet --quiet -o DPkg::Lock::Timeout=300 &&
+    apt-get install -o DPkg::Lock::Timeout=300 --yes --quiet --quiet --no-install-recommends "${packages[@]}" >/dev/null; then
     exit 0
   fi
   echo "they cannot be installed: $purpose are skipped" >&2

@@ -8,7 +8,9 @@ from typing import Final
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import Readiness
 
-_REINSTALL: Final = "install Perun anew with: pip install --force-reinstall perun-pvs"
+_REINSTALL: Final = (
+    "it is built on 64-bit Linux with glibc; there, in the sources of Perun: pip install --force-reinstall ."
+)
 
 
 def readiness(library: Path, what: str) -> Readiness:
