@@ -116,7 +116,7 @@ def test_no_model_at_all() -> None:
     [
         ({"moving_method": "mean"}, "one of sma, smm, ema"),
         ({"window_type": "gauss"}, "window_type must be one of"),
-        ({"window_width": -1}, "at least 0"),
+        ({"window_width": -1}, "at least 1"),
         ({"window_width": 3, "min_periods": 4}, "min_periods is 4, more than a window of width 3"),
         ({"decay": ["span", 3]}, "decay is for the moving_method ema"),
         ({"moving_method": "ema", "decay": ["span", 0]}, "span >= 1, not 0"),

@@ -261,6 +261,12 @@ def test_a_folder_from_elsewhere_names_no_programs_to_run(tagit: Tagit, tmp_path
     (theirs / "commondir").write_text("..\n")
     with pytest.raises(VersionControlError, match="commondir"):
         Tagit(tagit.root, {}).is_dirty()
+    (theirs / "commondir").unlink()
+    (theirs / "lock").unlink()
+    (theirs / "lock").symlink_to(program)
+    with pytest.raises(VersionControlError, match="lock"):
+        Tagit(tagit.root, {}).snapshot("three")
+    assert program.read_text().startswith("#!")
 
 
 def test_settings_of_the_user_change_no_byte(tagit: Tagit, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,9 @@ _OWN_FILES: Final = {
     "info/attributes": "* -text -eol -ident !filter !diff !merge !working-tree-encoding\n",
 }
 """Files of the git directory that decide what git does: every file is kept byte for byte."""
+
+_ELSEWHERE: Final = ("commondir", "gitdir")
+"""Files that name another folder to git; links do so, too."""
 
 _SETTINGS: Final = (
     "core.autocrlf=false",
@@ -76,11 +80,10 @@ def secure(git_folder: Path) -> None:
 
     :raises VersionControlError: where the folder is not what Perun makes, or cannot be read or written.
     """
-    for name in ("commondir", "gitdir"):
-        if (git_folder / name).exists():
+    for entry in os.scandir(git_folder):
+        if entry.is_symlink() or entry.name in _ELSEWHERE:
             raise VersionControlError(
-                f"{git_folder / name} would lead git to another folder",
-                "Perun makes no such file: remove it",
+                f"{entry.path} would lead git to another folder", "Perun makes no such file: remove it"
             )
     for name, text in _OWN_FILES.items():
         path = git_folder / name

@@ -166,6 +166,7 @@ class Tagit(GitVcs):
         from perun.vcs.tagit.files import scan
 
         index = self._folder / "index.new"
+        index.unlink(missing_ok=True)
         env = {"GIT_INDEX_FILE": str(index)}
         self._git.ask("read-tree", "--empty", env=env)
         for paths in _portions(scan(self.root)):
@@ -189,7 +190,8 @@ class Tagit(GitVcs):
         :raises VersionControlError: where git works here, or nothing may be written, now or in the block.
         """
         try:
-            with open(self._folder / "lock", "wb") as file:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            with open(os.open(self._folder / "lock", flags, 0o666), "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 lock = self._folder / "index.lock"
                 if lock.exists():
