@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness import cpu
-from perun.profile.models.kernel import EstimatorSettings, KernelEstimate, estimator_settings
+from perun.models.kernel.gaussian import EstimatorSettings, KernelEstimate, estimator_settings
 from report import Place, Row
 
 POINTS = 2000

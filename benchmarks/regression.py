@@ -10,11 +10,11 @@ import numpy as np
 
 import repositories
 from harness import Contestant, compete, cpu
+from perun.models.regression.methods import Plan, full
 from perun.plugin.api import PostprocessContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_object, loads
-from perun.profile.models.selection import Plan, full
+from perun.profile.format.json import dumps_object, loads
 from perun.profile.series import series
 from report import Place, Row
 

@@ -65,7 +65,7 @@ def register(folder: Path, profiles: int, every: int) -> None:
 
 def pending(folder: Path, count: int) -> Iterator[tuple[Path, bytes]]:
     """So many pending profiles of HEAD, as path and content."""
-    from perun.profile.formats import dumps_pending
+    from perun.profile.format.json import dumps_pending
 
     head = checksums(folder)[0]
     for number in range(count):

@@ -17,7 +17,7 @@ import numpy as np
 import repositories
 from harness import Contestant, compete
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_object
+from perun.profile.format.json import dumps_object
 from profiles import few
 from report import Place, Row
 

@@ -22,7 +22,7 @@ import pytest
 
 import perun as package
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending
+from perun.profile.format.json import dumps_pending
 
 FIRST_PROFILE = 1_714_557_600
 """2024-05-01 10:00:00 UTC, when the first profile of a test was written; each further one a second later."""

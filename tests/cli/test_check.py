@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending
+from perun.profile.format.json import dumps_pending
 from perun.store import Store
 from perun.store.linking import link
 

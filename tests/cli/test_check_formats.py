@@ -17,9 +17,9 @@ from lxml import etree
 from ruamel.yaml import YAML
 
 from perun.cli.answers.check import FORMATS
-from perun.porcelain.comparison import LEVELS
+from perun.porcelain.check.report import LEVELS
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending
+from perun.profile.format.json import dumps_pending
 from perun.store import Store
 from perun.store.linking import link
 

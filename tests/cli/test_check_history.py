@@ -24,16 +24,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from perun.errors import DamagedStore, JobFailed, ProfileNotFound
-from perun.porcelain import baselines
-from perun.porcelain.check import (
+from perun.porcelain.check import baselines
+from perun.porcelain.check.check import (
     VersionReport,
     check_all,
     check_diff,
     check_head,
     exit_code,
 )
-from perun.porcelain.comparison import Options, is_degradation
-from perun.porcelain.history import History
+from perun.porcelain.check.history import History
+from perun.porcelain.check.report import Options, is_degradation
 from perun.porcelain.repository import Repository, open_repository
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile

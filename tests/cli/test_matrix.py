@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain import batch, journal, saving
+from perun.porcelain import saving
 from perun.porcelain.repository import Repository, open_repository
+from perun.porcelain.run import journal
+from perun.porcelain.run import matrix as batch
 from perun.store.pending import Pending
 
 QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"

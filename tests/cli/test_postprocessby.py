@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending
+from perun.profile.format.json import dumps_pending
 
 UNITS: dict[str, Sequence[str]] = {
     "normalizer": [],

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending
+from perun.profile.format.json import dumps_pending
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.profile.formats import loads
+from perun.profile.format.json import loads
 
 SEARCH = """\
 int list_search(const struct list *list, int key) {

@@ -21,7 +21,7 @@ from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Collector, Run
 from perun.plugin.params import specs
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending, loads, validate
+from perun.profile.format.json import dumps_pending, loads, validate
 
 _typed: Collector[TimeParams] = TimeCollector()
 

@@ -26,7 +26,7 @@ from perun.plugin.registry import Registry
 from perun.postprocess.clusterizer import Clusterizer, ClusterizerParams
 from perun.postprocess.normalizer import Normalizer
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_object, dumps_pending, loads, validate
+from perun.profile.format.json import dumps_object, dumps_pending, loads, validate
 
 _normalizer: Postprocessor[NoParams] = Normalizer()
 _clusterizer: Postprocessor[ClusterizerParams] = Clusterizer()

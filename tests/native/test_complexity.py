@@ -168,9 +168,9 @@ def test_best_model(collect: Collect, source: str, args: str, function: str, mod
 
 
 def best_model(profile: Profile) -> str:
+    from perun.models.regression.best import best_of
     from perun.plugin.api import UNTOLD
     from perun.plugin.registry import Registry
-    from perun.profile.models.best import best_of
 
     analysis: Any = Registry().get("postprocess", "regression_analysis")
     processed = analysis.process(profile, analysis.Params(method="full"), UNTOLD)

@@ -11,9 +11,9 @@ from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
+    from perun.check._common.model_pairs import ModelPair
+    from perun.check._common.parts import Part
     from perun.profile.factory import Profile
-    from perun.profile.model_pairs import ModelPair
-    from perun.profile.models.parts import Part
 
 ORDER: Final = ("constant", "logarithmic", "linear", "quadratic", "power", "exponential")
 """The models by how they grow, the slowest first."""
@@ -51,18 +51,18 @@ class BestModelOrderEquality:
 
         Swapping the profiles mirrors every change, and neither the unit of the amounts nor that of x changes
         the order of a model. (How well a constant fits does depend on the unit, unless the points are on
-        a level line: see :func:`perun.profile.models.regression.constant`.)
+        a level line: see :func:`perun.models.regression.fits.constant`.)
 
         :raises ProfileError: where one of the profiles has no models of a regression analysis.
         """
-        from perun.profile.model_pairs import model_pairs
+        from perun.check._common.model_pairs import model_pairs
 
         for pair in model_pairs(baseline, target):
             yield pair.unpaired or _change(pair, params.confidence)
 
 
 def _change(pair: ModelPair, confidence: float) -> DegradationInfo:
-    from perun.profile.models.parts import extent, parts, without_fringes
+    from perun.check._common.parts import extent, parts, without_fringes
 
     found = without_fringes(parts(pair.baseline, pair.target))
     if not found:

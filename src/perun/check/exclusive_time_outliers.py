@@ -15,7 +15,7 @@ from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
-    from perun.profile.exclusive import Place, Times
+    from perun.check._common.exclusive import Place, Times
     from perun.profile.factory import Profile
 
 _TYPE: Final = "time"
@@ -119,7 +119,7 @@ class ExclusiveTimeOutliers:
         :raises ProfileError: where the resources of a profile have no exclusive times.
         :raises ConfigError: where `degradation.location_filter` or `degradation.cutoff` cannot be used.
         """
-        from perun.profile.exclusive import paired
+        from perun.check._common.exclusive import paired
 
         chosen, cutoff = _settings(ctx.settings)
         old, new = (_times(one, what) for one, what in ((baseline, "baseline"), (target, "target")))
@@ -173,7 +173,7 @@ def _settings(settings: Mapping[str, Any]) -> tuple[re.Pattern[str], float]:
 
 
 def _times(profile: Profile, what: str) -> Times:
-    from perun.profile.exclusive import exclusive_times
+    from perun.check._common.exclusive import exclusive_times
 
     times = exclusive_times(profile)
     if times is None:
@@ -208,7 +208,7 @@ def _names(functions: list[_Function], places: list[Place]) -> dict[_Function, s
 def _verdicts(functions: list[_Function], params: OutlierParams, scale: _Scale) -> dict[_Function, _Verdict]:
     import numpy as np
 
-    from perun.profile.models.outliers import FEWEST, Spread, deviation_multiple
+    from perun.models.outliers import FEWEST, Spread, deviation_multiple
 
     readable = [one for one in functions if math.isfinite(one.difference)]
     verdicts = dict.fromkeys(functions, _Verdict(PerformanceChange.Unknown))

@@ -11,8 +11,8 @@ from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
+    from perun.check._common.model_kinds import KindPair
     from perun.profile.factory import Profile
-    from perun.profile.model_kinds import KindPair
 
 _TYPE: Final = "integral"
 
@@ -44,16 +44,16 @@ class IntegralComparison:
 
         :raises ProfileError: where a profile has no models of the wanted kind.
         """
-        from perun.profile.model_kinds import DEFAULT, kind_pairs
+        from perun.check._common.model_kinds import DEFAULT, kind_pairs
 
         for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
             yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params)
 
 
 def _compared(pair: KindPair, params: IntegralParams) -> DegradationInfo:
-    from perun.profile.models.functions import integral
-    from perun.profile.models.parts import parts
-    from perun.profile.models.relative import Limits, balance, relative_error, verdict
+    from perun.check._common.parts import parts
+    from perun.check._common.relative import Limits, balance, relative_error, verdict
+    from perun.models.curves import integral
 
     common = parts(pair.baseline, pair.target)
     before = sum(integral(part.baseline, part.start, part.end) for part in common)

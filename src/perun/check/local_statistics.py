@@ -13,10 +13,10 @@ from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
+    from perun.check._common.model_kinds import KindPair
+    from perun.models.record import ModelRecord
     from perun.profile.factory import Profile
-    from perun.profile.model_kinds import KindPair
     from perun.profile.series import Series
-    from perun.profile.strategies import ModelRecord
 
 _TYPE: Final = "local"
 
@@ -49,7 +49,7 @@ class LocalStatistics:
     The models are compared at as many points as the one with fewer values has (formulas: at 1000), at equal
     distances over the x that both have in common. Of regressograms with unlike numbers of buckets the one
     with more is made anew from the resources with as many as the other has. The points are divided into
-    windows of 5 %, and of each window eight statistics are compared; see :mod:`perun.profile.models.local`.
+    windows of 5 %, and of each window eight statistics are compared; see :mod:`perun.check._common.windows`.
 
     The rate of a change is the mean relative error of the statistics over all windows, its relative rate the
     same in percent; the changed windows are its partial intervals. Growth is judged by that rate: up to 0.10
@@ -77,7 +77,7 @@ class LocalStatistics:
 
         :raises ProfileError: where a profile has no models of the wanted kind.
         """
-        from perun.profile.model_kinds import DEFAULT, kind_pairs
+        from perun.check._common.model_kinds import DEFAULT, kind_pairs
 
         sources = _Resources(baseline), _Resources(target)
         for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
@@ -103,10 +103,10 @@ class _Resources:
 
 
 def _compared(pair: KindPair, params: LocalParams, sources: tuple[_Resources, _Resources]) -> DegradationInfo:
-    from perun.profile.models.local import Windows, compare
-    from perun.profile.models.parts import parts
-    from perun.profile.models.relative import Limits
-    from perun.profile.models.sampling import as_fine
+    from perun.check._common.parts import parts
+    from perun.check._common.relative import Limits
+    from perun.check._common.sampling import as_fine
+    from perun.check._common.windows import Windows, compare
 
     common = parts(*_alike(pair, sources))
     samples = as_fine(common, params.points)
@@ -131,8 +131,8 @@ def _alike(
     pair: KindPair, sources: tuple[_Resources, _Resources]
 ) -> tuple[tuple[ModelRecord, ...], tuple[ModelRecord, ...]]:
     """The models of both, two regressograms with as many buckets as the one that has fewer."""
-    from perun.profile.model_kinds import keys_of
-    from perun.profile.models.sampling import REGRESSOGRAM, with_buckets
+    from perun.check._common.model_kinds import keys_of
+    from perun.check._common.sampling import REGRESSOGRAM, with_buckets
 
     sides = pair.baseline, pair.target
     if not all(len(side) == 1 and side[0].type == REGRESSOGRAM for side in sides):

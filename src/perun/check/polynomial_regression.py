@@ -30,13 +30,13 @@ class PolynomialRegression:
     def compare(
         self, baseline: Profile, target: Profile, params: DifferenceParams, ctx: CheckContext
     ) -> Iterator[DegradationInfo]:
-        """One change for each uid, in the order of their names, see :mod:`perun.profile.models.difference`.
+        """One change for each uid, in the order of their names, see :mod:`perun.check._common.difference`.
 
         :raises ProfileError: where one of the profiles has no models of a regression analysis.
         """
-        from perun.profile.model_changes import changes
-        from perun.profile.models.difference import Limits
-        from perun.profile.models.shapes import polynomial
+        from perun.check._common.difference import Limits
+        from perun.check._common.model_changes import changes
+        from perun.check._common.shapes import polynomial
 
         yield from changes(baseline, target, Limits(params.unchanged, params.changed), polynomial)
 

@@ -153,7 +153,7 @@ def read_params(values: tuple[str, ...]) -> dict[str, Any]:
     :raises PerunError: where a file is not readable or does not hold a mapping.
     """
     from perun.config.reader import loads
-    from perun.porcelain.jobs import merge_params
+    from perun.porcelain.run.jobs import merge_params
 
     merged: dict[str, Any] = {}
     for value in values:

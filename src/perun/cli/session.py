@@ -71,7 +71,7 @@ class Session:
         for warning in repository.config.warnings:
             self.warn(warning)
         if self.command not in REFUSED_AFTER_INTERRUPTION and repository.in_place_journal.exists():
-            from perun.porcelain.versions import interruption
+            from perun.porcelain.run.versions import interruption
 
             self.warn(interruption(repository))
         return repository

@@ -11,8 +11,10 @@ from perun.conditions import Condition
 from perun.errors import PerunError
 from perun.plugin.api import FAMILIES, Readiness
 from perun.plugin.registry import Registry
-from perun.porcelain import background, batch, hooks, jobs, preparations
+from perun.porcelain import hooks
 from perun.porcelain.repository import Repository
+from perun.porcelain.run import background, jobs, preparations
+from perun.porcelain.run import matrix as batch
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def head(repo: Repository, info: ProfileInfo) -> dict[str, Any]:
 
     :raises ProfileError: where it is damaged, or gone.
     """
-    from perun.profile.formats import decode_head
+    from perun.profile.format.json import decode_head
 
     if info.is_registered:
         return decode_head(repo.store.objects.get_body(info.checksum), info.checksum)

@@ -1,5 +1,5 @@
-"""Performance profiles as data (manual chapter 2): their format, and how to read, write and query them.
+"""Performance profiles as data (manual chapter 2).
 
-From the bottom up: `layouts` (older spellings), `grouping` and `factory` (a profile in memory),
-`validation` and `formats` (JSON), `query`, and `helpers` (what is known of a profile without its resources).
+`format` says what a profile is, in memory and as JSON; `factory`, `query`, `convert`, `table` and `series`
+read and write it; `helpers` is what is known of a profile without its resources.
 """

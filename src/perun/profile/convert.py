@@ -10,16 +10,17 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PluginError, ProfileError
-from perun.profile.grouping import Group, flatten
+from perun.profile.format.grouping import Group
 from perun.profile.heap import to_heap_map_format, to_heat_map_format
 from perun.profile.query import all_items_of
 from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
+from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from perun.profile.core import Profile
+    from perun.profile.format.core import Profile
     from perun.profile.series import Floats
 
 __all__ = [

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from perun.errors import ProfileError, ProfileNotFound
-from perun.profile.core import MODEL_GROUPS, Configuration, Profile
-from perun.profile.grouping import COLUMNS, Group, flatten
+from perun.profile.format.core import MODEL_GROUPS, Configuration, Profile
+from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.uid import flatten
 
 __all__ = [
     "COLUMNS",
@@ -28,7 +29,7 @@ def load_profile(path: str | os.PathLike[str]) -> Profile:
     :raises ProfileNotFound: where there is no such file.
     :raises ProfileError: where it cannot be read or holds no profile.
     """
-    from perun.profile.formats import loads
+    from perun.profile.format.json import loads
 
     name = os.fspath(path)
     try:
@@ -47,7 +48,7 @@ def store_profile(profile: Profile, path: str | os.PathLike[str]) -> None:
     :raises ProfileError: where a value has no JSON, or the file cannot be written.
     """
     from perun import atomic
-    from perun.profile.formats import dumps_pending
+    from perun.profile.format.json import dumps_pending
 
     data = dumps_pending(profile)
     try:

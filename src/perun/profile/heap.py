@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.errors import ProfileError
 
 if TYPE_CHECKING:
-    from perun.profile.core import Profile
+    from perun.profile.format.core import Profile
 
 CELLS: Final = 1 << 16
 """Most cells of a heat map: a heap of more addresses has several of them in one cell."""

@@ -90,7 +90,7 @@ def header_of(data: bytes, source: str) -> Header:
     :raises ProfileError: where the head is not in the format, or `data` is not JSON; damage inside the
         resources may go unseen.
     """
-    from perun.profile.formats import decode_head
+    from perun.profile.format.json import decode_head
 
     return head(decode_head(data, source))
 
@@ -180,7 +180,7 @@ def _value(tag: str, tags: Mapping[str, str], profile: Mapping[str, Any]) -> _Pi
 
 def _parameter(tag: str, profile: Mapping[str, Any]) -> str:
     """Value of `<unit>.<parameter>`; empty where this profile was made without that unit or parameter."""
-    from perun.profile.factory import flatten
+    from perun.profile.uid import flatten
 
     unit, _, name = tag.replace("-", "_").partition(".")
     text = ""

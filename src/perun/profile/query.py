@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from perun.profile.columns import Column, is_packed
-from perun.profile.core import Profile
-from perun.profile.grouping import flatten
+from perun.profile.format.columns import Column, is_packed
+from perun.profile.format.core import Profile
+from perun.profile.uid import flatten
 
 _PLACE = ("snapshot", "time")
 """Fields that say where a resource stands in the profile; they are no measurement."""

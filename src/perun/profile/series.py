@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.errors import ProfileError
-from perun.profile.columns import Column, is_packed
-from perun.profile.grouping import COLUMNS, Group, flatten
+from perun.profile.format.columns import Column, is_packed
+from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from perun.errors import UsageError
-from perun.profile.grouping import flatten
+from perun.models.record import ModelRecord
+from perun.profile.uid import flatten
 
 BEST_OF_ONE: Final = {
     "best-model": ("param", "nonparam"),
@@ -22,58 +22,25 @@ STRATEGIES: Final = (*BEST_OF_ONE, *ALL, "best-both")
 _VALUES: Final = ("bucket_stats", "kernel_stats")
 
 
-class ModelRecord(NamedTuple):
-    """One model of one uid.
-
-    :param type: what kind of function it is: `linear`, `quadratic` ..., or for a non-parametric model
-        `regressogram`, `moving_average`, `kernel_regression`.
-    :param r_square: how well it fits; 0 where the profile does not say.
-    :param b0: coefficients as the profile keeps them; 0 where there is none.
-    :param x_start: first x of its interval; NaN where the profile does not say. :param x_end: the last one.
-    :param method: how the regression chose it: `full`, `bisection` ...; else as `type`.
-    :param values: of a non-parametric model, over its interval; empty for a parametric one.
-    :param per_key: the independent field, where the profile says.
-    :param model: the model as the profile keeps it, with whatever else its postprocessor wrote.
-    """
-
-    type: str
-    r_square: float
-    b0: float
-    b1: float
-    b2: float
-    x_start: float
-    x_end: float
-    uid: str
-    method: str
-    values: tuple[float, ...] = ()
-    per_key: str = ""
-    model: Mapping[str, Any] = MappingProxyType({})
-
-    @property
-    def is_parametric(self) -> bool:
-        """Whether it is a function given by coefficients."""
-        return "coeffs" in self.model
-
-    @classmethod
-    def of(cls, model: Mapping[str, Any]) -> ModelRecord:
-        """The record of a model of a profile; what is missing or no number is 0, but for the interval."""
-        coefficients = {one.get("name"): one.get("value") for one in model.get("coeffs") or ()}
-        method = str(model.get("method", ""))
-        values = next((model[key] for key in _VALUES if isinstance(model.get(key), (list, tuple))), ())
-        return cls(
-            type=str(model.get("model") or method),
-            r_square=_number(model.get("r_square"), 0.0),
-            b0=_number(coefficients.get("b0"), 0.0),
-            b1=_number(coefficients.get("b1"), 0.0),
-            b2=_number(coefficients.get("b2"), 0.0),
-            x_start=_number(model.get("x_start"), math.nan),
-            x_end=_number(model.get("x_end"), math.nan),
-            uid=str(flatten(model.get("uid", ""))),
-            method=method,
-            values=tuple(_number(value, math.nan) for value in values),
-            per_key=str(model.get("per_key") or ""),
-            model=model,
-        )
+def record_of(model: Mapping[str, Any]) -> ModelRecord:
+    """The record of a model of a profile; what is missing or no number is 0, but for the interval."""
+    coefficients = {one.get("name"): one.get("value") for one in model.get("coeffs") or ()}
+    method = str(model.get("method", ""))
+    values = next((model[key] for key in _VALUES if isinstance(model.get(key), (list, tuple))), ())
+    return ModelRecord(
+        type=str(model.get("model") or method),
+        r_square=_number(model.get("r_square"), 0.0),
+        b0=_number(coefficients.get("b0"), 0.0),
+        b1=_number(coefficients.get("b1"), 0.0),
+        b2=_number(coefficients.get("b2"), 0.0),
+        x_start=_number(model.get("x_start"), math.nan),
+        x_end=_number(model.get("x_end"), math.nan),
+        uid=str(flatten(model.get("uid", ""))),
+        method=method,
+        values=tuple(_number(value, math.nan) for value in values),
+        per_key=str(model.get("per_key") or ""),
+        model=model,
+    )
 
 
 def filtered_models(
@@ -89,7 +56,7 @@ def filtered_models(
         raise UsageError(f"no strategy is called {strategy!r}", "known are: " + ", ".join(STRATEGIES))
     by_uid: dict[str, list[ModelRecord]] = {}
     for model in models:
-        record = ModelRecord.of(model)
+        record = record_of(model)
         by_uid.setdefault(record.uid, []).append(record)
     if strategy in BEST_OF_ONE:
         best = {uid: _best(_of_kind(found, BEST_OF_ONE[strategy])) for uid, found in by_uid.items()}

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.profile.columns import Column, is_packed
+from perun.profile.format.columns import Column, is_packed
 from perun.profile.query import all_items_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from perun.profile.core import Profile
+    from perun.profile.format.core import Profile
 
 _NUMBERS: Final = frozenset({int, float})
 _Known = dict[tuple[str, int], list[tuple[str, Any]]]

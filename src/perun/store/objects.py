@@ -51,7 +51,7 @@ class FileObjects:
 
         :raises ProfileError: where its type is not a single word, or it is larger than could be read again.
         """
-        from perun.profile.formats import dumps_object
+        from perun.profile.format.json import dumps_object
 
         return self.put_body(profile.type, dumps_object(profile))
 
@@ -92,7 +92,7 @@ class FileObjects:
         :raises ProfileNotFound: where there is no such object.
         :raises DamagedStore: where the object is not what its name promises.
         """
-        from perun.profile.formats import loads
+        from perun.profile.format.json import loads
 
         return loads(self.get_body(checksum), str(tree.object_path(self.root, checksum)), limit=self.limit)
 

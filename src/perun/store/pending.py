@@ -82,7 +82,7 @@ class Pending:
         :returns: the file.
         :raises ProfileError: where `name` cannot be the name of a file.
         """
-        from perun.profile.formats import dumps_pending
+        from perun.profile.format.json import dumps_pending
 
         stem = _stem(name)
         data = dumps_pending(profile)
@@ -107,7 +107,7 @@ class Pending:
 
         :raises ProfileNotFound: where there is no such file; :raises ProfileError: where it is damaged.
         """
-        from perun.profile.formats import loads
+        from perun.profile.format.json import loads
 
         path = self.root / path
         data = tree.read(path)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perun.check._common.model_pairs import MODELS
 from perun.check.best_model_order_equality import ORDER, PLUGIN, OrderParams
 from perun.errors import ProfileError
 from perun.plugin.api import UNTOLD, CheckContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.model_pairs import MODELS
 
 SIZES = np.arange(1.0, 101.0)
 CURVES: Mapping[str, Callable[[Any], Any]] = {

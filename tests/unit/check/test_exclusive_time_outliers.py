@@ -12,13 +12,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import iqr, median_abs_deviation
 
+from perun.check._common.exclusive import Place, paired
 from perun.check.exclusive_time_outliers import PLUGIN, OutlierParams
 from perun.errors import ConfigError, ProfileError
+from perun.models.outliers import Spread, deviation_multiple
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.exclusive import Place, paired
 from perun.profile.factory import Profile
-from perun.profile.models.outliers import Spread, deviation_multiple
 
 MIRROR = {
     getattr(PerformanceChange, f"{kind}Degradation"): getattr(PerformanceChange, f"{kind}Optimization")

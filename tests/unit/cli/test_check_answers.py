@@ -31,7 +31,7 @@ from perun.cli.answers.check.wording import (
 )
 from perun.errors import DamagedStore, JobFailed
 from perun.plugin.api import MinorVersion
-from perun.porcelain.comparison import Comparison, MethodResult, VersionReport
+from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 

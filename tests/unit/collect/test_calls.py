@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.check._common.exclusive import exclusive_times
 from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.profile import BY_ORDER, CallTable, Function
 from perun.plugin.api import Run
-from perun.profile.exclusive import exclusive_times
-from perun.profile.formats import dumps_pending, loads, validate
+from perun.profile.format.json import dumps_pending, loads, validate
 
 Row = tuple[int, int, int, int]
 

@@ -18,7 +18,7 @@ from perun.collect.memory.records import Module, Stack
 from perun.collect.memory.symbols import Frame, Frames, Symboliser
 from perun.collect.memory.table import OTHERS
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending, loads, validate
+from perun.profile.format.json import dumps_pending, loads, validate
 
 SECOND = 1_000_000_000
 

@@ -14,7 +14,7 @@ from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.postprocess.clusterizer import Clusterizer, ClusterizerParams
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending, loads
+from perun.profile.format.json import dumps_pending, loads
 
 MALLOC_TRACE = [
     {"line": 0, "function": "malloc", "source": "unreachable"},

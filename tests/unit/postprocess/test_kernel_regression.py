@@ -11,6 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from perun.errors import ConfigError, ProfileError
+from perun.models.kernel import gaussian
+from perun.models.kernel.ridge import ridge
+from perun.models.kernel.smoothing import KERNELS as KERNELS_MADE
+from perun.models.kernel.smoothing import smoothing
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.postprocess.kernel_regression import PLUGIN, KernelParams
@@ -18,11 +22,7 @@ from perun.postprocess.kernel_regression.command import kernel_regression
 from perun.postprocess.kernel_regression.params import BANDWIDTH_METHODS, KERNELS, MODES, SMOOTHINGS
 from perun.postprocess.kernel_regression.postprocessor import KINDS
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending, loads
-from perun.profile.models import kernel
-from perun.profile.models.kernel_ridge import ridge
-from perun.profile.models.kernel_smoothing import KERNELS as KERNELS_MADE
-from perun.profile.models.kernel_smoothing import smoothing
+from perun.profile.format.json import dumps_pending, loads
 
 X = [10, 12, 20, 31, 31, 40, 44, 51, 64]
 Y = [115.5, 140.1, 200.7, 268.4, 270.1, 281.2, 276.0, 250.3, 180.9]
@@ -50,8 +50,8 @@ def process(given: Profile, notes: list[str] | None = None, **values: Any) -> li
 def test_a_model_is_as_the_manual_shows_it() -> None:
     notes: list[str] = []
     (model,) = process(profile(quad=(X, Y)), notes)
-    expected = kernel.estimator_settings(X, Y)
-    assert isinstance(expected, kernel.KernelEstimate)
+    expected = gaussian.estimator_settings(X, Y)
+    assert isinstance(expected, gaussian.KernelEstimate)
     assert model == {
         "uid": "quad",
         "per_key": "structure-unit-size",
@@ -73,12 +73,12 @@ def test_a_model_is_as_the_manual_shows_it() -> None:
 MADE: dict[str, tuple[dict[str, Any], Any]] = {
     "user": (
         {"kernel_mode": "user-selection", "bandwidth_value": 7.5, "reg_type": "lc"},
-        lambda x, y: kernel.user_selection(x, y, 7.5, "lc"),
+        lambda x, y: gaussian.user_selection(x, y, 7.5, "lc"),
     ),
-    "method": ({"kernel_mode": "method-selection"}, lambda x, y: kernel.method_selection(x, y, "scott")),
+    "method": ({"kernel_mode": "method-selection"}, lambda x, y: gaussian.method_selection(x, y, "scott")),
     "silverman": (
         {"kernel_mode": "method_selection", "bandwidth-method": "silverman"},
-        lambda x, y: kernel.method_selection(x, y, "silverman"),
+        lambda x, y: gaussian.method_selection(x, y, "silverman"),
     ),
     "smoothing": ({"kernel_mode": "kernel-smoothing"}, smoothing),
     "tricube": (
@@ -100,18 +100,18 @@ MADE: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "aic": (
         {"bandwidth_method": "aic", "reg_type": "ll"},
-        lambda x, y: kernel.estimator_settings(x, y, kernel.EstimatorSettings("ll", "aic")),
+        lambda x, y: gaussian.estimator_settings(x, y, gaussian.EstimatorSettings("ll", "aic")),
     ),
     "sub-samples": (
         {"efficient": True, "n_sub_samples": 5, "return_median": True},
-        lambda x, y: kernel.estimator_settings(
-            x, y, kernel.EstimatorSettings(efficient=True, n_sub_samples=5, return_median=True)
+        lambda x, y: gaussian.estimator_settings(
+            x, y, gaussian.EstimatorSettings(efficient=True, n_sub_samples=5, return_median=True)
         ),
     ),
     "re-samples": (
         {"efficient": True, "randomize": True, "n_sub_samples": 6, "n_re_samples": 3},
-        lambda x, y: kernel.estimator_settings(
-            x, y, kernel.EstimatorSettings(efficient=True, randomize=True, n_sub_samples=6, n_re_samples=3)
+        lambda x, y: gaussian.estimator_settings(
+            x, y, gaussian.EstimatorSettings(efficient=True, randomize=True, n_sub_samples=6, n_re_samples=3)
         ),
     ),
 }

@@ -8,14 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from perun.errors import ConfigError, ProfileError, UsageError
+from perun.models.moving.windows import KINDS
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.postprocess.moving_average import PLUGIN, MovingAverageParams
 from perun.postprocess.moving_average.command import moving_average
 from perun.postprocess.moving_average.postprocessor import WINDOW_TYPES
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_object, dumps_pending, loads
-from perun.profile.models.windows import KINDS
+from perun.profile.format.json import dumps_object, dumps_pending, loads
 
 CUBES = [(x, 3 * x**3) for x in range(6)]
 

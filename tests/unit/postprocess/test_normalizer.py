@@ -13,7 +13,7 @@ from perun.plugin.api import PostprocessContext
 from perun.plugin.params import NoParams, from_mapping
 from perun.postprocess.normalizer import Normalizer
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending, loads
+from perun.profile.format.json import dumps_pending, loads
 
 
 def made(resources: list[dict[str, Any]]) -> Profile:

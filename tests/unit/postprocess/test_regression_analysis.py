@@ -11,14 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from perun.errors import ConfigError, ProfileError
+from perun.models.regression import fits, methods
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams, postprocessor
 from perun.postprocess.regression_analysis.command import regression_analysis
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending, loads
-from perun.profile.models import regression, selection
+from perun.profile.format.json import dumps_pending, loads
 
 INSERT = "SLList_insert(SLList*, int)"
 DESTROY = "SLList_destroy(SLList*)"
@@ -253,8 +253,8 @@ def test_models_that_are_chosen() -> None:
 
 
 def test_names_are_those_of_the_mathematics() -> None:
-    assert set(postprocessor.MODELS) == set(regression.MODELS)
-    assert tuple(selection.METHODS) == postprocessor.METHODS
+    assert set(postprocessor.MODELS) == set(fits.MODELS)
+    assert tuple(methods.METHODS) == postprocessor.METHODS
 
 
 @pytest.mark.parametrize("name", ["regression_analysis", "regression-analysis"])

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from perun.errors import ConfigError, ProfileError
+from perun.models.regressogram import METHODS
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, specs
 from perun.postprocess.regressogram import PLUGIN, RegressogramParams
 from perun.postprocess.regressogram.postprocessor import BUCKET_METHODS
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_object, loads
-from perun.profile.models.regressogram import METHODS
+from perun.profile.format.json import dumps_object, loads
 
 
 def profile(points: dict[str, list[tuple[Any, Any]]], per: str = "structure-unit-size") -> Profile:

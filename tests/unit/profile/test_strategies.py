@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from perun.errors import UsageError
+from perun.models.record import ModelRecord
 from perun.profile.factory import Profile
-from perun.profile.strategies import STRATEGIES, ModelRecord
+from perun.profile.strategies import STRATEGIES
 
 
 def parametric(uid: Any, model: str, r_square: Any, **more: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.profile import columns
 from perun.profile.factory import Profile
+from perun.profile.format import columns
 from perun.profile.query import all_items_of
 from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
 

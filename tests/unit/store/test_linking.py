@@ -23,7 +23,7 @@ Spawn = Callable[..., "subprocess.Popen[str]"]
 LINKER = """
 import sys
 from pathlib import Path
-from perun.profile.formats import loads
+from perun.profile.format.json import loads
 from perun.store import Store
 from perun.store.linking import link, unlink
 
@@ -45,7 +45,7 @@ for number in range(int(rounds)):
 
 @pytest.fixture
 def seed(tmp_path: Path, make_profile: MakeProfile) -> Path:
-    from perun.profile.formats import dumps_object
+    from perun.profile.format.json import dumps_object
 
     path = tmp_path / "seed.perf"
     path.write_bytes(dumps_object(make_profile()))

@@ -243,7 +243,7 @@ def test_without_jobs_there_is_nothing_pending(tmp_path: Path) -> None:
 SAVER = """
 import json, sys
 from pathlib import Path
-from perun.profile.formats import loads
+from perun.profile.format.json import loads
 from perun.store import Store
 store, data = Store(Path(sys.argv[1])), Path(sys.argv[2]).read_bytes()
 for _ in range(10):

@@ -12,7 +12,7 @@ import pytest
 
 from perun.errors import PluginError, UsageError
 from perun.profile.factory import Profile
-from perun.profile.formats import loads
+from perun.profile.format.json import loads
 from perun.view.raw import PLUGIN, RawParams
 
 

@@ -21,7 +21,7 @@ from perun.cli.output import opened
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError
-from perun.porcelain.comparison import LEVELS, Comparison, Options, Verdict, VersionReport
+from perun.porcelain.check.report import LEVELS, Comparison, Options, Verdict, VersionReport
 from perun.porcelain.repository import Repository
 
 MODELS = (
@@ -140,7 +140,7 @@ def _settled(ctx: click.Context, given: Mapping[str, Any]) -> tuple[Options, Edg
 @click.pass_context
 def head(ctx: click.Context, /, minor: str | None, baseline: str | None, **given: Any) -> int:
     """Check one version, HEAD by default, against its nearest ancestors that have profiles."""
-    from perun.porcelain.check import check_head
+    from perun.porcelain.check.check import check_head
 
     options, edge = _settled(ctx, given)
     words = ["check", "head", *([minor] if minor else []), *(["--baseline", baseline] if baseline else [])]
@@ -155,7 +155,7 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, **given
 @click.pass_context
 def all_(ctx: click.Context, /, minor: str | None, **given: Any) -> int:
     """Check every version from HASH (HEAD by default) down to the root."""
-    from perun.porcelain.check import check_all
+    from perun.porcelain.check.check import check_all
 
     options, edge = _settled(ctx, given)
     words = ["check", "all", *([minor] if minor else [])]
@@ -175,7 +175,7 @@ def diff(ctx: click.Context, /, base: str, target: str, **given: Any) -> int:
 
     Profiles are paired by their configuration; nothing is stored.
     """
-    from perun.porcelain.check import check_diff
+    from perun.porcelain.check.check import check_diff
 
     options, edge = _settled(ctx, given)
     with _answering(ctx.obj, edge, ["check", "diff", base, target]) as (told, report):
@@ -191,7 +191,7 @@ def diff(ctx: click.Context, /, base: str, target: str, **given: Any) -> int:
 @click.pass_context
 def profiles(ctx: click.Context, /, baseline: str, target: str, minor: str | None, **given: Any) -> int:
     """Check two profiles, wherever they are: tags, names or paths."""
-    from perun.porcelain.check import check_profiles
+    from perun.porcelain.check.check import check_profiles
 
     session: Session = ctx.obj
     options, edge = _settled(ctx, given)

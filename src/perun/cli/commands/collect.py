@@ -9,7 +9,7 @@ import click
 from perun.cli.commands.measuring import measure, version_options
 from perun.cli.options import PluginGroup, read_params, with_params
 from perun.cli.session import Session
-from perun.porcelain.jobs import Unit, combined
+from perun.porcelain.run.jobs import Unit, combined
 
 
 def _run(session: Session, name: str, params: Any) -> None:

@@ -15,9 +15,9 @@ import click
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import NotPerunRepository, PerunError
-from perun.porcelain import background
 from perun.porcelain import hooks as porcelain
 from perun.porcelain.repository import Repository
+from perun.porcelain.run import background
 
 COMMAND = (sys.executable, "-P", "-m", "perun")
 """How this very Perun is called, whatever the PATH of the one who commits."""

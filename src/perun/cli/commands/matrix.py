@@ -11,12 +11,12 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.conditions import observe
 from perun.errors import UsageError
-from perun.porcelain import batch
-from perun.porcelain.forecast import Forecast
-from perun.porcelain.journal import Journal
-from perun.porcelain.preparations import Preparations
-from perun.porcelain.run import Event, JobBroke, JobDone, VersionSkipped, VersionStarted, failure_of
-from perun.porcelain.versions import refuse_after_interruption
+from perun.porcelain.run import matrix as batch
+from perun.porcelain.run.execute import Event, JobBroke, JobDone, VersionSkipped, VersionStarted, failure_of
+from perun.porcelain.run.forecast import Forecast
+from perun.porcelain.run.journal import Journal
+from perun.porcelain.run.preparations import Preparations
+from perun.porcelain.run.versions import refuse_after_interruption
 
 if TYPE_CHECKING:
     from perun.cli.progress import Progress

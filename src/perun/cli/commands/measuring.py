@@ -13,8 +13,7 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
-from perun.porcelain.jobs import Job
-from perun.porcelain.run import (
+from perun.porcelain.run.execute import (
     Event,
     JobBroke,
     JobDone,
@@ -24,8 +23,9 @@ from perun.porcelain.run import (
     failure_of,
     run_jobs,
 )
-from perun.porcelain.schedule import stops
-from perun.porcelain.versions import Placement, chosen
+from perun.porcelain.run.jobs import Job
+from perun.porcelain.run.schedule import stops
+from perun.porcelain.run.versions import Placement, chosen
 
 
 def version_options(crawl_short: str) -> Callable[[Any], Any]:

@@ -106,7 +106,7 @@ def job(
     \b
     perun run job -c time -b ./mybin -w file.in -w file2.in
     """
-    from perun.porcelain.jobs import combine
+    from perun.porcelain.run.jobs import combine
 
     session: Session = ctx.obj
     jobs = combine(

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.collect._calls.events import UNKNOWN, Calls
-from perun.profile.columns import PACKED_FROM, is_packed
 from perun.profile.factory import Profile
+from perun.profile.format.columns import PACKED_FROM, is_packed
 
 if TYPE_CHECKING:
     from perun.plugin.api import Run
-    from perun.profile.columns import Column
+    from perun.profile.format.columns import Column
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}

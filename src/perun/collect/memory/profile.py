@@ -21,8 +21,8 @@ from perun.collect.memory.places import Site
 from perun.collect.memory.raw import same_kinds
 from perun.collect.memory.symbols import Frame
 from perun.collect.memory.table import OTHERS, Table, fitted, table_of
-from perun.profile.columns import PACKED_FROM
 from perun.profile.factory import flatten
+from perun.profile.format.columns import PACKED_FROM
 
 UNITS: Final = {"memory": "B", "memory (allocations)": "", "memory (temporary)": ""}
 """Units of the resources; those of two subtypes are plain numbers."""

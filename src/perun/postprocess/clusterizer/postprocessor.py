@@ -12,8 +12,8 @@ from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
+    from perun.models.clusters import Floats, Ints
     from perun.profile.factory import Profile
-    from perun.profile.models.clusters import Floats, Ints
 
 STRATEGIES: Final = ("sort_order", "sliding_window")
 _DEFAULT_SIZE: Final = 0.01
@@ -110,7 +110,7 @@ class Clusterizer:
         """
         import numpy as np
 
-        from perun.profile.amounts import amounts_of, dealt, floats, put, together
+        from perun.postprocess._common.amounts import amounts_of, dealt, floats, put, together
 
         columns: dict[str, Sequence[int]] = {}
         odd, total = 0, 0
@@ -131,7 +131,7 @@ class Clusterizer:
 
 
 def _clusters(amounts: Floats, params: ClusterizerParams) -> Ints:
-    from perun.profile.models.clusters import Window, sliding_window, sort_order
+    from perun.models.clusters import Window, sliding_window, sort_order
 
     if params.strategy == "sort_order":
         return sort_order(amounts)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from perun.plugin.api import PostprocessContext
+from perun.postprocess._common.fitting import add_models, plain
 from perun.postprocess.kernel_regression.params import KernelParams
-from perun.profile.fitting import add_models, plain
 
 if TYPE_CHECKING:
+    from perun.models.kernel.points import Floats, KernelEstimate
+    from perun.models.result import NoModel
     from perun.profile.factory import Profile
-    from perun.profile.models.kernel_points import Floats, KernelEstimate
-    from perun.profile.models.result import NoModel
 
 KINDS: Final = {
     "estimator-settings": "estimator",
@@ -37,7 +37,7 @@ class KernelRegression:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for an estimate.
         """
-        from perun.profile.models.result import NoModel
+        from perun.models.result import NoModel
 
         raised: list[float] = []
 
@@ -59,31 +59,31 @@ class KernelRegression:
 
 
 def _estimate(x: Floats, y: Floats, params: KernelParams) -> KernelEstimate | NoModel:
-    from perun.profile.models import kernel
-    from perun.profile.models.kernel_ridge import ridge
-    from perun.profile.models.kernel_smoothing import Method, smoothing
+    from perun.models.kernel import gaussian
+    from perun.models.kernel.ridge import ridge
+    from perun.models.kernel.smoothing import Method, smoothing
 
-    regression = cast("kernel.Regression", params.reg_type)
+    regression = cast("gaussian.Regression", params.reg_type)
     if params.kernel_mode == "user-selection":
-        return kernel.user_selection(x, y, params.bandwidth_value, regression)
+        return gaussian.user_selection(x, y, params.bandwidth_value, regression)
     if params.kernel_mode == "method-selection":
-        return kernel.method_selection(x, y, cast("kernel.Rule", params.bandwidth_method), regression)
+        return gaussian.method_selection(x, y, cast("gaussian.Rule", params.bandwidth_method), regression)
     if params.kernel_mode == "kernel-smoothing":
-        bandwidth = params.bandwidth_value or cast("kernel.Rule", params.bandwidth_method)
+        bandwidth = params.bandwidth_value or cast("gaussian.Rule", params.bandwidth_method)
         method = cast("Method", params.smoothing_method)
         return smoothing(x, y, params.kernel_type, method, bandwidth, params.polynomial_order)
     if params.kernel_mode == "kernel-ridge":
         return ridge(x, y, params.gammas)
-    settings = kernel.EstimatorSettings(
+    settings = gaussian.EstimatorSettings(
         regression,
-        cast("kernel.Criterion", params.bandwidth_method),
+        cast("gaussian.Criterion", params.bandwidth_method),
         params.efficient,
         params.randomize,
         params.n_sub_samples,
         params.n_re_samples,
         params.return_median,
     )
-    return kernel.estimator_settings(x, y, settings)
+    return gaussian.estimator_settings(x, y, settings)
 
 
 def _was_raised(estimate: KernelEstimate, params: KernelParams) -> bool:

@@ -11,9 +11,9 @@ from typing import Any, Final
 import click
 
 from perun.errors import UsageError
+from perun.models.moving.decay import DECAYS
 from perun.plugin.params import specs
 from perun.postprocess.moving_average.postprocessor import MovingAverage, MovingAverageParams
-from perun.profile.models.decay import DECAYS
 
 _GROUP_OPTIONS: Final = "perun.postprocess.moving_average.options"
 _SPECS: Final = {spec.name: spec for spec in specs(MovingAverageParams)}

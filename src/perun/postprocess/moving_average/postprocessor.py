@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from perun.models.moving.decay import smoothing_factor
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
 from perun.postprocess._common import params as common
-from perun.profile.fitting import add_models, plain
-from perun.profile.models.decay import smoothing_factor
+from perun.postprocess._common.fitting import add_models, plain
 
 if TYPE_CHECKING:
+    from perun.models.moving.average import MovingAverage as Model
+    from perun.models.result import NoModel
     from perun.profile.factory import Profile
-    from perun.profile.models.moving_average import MovingAverage as Model
-    from perun.profile.models.result import NoModel
     from perun.profile.series import Floats
 
 MOVING_METHODS: Final = ("sma", "smm", "ema")
@@ -137,7 +137,7 @@ class MovingAverage:
 
 
 def _fitted(x: Floats, y: Floats, params: MovingAverageParams) -> Mapping[str, Any] | NoModel:
-    from perun.profile.models.result import NoModel
+    from perun.models.result import NoModel
 
     model = _smoothed(x, y, params)
     if isinstance(model, NoModel):
@@ -156,13 +156,13 @@ def _fitted(x: Floats, y: Floats, params: MovingAverageParams) -> Mapping[str, A
 
 
 def _smoothed(x: Floats, y: Floats, params: MovingAverageParams) -> Model | NoModel:
-    from perun.profile.models import moving_average
-    from perun.profile.models.rolling import Window
+    from perun.models.moving import average
+    from perun.models.moving.rolling import Window
 
     if params.moving_method == "ema":
-        return moving_average.exponential(x, y, *params.decay_value, params.min_periods)
+        return average.exponential(x, y, *params.decay_value, params.min_periods)
     window = Window(params.center, params.min_periods)
     if params.moving_method == "smm":
-        return moving_average.median(x, y, params.window_width, window)
+        return average.median(x, y, params.window_width, window)
     kind = "" if params.window_type == _EVEN_WEIGHTS else params.window_type
-    return moving_average.simple(x, y, params.window_width, window, kind)
+    return average.simple(x, y, params.window_width, window, kind)

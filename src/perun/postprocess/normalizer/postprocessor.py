@@ -31,7 +31,7 @@ class Normalizer:
 
         :raises ProfileError: where no resource has an amount that is a finite number.
         """
-        from perun.profile.amounts import amounts_of, dealt, put, together
+        from perun.postprocess._common.amounts import amounts_of, dealt, put, together
 
         columns: dict[str, Sequence[Any]] = {}
         odd, total = 0, 0
@@ -58,7 +58,7 @@ def _normalized(amounts: list[Any]) -> tuple[list[Any], int]:
     """The amounts divided by their maximum, and how many of them stay as they are."""
     import numpy as np
 
-    from perun.profile.amounts import floats
+    from perun.postprocess._common.amounts import floats
 
     values = floats(amounts)
     odd = np.flatnonzero(np.isnan(values))

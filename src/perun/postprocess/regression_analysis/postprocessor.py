@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from perun.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
-from perun.profile.fitting import names, plain, store
+from perun.postprocess._common.fitting import names, plain, store
 
 if TYPE_CHECKING:
+    from perun.models.regression.fits import Fit
     from perun.profile.factory import Profile
-    from perun.profile.models.regression import Fit
 
 METHODS: Final = ("full", "iterative", "interval", "initial_guess", "bisection")
 MODELS: Final = ("constant", "exponential", "linear", "logarithmic", "power", "quadratic")
@@ -105,8 +105,8 @@ class RegressionAnalysis:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for a model.
         """
-        from perun.profile.models.selection import METHODS as FUNCTIONS
-        from perun.profile.models.selection import Plan
+        from perun.models.regression.methods import METHODS as FUNCTIONS
+        from perun.models.regression.methods import Plan
         from perun.profile.series import chosen_keys, series
 
         taken = chosen_keys(profile, params.of or None, params.depending_on or None, _OPTIONS)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
 from perun.postprocess._common import params as common
-from perun.profile.fitting import add_models
+from perun.postprocess._common.fitting import add_models
 
 if TYPE_CHECKING:
+    from perun.models.result import NoModel
     from perun.profile.factory import Profile
-    from perun.profile.models.result import NoModel
     from perun.profile.series import Floats
 
 BUCKET_METHODS: Final = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
@@ -89,8 +89,8 @@ class Regressogram:
 
 
 def _fitted(x: Floats, y: Floats, params: RegressogramParams) -> Mapping[str, Any] | NoModel:
-    from perun.profile.models.regressogram import regressogram
-    from perun.profile.models.result import NoModel
+    from perun.models.regressogram import regressogram
+    from perun.models.result import NoModel
 
     buckets = params.bucket_number or params.bucket_method
     model = regressogram(x, y, buckets, params.statistic_function)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.profile.columns import is_packed
-from perun.profile.grouping import flatten
+from perun.profile.format.columns import is_packed
+from perun.profile.uid import flatten
 from perun.view.flamegraph.frames import LARGEST, Frame, frame_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from perun.profile.grouping import Group
+    from perun.profile.format.grouping import Group
 
 DEEPEST: Final = 1000
 """Calls within more calls than these count for the innermost one that is still told."""

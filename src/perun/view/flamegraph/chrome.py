@@ -14,7 +14,7 @@ from perun.errors import ProfileError
 from perun.view.flamegraph.calls import Calls, Thread, Which
 
 if TYPE_CHECKING:
-    from perun.profile.core import Profile
+    from perun.profile.format.core import Profile
 
 _MICROSECONDS: Final = {"": 1.0, "ns": 1e-3, "us": 1.0, "µs": 1.0, "μs": 1.0, "ms": 1e3, "s": 1e6}
 _BY_ORDER: Final = "call-order"

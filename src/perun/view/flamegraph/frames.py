@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from perun.profile.grouping import flatten
+from perun.profile.uid import flatten
 
 LARGEST: Final = 1e290
 """Amounts above this are none, as their sum may be no float any more."""

@@ -11,13 +11,13 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
-from perun.profile.grouping import COLUMNS, Group
+from perun.profile.format.grouping import COLUMNS, Group
 from perun.view.flamegraph.frames import LARGEST, Frame, frame_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from perun.profile.core import Profile
+    from perun.profile.format.core import Profile
     from perun.view.flamegraph.calls import Calls, Nodes
 
 COUNT: Final = "count"

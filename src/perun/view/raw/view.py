@@ -66,7 +66,7 @@ def _write(profile: Profile, format: str, out: TextIO) -> None:
     if format == "csv":
         _write_csv(profile, out)
         return
-    from perun.profile.formats import dumps_pending
+    from perun.profile.format.json import dumps_pending
 
     out.write(dumps_pending(profile).decode("ascii").rstrip("\n") + "\n")
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.errors import UsageError
+from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
-from perun.profile.strategies import ModelRecord
+from perun.profile.strategies import record_of
 from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, facts
 from perun.view._common.values import Resources
 from perun.view.scatter.curves import curves
@@ -71,7 +72,7 @@ def _models(profile: Profile, params: ScatterParams, left_out: list[str]) -> Map
     models: dict[str, list[ModelRecord]] = {}
     others = 0
     for _, model in profile.all_models():
-        record = ModelRecord.of(model)
+        record = record_of(model)
         of = str(model.get("of_key") or params.of)
         if of != params.of or (record.per_key or params.per) != params.per:
             others += 1

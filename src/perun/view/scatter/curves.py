@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from perun.errors import ProfileError
+from perun.models.record import ModelRecord
 from perun.profile.convert import plot_data_from_coefficients_of
-from perun.profile.strategies import ModelRecord
 from perun.view._common.chart import Series
 from perun.view._common.numbers import readable
 

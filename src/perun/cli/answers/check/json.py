@@ -9,7 +9,7 @@ from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import Tally, troubles_of
 from perun.cli.answers.data import change_data, finite
 from perun.cli.table import clean
-from perun.porcelain.comparison import Comparison, VersionReport
+from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 

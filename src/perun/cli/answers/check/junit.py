@@ -15,7 +15,7 @@ from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import troubles_of
 from perun.cli.answers.check.wording import NAMES, command_of, importance, units_of, values_of
 from perun.cli.table import clean
-from perun.porcelain.comparison import Comparison, VersionReport, is_degradation
+from perun.porcelain.check.report import Comparison, VersionReport, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 PAIRING: Final = "comparison"

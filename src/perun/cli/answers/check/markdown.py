@@ -26,7 +26,7 @@ from perun.cli.answers.check.wording import (
     units_of,
 )
 from perun.cli.table import one_line
-from perun.porcelain.comparison import Comparison, VersionReport
+from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 LIMIT: Final = 65_536

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TextIO
 
-from perun.porcelain.comparison import Comparison, VersionReport
+from perun.porcelain.check.report import Comparison, VersionReport
 
 
 def plain(text: str, style: str) -> str:

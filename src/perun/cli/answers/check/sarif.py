@@ -30,7 +30,7 @@ from perun.cli.answers.check.wording import (
 )
 from perun.cli.answers.data import change_data
 from perun.cli.table import one_line
-from perun.porcelain.comparison import Comparison, VersionReport
+from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from perun.cli.answers.check.page import plain
 from perun.cli.answers.check.wording import is_better, is_severe, is_worse, plural
 from perun.cli.table import one_line
-from perun.porcelain.comparison import Comparison, VersionReport
+from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import PerformanceChange
 
 

@@ -20,7 +20,7 @@ from perun.cli.answers.check.wording import (
 )
 from perun.cli.graph import Graph, Taint
 from perun.cli.table import one_line
-from perun.porcelain.comparison import Comparison, MethodResult, VersionReport
+from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 NAME_WIDTH = max(map(len, NAMES.values()))

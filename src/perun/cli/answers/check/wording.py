@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from perun.cli.table import one_line
-from perun.porcelain.comparison import is_degradation
+from perun.porcelain.check.report import is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 

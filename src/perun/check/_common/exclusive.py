@@ -1,0 +1,150 @@
+"""Exclusive times of a profile, by binary and function, and which binaries of two profiles are the same one.
+
+The exclusive (self) time of a function is its duration without the functions that it calls. A resource has
+it in the field `exclusive`, in nanoseconds whatever the unit of the amounts, and in `location` the path of
+the binary that the function belongs to; a uid of several parts may name the binary as `bin` instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.profile.format.grouping import Group
+from perun.profile.uid import flatten
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+FIELD: Final = "exclusive"
+PLACE: Final = "location"
+_PROGRAM: Final = "program"
+"""The binary where the profile does not even name the command."""
+
+Times = dict[str, dict[str, float]]
+"""Nanoseconds by location and function; NaN where one of the values is no number."""
+
+
+def exclusive_times(profile: Profile) -> Times | None:
+    """The sums of the exclusive times; None where there are resources, but not one with the field.
+
+    Resources without a location belong to the command of the profile.
+    """
+    command = str((profile.get("header") or {}).get("cmd") or _PROGRAM)
+    parts: dict[str, dict[str, list[float]]] = {}
+    resources = found = False
+    for group in profile.groups():
+        resources = resources or bool(group.size)
+        if FIELD not in group.columns and FIELD not in group.constants:
+            continue
+        for location, function, times in _named(group, command):
+            found = True
+            parts.setdefault(location, {}).setdefault(function, []).append(times)
+    if resources and not found:
+        return None
+    return {
+        location: {function: math.fsum(times) for function, times in functions.items()}
+        for location, functions in parts.items()
+    }
+
+
+def _named(group: Group, command: str) -> Iterator[tuple[str, str, float]]:
+    """Sums of the group, each with its location and its function."""
+    values = group.columns.get(FIELD)
+    if values is None:
+        values = [group.constants[FIELD]] * group.size
+    columns = group.columns
+    if "uid" not in columns and PLACE not in columns:
+        constants = group.constants
+        if group.size:
+            yield *_name(constants.get("uid", ""), constants.get(PLACE), command), _sum(values)
+        return
+    for position, value in enumerate(values):
+        uid, place = (
+            columns[key][position] if key in columns else group.constants.get(key) for key in ("uid", PLACE)
+        )
+        yield *_name(uid, place, command), _sum([value])
+
+
+def _name(uid: Any, place: Any, command: str) -> tuple[str, str]:
+    if isinstance(uid, Mapping) and "bin" in uid:
+        place = place or uid["bin"]
+        uid = {key: value for key, value in uid.items() if key != "bin"} or uid
+    return str(flatten(place) if place else command), str(flatten(uid))
+
+
+def _sum(values: Iterable[Any]) -> float:
+    try:
+        total = math.fsum(values)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return total if math.isfinite(total) else math.nan
+
+
+class Place(NamedTuple):
+    """One binary: a name to show, and its path in each profile, None where the profile has none."""
+
+    name: str
+    baseline: str | None
+    target: str | None
+
+
+def paired(baseline: Times, target: Times, similarity: float) -> list[Place]:
+    """Which location of one profile is which of the other, sorted by name.
+
+    Equal paths are the same binary; then, the best pair first, those of equal base names whose paths are
+    closest, as their folders may be of one build only; then those that have a function in common and the
+    closest base names, as these may hold a version. Closeness is the share of characters in common (difflib;
+    Ratcliff and Metzener: Pattern Matching, Dr. Dobb's Journal 1988), the same in both directions.
+
+    :param similarity: smallest closeness of base names, from 0 to 1.
+    """
+    left, right = dict.fromkeys(sorted(baseline)), dict.fromkeys(sorted(target))
+    pairs = [(path, path) for path in left if path in right]
+    for path, _ in pairs:
+        del left[path], right[path]
+
+    def of_equal_names(one: str, other: str) -> float:
+        return _closeness(one, other) if _base(one) == _base(other) else -1.0
+
+    def of_common_functions(one: str, other: str) -> float:
+        shared = not baseline[one].keys().isdisjoint(target[other])
+        return _closeness(_base(one), _base(other)) if shared else -1.0
+
+    pairs += _closest(left, right, of_equal_names, 0.0)
+    pairs += _closest(left, right, of_common_functions, similarity)
+    return sorted(_shown([*pairs, *((path, None) for path in left), *((None, path) for path in right)]))
+
+
+def _closest(
+    left: dict[str, None], right: dict[str, None], measure: Callable[[str, str], float], enough: float
+) -> Iterator[tuple[str, str]]:
+    """Take pairs whose measure is at least `enough` out of the two, the closest first."""
+    scored = ((measure(one, other), one, other) for one, other in product(left, right))
+    candidates = [found for found in scored if found[0] >= enough]
+    # Of equally close pairs the names decide, whichever of the two is the baseline.
+    for _, one, other in sorted(candidates, key=lambda found: (-found[0], sorted(found[1:]))):
+        if one in left and other in right:
+            del left[one], right[other]
+            yield one, other
+
+
+def _closeness(one: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
+    first, second = sorted((one, other))  # the ratio depends on the order
+    return SequenceMatcher(None, first, second, autojunk=False).ratio()
+
+
+def _base(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _shown(places: list[tuple[str | None, str | None]]) -> Iterator[Place]:
+    """Each with its base name, that of the target where the two differ; the path where that is ambiguous."""
+    paths = [target or baseline or "" for baseline, target in places]
+    bases = [_base(path) for path in paths]
+    for (baseline, target), path, base in zip(places, paths, bases, strict=True):
+        yield Place(base if bases.count(base) == 1 else path, baseline, target)

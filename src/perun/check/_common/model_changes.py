@@ -1,0 +1,71 @@
+"""Changes of performance between the models of two profiles; numpy is imported here (manual 8.2.4-8.2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perun.check._common.difference import Limits, Samples, compare, sample
+from perun.check._common.model_pairs import ModelPair, model_pairs
+from perun.check._common.parts import Part, extent, parts
+from perun.check._common.shapes import Shape
+from perun.models.record import ModelRecord
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.units import readable
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+def changes(baseline: Profile, target: Profile, limits: Limits, shape: Shape) -> Iterator[DegradationInfo]:
+    """One change for each uid, in the order of their names, see :mod:`perun.check._common.difference`.
+
+    Its type is that of the difference of the models, its rate and its relative rate are in percent of the
+    baseline, its values the means of both curves over the x that they have in common.
+
+    :param shape: gives the type.
+    :raises ProfileError: where one of the profiles has no models of a regression analysis.
+    """
+    for pair in model_pairs(baseline, target):
+        yield pair.unpaired or _change(pair, limits, shape)
+
+
+def _change(pair: ModelPair, limits: Limits, shape: Shape) -> DegradationInfo:
+    common = parts(pair.baseline, pair.target)
+    if not common:
+        return DegradationInfo(
+            PerformanceChange.Unknown, pair.uid, extent(pair.baseline), extent(pair.target)
+        )
+    samples = sample(common)
+    if samples is None:
+        names = [_names([part.baseline for part in common]), _names([part.target for part in common])]
+        return DegradationInfo(PerformanceChange.Unknown, pair.uid, names[0], names[1])
+    found = compare(common, samples, limits)
+    unchanged = found.change is PerformanceChange.NoChange
+    before, after = _values(common, samples, pair.unit)
+    return DegradationInfo(
+        res=found.change,
+        loc=pair.uid,
+        fb=before,
+        tt=after,
+        t="-" if unchanged else shape(samples.x, samples.difference),
+        rd=found.rate,
+        ct="r_square",
+        cr=min(part.r_square for part in common),
+        pi=list(found.runs),
+        rdr=found.rate,
+    )
+
+
+def _values(common: list[Part], samples: Samples, unit: str) -> tuple[str, str]:
+    means = float(np.mean(samples.baseline)), float(np.mean(samples.target))
+    names = _names([part.baseline for part in common]), _names([part.target for part in common])
+    return f"{readable(means[0], unit)} ({names[0]})", f"{readable(means[1], unit)} ({names[1]})"
+
+
+def _names(records: list[ModelRecord]) -> str:
+    """The kinds of the models along x: `constant, linear`."""
+    kinds = [record.type for record in records]
+    return ", ".join(kind for at, kind in enumerate(kinds) if not at or kinds[at - 1] != kind)

@@ -1,0 +1,4 @@
+"""Mathematics on arrays: models of points, and which values are outliers.
+
+Nothing here knows of profiles, files or configuration.
+"""

@@ -1,0 +1,195 @@
+"""Kernel smoothing: five kernels, and three ways to use them (manual 3.4, mode `kernel-smoothing`).
+
+With weights K((x_j - x_i) / h) around x_i, the estimate is their weighted mean of y (spatial average), or
+the constant term of the line (local linear, with normal weights only) or of the polynomial of order q in
+x_j - x_i (local polynomial) that minimises the weighted sum of squares (J. Fan and I. Gijbels: Local
+Polynomial Modelling and Its Applications, 1996, section 3.1).
+
+Kernels of finite support are stretched to variance 1, so that a bandwidth means about the same for all of
+them; those of order 4, whose variance is 0, are as they are. Factors are left out, as they cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from perun.models.kernel.bandwidth import Rule, shrinking
+from perun.models.kernel.local import fitted
+from perun.models.kernel.points import Floats, KernelEstimate, Points, finished, points_of
+from perun.models.result import NoModel
+
+Method = Literal["spatial-average", "local-linear", "local-polynomial"]
+
+_ELEMENTS: Final = 1 << 18
+_ROWS: Final = 256
+_ILL: Final = 1e10
+_MARGIN: Final = 1.01
+_FACTORS: Final[dict[str, float]] = {"scott": 1.0, "silverman": (4 / 3) ** 0.2}
+
+
+class Kernel(NamedTuple):
+    """A kernel.
+
+    :param weights: of z = (x_j - x_i) / h.
+    :param reach: weights of a larger z are 0, or too small to be seen beside that of x_i itself.
+    :param useful: weights of a smaller z are large enough for a polynomial to be fitted.
+    :param positive: whether no weight is below 0.
+    """
+
+    weights: Callable[[Floats], Floats]
+    reach: float
+    useful: float
+    positive: bool
+
+
+def _normal(z: Floats) -> Floats:
+    return np.exp(-0.5 * z * z)
+
+
+def _epanechnikov(z: Floats) -> Floats:
+    return np.maximum(1 - z * z / 5, 0)
+
+
+def _tricube(z: Floats) -> Floats:
+    part: Floats = np.maximum(1 - np.abs(z / _TRICUBE) ** 3, 0)
+    return part * part * part
+
+
+def _normal4(z: Floats) -> Floats:
+    return (3 - z * z) * np.exp(-0.5 * z * z)
+
+
+def _epanechnikov4(z: Floats) -> Floats:
+    return np.where(np.abs(z) <= 1, 9 - 15 * z * z, 0)
+
+
+_TRICUBE: Final = (243 / 35) ** 0.5
+KERNELS: Final[Mapping[str, Kernel]] = {
+    "epanechnikov": Kernel(_epanechnikov, 5**0.5, 5**0.5 / _MARGIN, True),
+    "tricube": Kernel(_tricube, _TRICUBE, _TRICUBE / _MARGIN, True),
+    "normal": Kernel(_normal, 9.0, 6.0, True),
+    "epanechnikov4": Kernel(_epanechnikov4, 1.0, 1.0, False),
+    "normal4": Kernel(_normal4, 9.5, 6.0, False),
+}
+"""The kernels by the names of the manual."""
+
+
+@np.errstate(all="ignore")
+def smoothing(
+    x: ArrayLike,
+    y: ArrayLike,
+    kernel: str = "epanechnikov",
+    method: Method = "spatial-average",
+    bandwidth: float | Rule = "scott",
+    order: int = 3,
+) -> KernelEstimate | NoModel:
+    """The smoothed y.
+
+    It takes of the order of n times the points within reach of one; weights are made in blocks of 2 MB.
+    A bandwidth within whose reach some x has not enough neighbours for a local polynomial is replaced by
+    the smallest one that will do.
+
+    :param x: shape (n,). :param y: shape (n,).
+    :param kernel: one of :data:`KERNELS`; for `local-linear` it is always `normal`.
+    :param bandwidth: itself, or the rule that makes it, see :func:`spread_rule`.
+    :param order: of the local polynomial, at least 1.
+    """
+    points = points_of(x, y)
+    if isinstance(points, NoModel):
+        return points
+    size = spread_rule(points, bandwidth) if isinstance(bandwidth, str) else bandwidth
+    if not 0 < size < np.inf:
+        return NoModel(f"its bandwidth would be {size:g}")
+    if method == "local-linear":
+        return finished(points, fitted(points, size, "ll")[0], size)
+    if method == "spatial-average":
+        return finished(points, _spatial_average(points, size, KERNELS[kernel]), size)
+    if points.x.size <= order:
+        return NoModel(f"a local polynomial of order {order} needs more than {order} different x")
+    size = max(size, _farthest(points.x, order) / KERNELS[kernel].useful)
+    return finished(points, _local_polynomial(points, size, KERNELS[kernel], order), size)
+
+
+def spread_rule(points: Points, rule: Rule) -> float:
+    """Scott's sigma n^(-1/5), or Silverman's sigma (3 n / 4)^(-1/5), for a kernel of variance 1."""
+    deviation = float(np.std(points.x[points.group], ddof=1))
+    return _FACTORS[rule] * deviation * shrinking(points.y.size)
+
+
+def _blocks(x: Floats, reach: float) -> Iterator[tuple[slice, slice]]:
+    """Slices of the distinct x, each with the slice of those that any of its x reaches."""
+    low = np.searchsorted(x, x - reach, side="left")
+    high = np.searchsorted(x, x + reach, side="right")
+    start = 0
+    while start < x.size:
+        stop = min(start + _ROWS, x.size)
+        while stop - start > 1 and (stop - start) * (high[stop - 1] - low[start]) > _ELEMENTS:
+            stop = (start + stop) // 2
+        yield slice(start, stop), slice(int(low[start]), int(high[stop - 1]))
+        start = stop
+
+
+def _spatial_average(points: Points, bandwidth: float, kernel: Kernel) -> Floats:
+    values = np.empty(points.x.size)
+    for rows, near in _blocks(points.x, bandwidth * kernel.reach):
+        weights = kernel.weights((points.x[near] - points.x[rows, None]) / bandwidth)
+        values[rows] = (weights @ points.total[near]) / (weights @ points.counts[near])
+    return values + points.mean
+
+
+def _local_polynomial(points: Points, bandwidth: float, kernel: Kernel, order: int) -> Floats:
+    """By the normal equations; where these are ill-conditioned, by an orthogonal decomposition."""
+    values = np.empty(points.x.size)
+    powers = np.arange(order + 1)
+    for rows, near in _blocks(points.x, bandwidth * kernel.reach):
+        z = (points.x[near] - points.x[rows, None]) / bandwidth
+        weights = kernel.weights(z)
+        z /= kernel.reach
+        moments, products = _moments(z, weights, points.counts[near], points.total[near], order)
+        matrices = moments[:, powers[:, None] + powers]
+        scale = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
+        scale[scale == 0] = 1
+        matrices = matrices / (scale[:, :, None] * scale[:, None, :])
+        # Only the constant term is wanted, whose scale is divided out last.
+        solution = np.linalg.pinv(matrices, hermitian=True) @ (products / scale)[:, :, None]
+        values[rows] = solution[:, 0, 0] / scale[:, 0]
+        if kernel.positive:
+            for row in np.flatnonzero(~(np.linalg.cond(matrices) < _ILL)):
+                values[rows.start + row] = _least_squares(z[row], weights[row], points, near, order)
+    return values + points.mean
+
+
+def _moments(z: Floats, weights: Floats, count: Floats, total: Floats, order: int) -> tuple[Floats, Floats]:
+    """Sums of weights count z^k for k to 2 order, and of weights total z^k for k to order."""
+    moments, products = np.empty((z.shape[0], 2 * order + 1)), np.empty((z.shape[0], order + 1))
+    factor = weights.copy()
+    for power in range(2 * order + 1):
+        moments[:, power] = factor @ count
+        if power <= order:
+            products[:, power] = factor @ total
+        factor *= z
+    return moments, products
+
+
+def _least_squares(z: Floats, weights: Floats, points: Points, near: slice, order: int) -> float:
+    root = np.sqrt(weights * points.counts[near])
+    design = np.vander(z, order + 1, increasing=True) * root[:, None]
+    solution = np.linalg.lstsq(design, root * points.total[near] / points.counts[near])[0]
+    return float(solution[0])
+
+
+def _farthest(x: Floats, neighbours: int) -> float:
+    """The largest distance from a distinct x to the last of so many nearest ones of the others."""
+    nearest = np.full(x.size, np.inf)
+    position = np.arange(x.size)
+    for before in range(neighbours + 1):
+        first = position - before
+        possible = np.flatnonzero((first >= 0) & (first + neighbours < x.size))
+        left = x[possible] - x[first[possible]]
+        right = x[first[possible] + neighbours] - x[possible]
+        nearest[possible] = np.minimum(nearest[possible], np.maximum(left, right))
+    return float(nearest.max())

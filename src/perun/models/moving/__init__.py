@@ -1,0 +1,1 @@
+"""Moving averages and medians (manual 5.1.5)."""

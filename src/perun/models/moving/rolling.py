@@ -1,0 +1,190 @@
+"""Means and medians over a window that moves along values: those of pandas' `rolling` and `ewm`.
+
+Values are scaled (see :func:`perun.models.points.scaled`), so that no sum of them overflows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.models.moving.windows import weights
+from perun.models.points import Floats
+
+_LONG_KERNEL: Final = 400
+"""Weights from which on the Fourier transform is quicker than a direct sum."""
+
+
+class Window(NamedTuple):
+    """Which points make the average at a point.
+
+    :param center: as many before it as behind (one more before it, where the width is even); else the point
+        itself and those before it.
+    :param min_periods: points needed for an average; 0: as many as the window is wide.
+    """
+
+    center: bool = True
+    min_periods: int = 0
+
+    def reach(self, width: int, size: int) -> tuple[int, int]:
+        """How many points before and behind a point can be in its window, of `size` points in all."""
+        before = width // 2 if self.center else width - 1
+        return min(before, size - 1), min(width - 1 - before, size - 1)
+
+    def needs(self, width: int) -> int:
+        """Points needed for an average in a window of that width."""
+        return min(self.min_periods, width) or width
+
+
+DEFAULT_WINDOW: Final = Window()
+
+
+def rolling_mean(y: Floats, width: int, window: Window) -> Floats:
+    """The mean of each window; where there is none, NaN.
+
+    :param y: shape (n,). :param width: points in a window. :returns: shape (n,).
+    """
+    return _mean(y, width, window, _exact_sums)
+
+
+def quick_mean(y: Floats, width: int, window: Window) -> Floats:
+    """As :func:`rolling_mean`, but the rounding error is that of the sum of all values."""
+    return _mean(y, width, window, _running_sums)
+
+
+def rolling_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floats:
+    """The weighted mean of each window; where it is cut short, with the weights of the points that it has.
+
+    Parameters are those of :func:`rolling_mean`; `kind` is one of
+    :data:`perun.models.moving.windows.KINDS`.
+    """
+    return _weighted_mean(y, width, window, kind, _correlate)
+
+
+def quick_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floats:
+    """As :func:`rolling_weighted_mean`, but the rounding error is that of the largest sum."""
+    return _weighted_mean(y, width, window, kind, _correlate_by_fourier)
+
+
+def rolling_median(y: Floats, width: int, window: Window) -> Floats:
+    """The median of each window; parameters are those of :func:`rolling_mean`."""
+    from scipy.ndimage import rank_filter  # a third of a second, which only the median needs
+
+    before, behind = window.reach(width, y.size)
+    size = before + behind + 1
+    counts = _counts(y.size, before, behind)
+    enough = counts >= window.needs(width)
+    if size == 1:
+        return np.where(enough, y, np.nan)
+    # Beyond the ends infinite values take turns, so that they do not move the middle of the window by more
+    # than one place: it is always at the ranks size // 2 - 1 and size // 2, counted from 0.
+    padded = np.concatenate((_alternating(before)[::-1], y, _alternating(behind)))
+    there = slice(size // 2, size // 2 + y.size)
+    upper = medians = rank_filter(padded, size // 2, size=size)[there]
+    between = enough & (counts % 2 == 0)
+    if size % 2 == 0 or between.any():
+        lower = rank_filter(padded, size // 2 - 1, size=size)[there]
+        with np.errstate(invalid="ignore"):
+            medians = np.where(between, (lower + upper) / 2, upper if size % 2 else lower)
+    # Where both ends cut a window short, the infinite values of one end do not balance those of the other.
+    whole = counts == y.size
+    if size > y.size and whole.any():
+        medians = np.where(whole, np.median(y), medians)
+    return np.where(enough, medians, np.nan)
+
+
+def exponential_mean(y: Floats, alpha: float) -> Floats:
+    """The mean of each value and all before it, with weights (1 - alpha)^distance.
+
+    :param y: scaled values, shape (n,). :param alpha: more than 0, at most 1. :returns: shape (n,).
+    """
+    keep = 1 - alpha
+    sums = itertools.accumulate(y.tolist(), lambda total, value: keep * total + value)
+    with np.errstate(divide="ignore", under="ignore"):  # log(1 - 1)
+        # The sum of the weights, 1 + (1 - alpha) + (1 - alpha)^2 + ...
+        total = -np.expm1(np.arange(1, y.size + 1) * np.log1p(-alpha)) / alpha
+    means = np.fromiter(sums, np.float64, y.size) / total
+    return np.asarray(np.clip(means, y.min(), y.max()))
+
+
+def _mean(y: Floats, width: int, window: Window, sums: Callable[[Floats, int], Floats]) -> Floats:
+    before, behind = window.reach(width, y.size)
+    counts = _counts(y.size, before, behind)
+    means = sums(np.pad(y, (before, behind)), before + behind + 1) / counts
+    return _where(counts >= window.needs(width), means, y)
+
+
+def _weighted_mean(
+    y: Floats, width: int, window: Window, kind: str, sums: Callable[[Floats, Floats], Floats]
+) -> Floats:
+    before, behind = window.reach(width, y.size)
+    first = (width // 2 if window.center else width - 1) - before
+    kernel = weights(kind, width, np.arange(first, first + before + behind + 1))
+    enough = _counts(y.size, before, behind) >= window.needs(width)
+    total = _weight_sums(kernel, y.size, before, behind)
+    with np.errstate(under="ignore", divide="ignore", invalid="ignore"):
+        means = sums(np.pad(y, (before, behind)), kernel) / total
+    return _where(enough & (total != 0), means, y)
+
+
+def _counts(size: int, before: int, behind: int) -> Floats:
+    """The number of points in each window, which may lie partly beyond the ends."""
+    position = np.arange(size, dtype=np.float64)
+    return np.minimum(position + behind, size - 1) - np.maximum(position - before, 0) + 1
+
+
+def _weight_sums(kernel: Floats, size: int, before: int, behind: int) -> Floats:
+    """The sum of the weights that points have, for each of `size` windows."""
+    if kernel.size > size:  # both ends may cut the same window short
+        return _correlate(np.pad(np.ones(size), (before, behind)), kernel)
+    total = np.full(size, kernel.sum())
+    total[:before] = np.cumsum(kernel[::-1])[behind : behind + before]
+    total[size - behind :] = np.cumsum(kernel)[before : before + behind][::-1]
+    return total
+
+
+def _where(enough: NDArray[np.bool_], means: Floats, y: Floats) -> Floats:
+    # Only rounding can lead out of the range of the values; the mean of equal ones shall be that value.
+    return np.where(enough, np.clip(means, y.min(), y.max()), np.nan)
+
+
+def _exact_sums(padded: Floats, width: int) -> Floats:
+    """The sum of each window of `width` values that lies in `padded`.
+
+    A window is the end of one block of `width` values and the beginning of the next. Unlike with one running
+    sum, a value adds rounding errors only to the windows that it is in.
+    """
+    windows = padded.size - width + 1
+    blocks = np.pad(padded, (0, -padded.size % width)).reshape(-1, width)
+    sums = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].ravel()[:windows]
+    beginnings = np.cumsum(blocks, axis=1)
+    beginnings[:, -1] = 0  # where a window is a block itself
+    return np.asarray(sums + beginnings.ravel()[width - 1 : width - 1 + windows])
+
+
+def _running_sums(padded: Floats, width: int) -> Floats:
+    running = np.concatenate(([0.0], np.cumsum(padded)))
+    return np.asarray(running[width:] - running[:-width])
+
+
+def _correlate(padded: Floats, kernel: Floats) -> Floats:
+    """The sum of values times weights for each place that the kernel can have in `padded`."""
+    return np.asarray(np.correlate(padded, kernel), dtype=np.float64)
+
+
+def _correlate_by_fourier(padded: Floats, kernel: Floats) -> Floats:
+    if kernel.size < _LONG_KERNEL:
+        return _correlate(padded, kernel)
+    length = 1 << (padded.size - 1).bit_length()
+    spectrum = np.fft.rfft(padded, length) * np.fft.rfft(kernel[::-1], length)
+    return np.asarray(np.fft.irfft(spectrum, length)[kernel.size - 1 : padded.size])
+
+
+def _alternating(size: int) -> Floats:
+    infinite = np.full(size, np.inf)
+    infinite[1::2] = -np.inf
+    return infinite

@@ -1,0 +1,40 @@
+"""One model as a value: the function, its interval and how well it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+
+class ModelRecord(NamedTuple):
+    """One model of one uid.
+
+    :param type: what kind of function it is: `linear`, `quadratic` ..., or for a non-parametric model
+        `regressogram`, `moving_average`, `kernel_regression`.
+    :param r_square: how well it fits; 0 where the profile does not say.
+    :param b0: coefficients as the profile keeps them; 0 where there is none.
+    :param x_start: first x of its interval; NaN where the profile does not say. :param x_end: the last one.
+    :param method: how the regression chose it: `full`, `bisection` ...; else as `type`.
+    :param values: of a non-parametric model, over its interval; empty for a parametric one.
+    :param per_key: the independent field, where the profile says.
+    :param model: the model as the profile keeps it, with whatever else its postprocessor wrote.
+    """
+
+    type: str
+    r_square: float
+    b0: float
+    b1: float
+    b2: float
+    x_start: float
+    x_end: float
+    uid: str
+    method: str
+    values: tuple[float, ...] = ()
+    per_key: str = ""
+    model: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def is_parametric(self) -> bool:
+        """Whether it is a function given by coefficients."""
+        return "coeffs" in self.model

@@ -1,0 +1,312 @@
+"""Six models of y over x, each with two or three coefficients (manual 5.1.2).
+
+All are least squares on transformed data. A line over (u, v) has the slope b1 = Suv / Suu, the intercept
+b0 = mean(v) - b1 mean(u) and the coefficient of determination R^2 = Suv^2 / (Suu Svv), where S are sums of
+products of deviations from the means (Draper and Smith: Applied Regression Analysis, 3rd ed. 1998,
+chapter 1). The deviations are taken in two passes with a correction (Chan, Golub and LeVeque: Algorithms
+for Computing the Sample Variance, The American Statistician 37, 1983), after a division by a power of two
+where squares could overflow, so that any finite numbers can be modelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from perun.models.result import NoModel
+
+Floats = NDArray[np.float64]
+
+FEWEST_POINTS: Final = 3
+_BLOCK: Final = 1 << 16
+_SMALL: Final = 2.0**-250
+_LARGE: Final = 2.0**250
+_CURVED: Final = 1e-26
+"""Mean square of the curved part of x, in units of its range, that is more than rounding."""
+
+
+class Fit(NamedTuple):
+    """One model.
+
+    :param model: its name in :data:`MODELS`.
+    :param coefficients: b0, b1 and, of a quadratic model, b2.
+    :param r_square: coefficient of determination, in [0, 1].
+    :param x_start: smallest x of all points, also of those left out; :param x_end: the largest.
+    :param left_out: points where the model is not defined.
+    """
+
+    model: str
+    coefficients: tuple[float, ...]
+    r_square: float
+    x_start: float
+    x_end: float
+    left_out: int = 0
+
+
+def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
+    """The points to be modelled, or why there is no model of them.
+
+    :param x: values of the independent variable, shape (n,); :param y: of the dependent one, shape (n,).
+    """
+    points = Points(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    if points.count < FEWEST_POINTS:
+        return NoModel(f"fewer than {FEWEST_POINTS} points")
+    if not points.finite:
+        return NoModel("a value is not a finite number")
+    if points.x_start == points.x_end:
+        return NoModel("all x are equal")
+    return points
+
+
+class Points:
+    """Points that :func:`points_of` found fit for models, or some of them.
+
+    What several models need is computed once, when the first one asks.
+    """
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self._x = x
+        self._y = y
+        self._domains: dict[tuple[bool, bool], Points] = {}
+        self.count = len(x)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all values are finite numbers."""
+        return bool(np.isfinite(self._x).all() and np.isfinite(self._y).all())
+
+    @cached_property
+    def x_start(self) -> float:
+        """The smallest x."""
+        return float(self._x.min())
+
+    @cached_property
+    def x_end(self) -> float:
+        """The largest x."""
+        return float(self._x.max())
+
+    @cached_property
+    def x(self) -> _Column:
+        """The independent variable."""
+        return _column(self._x)
+
+    @cached_property
+    def y(self) -> _Column:
+        """The dependent variable."""
+        return _column(self._y)
+
+    @cached_property
+    def ln_x(self) -> _Column:
+        """Natural logarithms of the independent variable."""
+        return _column(np.log(self._x))
+
+    @cached_property
+    def ln_y(self) -> _Column:
+        """Natural logarithms of the dependent variable."""
+        return _column(np.log(self._y))
+
+    def where(self, *, positive_x: bool = False, positive_y: bool = False) -> Points:
+        """Those of the points that are positive as asked for; the points themselves where all are."""
+        needed = positive_x and self.x_start <= 0, positive_y and self._y_start <= 0
+        if needed == (False, False):
+            return self
+        if needed not in self._domains:
+            inside = np.ones(self.count, bool)
+            for values, wanted in zip((self._x, self._y), needed, strict=True):
+                if wanted:
+                    inside &= values > 0
+            self._domains[needed] = Points(self._x[inside], self._y[inside])
+        return self._domains[needed]
+
+    @cached_property
+    def _y_start(self) -> float:
+        return float(self._y.min())
+
+
+def constant(points: Points) -> Fit | NoModel:
+    """y = b0, the mean of y.
+
+    A constant has no R^2 of its own. It is rated by the linear model: with its R^2 and b1, and
+    s = atan(|b1 x_end| / (x_end - x_start)) / (pi/2), the part of a right angle that the line is steep,
+    a line that is as good as level (s <= 0.01) gives 1 - R^2, a steeper one R^2 (1 - s).
+    """
+    x, y = points.x, points.y
+    line = _line(x, y)
+    slope = _times_two_to(line.slope, y.exponent - x.exponent)
+    width = math.ldexp(points.x_end, -x.exponent) - math.ldexp(points.x_start, -x.exponent)
+    end = abs(math.ldexp(points.x_end, -x.exponent))
+    steepness = math.atan(abs(slope) * end / width) / (math.pi / 2) if end else 0.0
+    r_square = line.r_square * (1 - steepness) if steepness > 0.01 else 1 - line.r_square
+    return _fit("constant", points, points, (_times_two_to(y.mean, y.exponent), 0.0), r_square)
+
+
+def linear(points: Points) -> Fit | NoModel:
+    """y = b0 + b1 x, a line over (x, y)."""
+    x, y = points.x, points.y
+    line = _line(x, y)
+    b0, b1 = _times_two_to(line.intercept, y.exponent), _slope(line.slope, y.exponent - x.exponent)
+    return _fit("linear", points, points, (b0, b1), line.r_square)
+
+
+def logarithmic(points: Points) -> Fit | NoModel:
+    """y = b0 + b1 ln x, a line over (ln x, y)."""
+    inside = points.where(positive_x=True)
+    if inside.count < 2 or inside.ln_x.square == 0:
+        return NoModel("there are no two different x > 0")
+    y = inside.y
+    line = _line(inside.ln_x, y)
+    b0, b1 = _times_two_to(line.intercept, y.exponent), _slope(line.slope, y.exponent)
+    return _fit("logarithmic", points, inside, (b0, b1), line.r_square)
+
+
+def power(points: Points) -> Fit | NoModel:
+    """y = b0 x^b1, a line over (log x, log y); the intercept of the line is log b0."""
+    inside = points.where(positive_x=True, positive_y=True)
+    if inside.count < 2 or inside.ln_x.square == 0:
+        return NoModel("there are no two different x > 0 with y > 0")
+    line = _line(inside.ln_x, inside.ln_y)
+    return _fit("power", points, inside, (_exp(line.intercept), line.slope), line.r_square)
+
+
+def exponential(points: Points) -> Fit | NoModel:
+    """y = b0 b1^x, a line over (x, log y); its intercept is log b0, its slope log b1."""
+    inside = points.where(positive_y=True)
+    if inside.count < 2 or inside.x.square == 0:
+        return NoModel("there are no two different x with y > 0")
+    x = inside.x
+    line = _line(x, inside.ln_y)
+    b1 = _exp(_times_two_to(line.slope, -x.exponent))
+    return _fit("exponential", points, inside, (_exp(line.intercept), b1), line.r_square)
+
+
+def quadratic(points: Points) -> Fit | NoModel:
+    """y = b0 + b1 x + b2 x^2, least squares on 1, x and x^2; R^2 = 1 - SSE / TSS.
+
+    Fitted on polynomials that are orthogonal over the points, 1, u and q = u^2 - m - k u, where u is x
+    centred and divided by its largest deviation (Forsythe: Generation and Use of Orthogonal Polynomials
+    for Data-Fitting with a Digital Computer, J. SIAM 5, 1957); then SSE = TSS - (Suy^2 / Suu + Sqy^2 / Sqq).
+    """
+    x, y = points.x, points.y
+    width = float(max(x.deviations.max(), -x.deviations.min()))
+    u = x.deviations / width
+    curved = u * u
+    m = float(curved.mean())
+    curved -= m
+    square = x.square / width / width
+    k = _dot(u, curved) / square
+    curved -= k * u
+    curved_square = _dot(curved, curved)
+    if curved_square <= _CURVED * points.count:
+        return NoModel("there are no three different x, as far as numbers can tell")
+    along, across = _dot(u, y.deviations), _dot(curved, y.deviations)
+    c1, c2 = along / square, across / curved_square
+    explained = along * c1 + across * c2
+    r_square = explained / y.square if y.square else 0.0
+    # y = mean + c1 u + c2 (u^2 - m - k u) with u = (x - middle) / width
+    middle, c1 = x.mean / width, c1 - c2 * k
+    b0 = _times_two_to(y.mean - c2 * m - c1 * middle + c2 * middle * middle, y.exponent)
+    b1 = _slope((c1 - 2 * c2 * middle) / width, y.exponent - x.exponent)
+    b2 = _slope(c2 / width / width, y.exponent - 2 * x.exponent)
+    return _fit("quadratic", points, points, (b0, b1, b2), r_square)
+
+
+MODELS: Final[Mapping[str, Callable[[Points], Fit | NoModel]]] = {
+    "constant": constant,
+    "linear": linear,
+    "logarithmic": logarithmic,
+    "quadratic": quadratic,
+    "power": power,
+    "exponential": exponential,
+}
+"""The models by name; of models that fit equally well the earlier one is to be preferred."""
+
+
+class _Column(NamedTuple):
+    """A variable divided by two to the power of `exponent`; `square` is the sum of squared deviations."""
+
+    deviations: Floats
+    mean: float
+    exponent: int
+    square: float
+
+
+class _Line(NamedTuple):
+    """A line over two columns, in the units of the columns."""
+
+    intercept: float
+    slope: float
+    r_square: float
+
+
+def _column(values: Floats) -> _Column:
+    low, high = float(values.min()), float(values.max())
+    largest = max(-low, high)
+    exponent = 0 if _SMALL < largest < _LARGE or not largest else math.frexp(largest)[1]
+    if exponent:
+        values = np.ldexp(values, -exponent)
+    if low == high:
+        return _Column(np.zeros_like(values), float(values[0]), exponent, 0.0)
+    mean = float(values.mean())
+    deviations = values - mean
+    correction = float(deviations.mean())
+    deviations -= correction
+    return _Column(deviations, mean + correction, exponent, _dot(deviations, deviations))
+
+
+def _line(x: _Column, y: _Column) -> _Line:
+    if not y.square:
+        return _Line(y.mean, 0.0, 0.0)
+    product = _dot(x.deviations, y.deviations)
+    slope = product / x.square
+    correlation = product / math.sqrt(x.square) / math.sqrt(y.square)
+    # Two points fit any line, which says nothing about the model.
+    r_square = correlation * correlation if len(x.deviations) > 2 else 0.0
+    return _Line(y.mean - slope * x.mean, slope, r_square)
+
+
+def _dot(one: Floats, other: Floats) -> float:
+    """The sum of products, in blocks that stay in the cache; pairwise sums do not depend on the machine."""
+    count = len(one)
+    if count <= _BLOCK:
+        return float((one * other).sum())
+    starts = range(0, count, _BLOCK)
+    return math.fsum(
+        float((one[start : start + _BLOCK] * other[start : start + _BLOCK]).sum()) for start in starts
+    )
+
+
+def _fit(
+    model: str, points: Points, inside: Points, coefficients: tuple[float, ...], r_square: float
+) -> Fit | NoModel:
+    for number, value in enumerate(coefficients):
+        if not math.isfinite(value):
+            what = "small" if math.isnan(value) else "large"
+            return NoModel(f"its coefficient b{number} is too {what} for a number")
+    clamped = min(max(r_square, 0.0), 1.0)
+    return Fit(model, coefficients, clamped, points.x_start, points.x_end, points.count - inside.count)
+
+
+def _times_two_to(value: float, exponent: int) -> float:
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _slope(value: float, exponent: int) -> float:
+    """As :func:`_times_two_to`; NaN where nothing is left of the slope, which a large x could still see."""
+    scaled = _times_two_to(value, exponent)
+    return math.nan if value and not scaled else scaled
+
+
+def _exp(value: float) -> float:
+    """e to the power of `value`; infinite where that is too large for a number, NaN where it is too small."""
+    try:
+        return math.exp(value) or math.nan
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,217 @@
+"""Which models are made of which points: the five methods of regression analysis (manual 5.1.2).
+
+Which model is the best one is said by :mod:`perun.models.regression.best`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from perun.models.regression.best import best_of
+from perun.models.regression.fits import FEWEST_POINTS, MODELS, Fit, Floats, Points, points_of
+from perun.models.result import NoModel
+
+
+class Chosen(NamedTuple):
+    """The models that a method has made, and a clause for each that it could not make: which one, and why."""
+
+    fits: list[Fit]
+    gaps: list[str]
+
+
+class Plan(NamedTuple):
+    """What a method is told beside the points.
+
+    :param models: names of models to be tried.
+    :param steps: parts that the points are divided into, at least 1.
+    :param seed: of the random order that `initial_guess` and `iterative` see the points in; at least 0.
+    """
+
+    models: Sequence[str] = tuple(MODELS)
+    steps: int = 3
+    seed: int = 0
+
+
+def full(x: Floats, y: Floats, plan: Plan) -> Chosen:
+    """All models of all points."""
+    points = points_of(x, y)
+    if isinstance(points, NoModel):
+        return _none_of(plan.models, points)
+    made = {model: MODELS[model](points) for model in plan.models}
+    return Chosen(
+        [fit for fit in made.values() if isinstance(fit, Fit)],
+        [f"no {model} model: {none.reason}" for model, none in made.items() if isinstance(none, NoModel)],
+    )
+
+
+def initial_guess(x: Floats, y: Floats, plan: Plan) -> Chosen:
+    """One model of all points, of the kind that is the best for the first part of them in a random order.
+
+    Where no model can be made of so few, the next part is added.
+    """
+    shares = _Shares(x, y, plan)
+    whole = shares.whole
+    if isinstance(whole, NoModel):
+        return _none_of(plan.models, whole)
+    for number in range(len(shares)):
+        candidates = list(_made(plan.models, shares[number]))
+        while candidates:
+            leader = _leader(candidates)
+            made = MODELS[leader.model](whole)
+            if isinstance(made, Fit):
+                return Chosen([made], [])
+            candidates.remove(leader)
+    return _none_of(plan.models, whole)
+
+
+def iterative(x: Floats, y: Floats, plan: Plan) -> Chosen:
+    """As :func:`initial_guess`, but the best model gets only one part more of the points.
+
+    Then the best one is chosen anew, until it is a model that has seen all points.
+    """
+    shares = _Shares(x, y, plan)
+    seen = dict.fromkeys(plan.models, -1)
+    fits: dict[str, Fit] = {}
+    growing = list(plan.models)
+    while growing:
+        for model in growing:
+            seen[model] += 1
+            fits.pop(model, None)
+            fits.update((fit.model, fit) for fit in _made([model], shares[seen[model]]))
+        if fits:
+            leader = _leader(fits.values())
+            if seen[leader.model] == len(shares) - 1:
+                return Chosen([leader], [])
+            growing = [leader.model]
+        else:
+            growing = [model for model in plan.models if seen[model] < len(shares) - 1]
+    return _none_of(plan.models, shares.whole)
+
+
+def interval(x: Floats, y: Floats, plan: Plan) -> Chosen:
+    """The best model of each of `steps` parts along x that have the same number of points, or nearly."""
+    whole = points_of(x, y)
+    if isinstance(whole, NoModel):
+        return _none_of(plan.models, whole)
+    x, y = _sorted(x, y)
+    steps = max(1, min(plan.steps, len(x)))
+    found = [
+        (part_x, _best(plan.models, points_of(part_x, part_y)))
+        for part_x, part_y in zip(np.array_split(x, steps), np.array_split(y, steps), strict=True)
+    ]
+    gaps: dict[str, list[Floats]] = {}
+    for part_x, made in found:
+        if isinstance(made, NoModel):
+            gaps.setdefault(made.reason, []).append(part_x)
+    return Chosen(
+        [made for _, made in found if isinstance(made, Fit)],
+        [f"no model of {_parts(parts, steps)}: {reason}" for reason, parts in gaps.items()],
+    )
+
+
+def bisection(x: Floats, y: Floats, plan: Plan) -> Chosen:
+    """The best model of all points, where it is the best of both their halves along x, too.
+
+    Else each half of which another model is the best is treated in the same way, and the other half is
+    kept. A part is not split where one of its halves has no model.
+    """
+    x, y = _sorted(x, y)
+    whole = points_of(x, y)
+    best = _best(plan.models, whole)
+    if isinstance(best, NoModel):
+        return _none_of(plan.models, whole)
+    return Chosen(list(_bisected(x, y, plan.models, best)), [])
+
+
+METHODS: Final[Mapping[str, Callable[[Floats, Floats, Plan], Chosen]]] = {
+    "full": full,
+    "iterative": iterative,
+    "interval": interval,
+    "initial_guess": initial_guess,
+    "bisection": bisection,
+}
+"""The methods by name, as functions of x and y, both of shape (n,), and of the plan."""
+
+
+class _Shares:
+    """Points in a random order, the first `1 / steps` of them, the first `2 / steps` and so on to all."""
+
+    def __init__(self, x: Floats, y: Floats, plan: Plan) -> None:
+        self._x, self._y = x, y
+        self.whole = points_of(x, y)
+        steps = max(1, min(plan.steps, len(x)))
+        sizes = {max(-(-len(x) * step // steps), FEWEST_POINTS) for step in range(1, steps + 1)}
+        self._sizes = sorted(size for size in sizes if size < len(x))
+        # Unlike newer generators this one promises the same order in every release of numpy.
+        random = np.random.RandomState(np.random.MT19937(plan.seed))
+        self._order = random.permutation(len(x))
+        self._known: dict[int, Points | NoModel] = {}
+
+    def __len__(self) -> int:
+        return len(self._sizes) + 1
+
+    def __getitem__(self, number: int) -> Points | NoModel:
+        if number == len(self._sizes):
+            return self.whole
+        if number not in self._known:
+            first = self._order[: self._sizes[number]]
+            self._known[number] = points_of(self._x[first], self._y[first])
+        return self._known[number]
+
+
+def _bisected(x: Floats, y: Floats, models: Sequence[str], best: Fit) -> Iterator[Fit]:
+    middle = (len(x) + 1) // 2
+    halves = (x[:middle], y[:middle]), (x[middle:], y[middle:])
+    found = [_best(models, points_of(*half)) for half in halves]
+    fits = [made for made in found if isinstance(made, Fit)]
+    if len(fits) < len(halves) or all(fit.model == best.model for fit in fits):
+        yield best
+        return
+    for half, fit in zip(halves, fits, strict=True):
+        if fit.model == best.model:
+            yield fit
+        else:
+            yield from _bisected(*half, models, fit)
+
+
+def _sorted(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    order = np.argsort(x, kind="stable")
+    return x[order], y[order]
+
+
+def _made(models: Iterable[str], points: Points | NoModel) -> Iterator[Fit]:
+    if isinstance(points, Points):
+        for model in models:
+            made = MODELS[model](points)
+            if isinstance(made, Fit):
+                yield made
+
+
+def _best(models: Iterable[str], points: Points | NoModel) -> Fit | NoModel:
+    fits = list(_made(models, points))
+    return _leader(fits) if fits else NoModel(_why(models, points))
+
+
+def _leader(fits: Iterable[Fit]) -> Fit:
+    best = best_of(fits, lambda fit: fit.model, lambda fit: fit.r_square)
+    assert best is not None  # there is at least one
+    return best
+
+
+def _none_of(models: Iterable[str], points: Points | NoModel) -> Chosen:
+    return Chosen([], [f"no model: {_why(models, points)}"])
+
+
+def _why(models: Iterable[str], points: Points | NoModel) -> str:
+    if isinstance(points, NoModel):
+        return points.reason
+    made = [(model, MODELS[model](points)) for model in models]
+    return ", ".join(f"{model}: {none.reason}" for model, none in made if isinstance(none, NoModel))
+
+
+def _parts(parts: list[Floats], steps: int) -> str:
+    first = f"x = {parts[0][0]:g} to {parts[0][-1]:g}"
+    return f"the part {first}" if len(parts) == 1 else f"{len(parts)} of {steps} parts, the first {first}"

@@ -1,0 +1,85 @@
+"""Collecting what is missing before a check (`check -c`, `degradation.collect_before_check`)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from perun.config.schema import is_true
+from perun.errors import DamagedStore, PerunError
+from perun.plugin.api import MinorVersion, Report
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run import schedule
+from perun.porcelain.run.execute import (
+    ChangesPutAside,
+    Event,
+    JobBroke,
+    JobDone,
+    VersionSkipped,
+    VersionStarted,
+    run_jobs,
+)
+from perun.porcelain.run.jobs import matrix
+
+
+def collect_missing(
+    repo: Repository, versions: Sequence[MinorVersion], report: Report
+) -> dict[str, PerunError]:
+    """Run and register, for each version, the jobs of the matrix that it has no profile of.
+
+    What happens goes to `.perun/logs/<version>-precollect.log` where `degradation.log_collect` is true, and
+    nowhere else; a job that fails leaves its profile missing.
+
+    :return: by checksum of the version, what the first of its jobs that failed did so for, or that its index
+        is damaged.
+    :raises ConfigError: where the job matrix is empty or wrong.
+    """
+    failures: dict[str, PerunError] = {}
+    lacking: list[schedule.Stop] = []
+    for stop in schedule.stops(matrix(repo), versions):
+        try:
+            lacking += schedule.missing(repo, [stop], pending=False)
+        except DamagedStore as problem:
+            failures[stop.version.checksum] = problem
+    log = _Log(repo)
+    events = run_jobs(repo, lacking, register=True, report=report)
+    with contextlib.closing(events):
+        for event in events:
+            log.write(event)
+            if isinstance(event, (JobBroke, VersionSkipped)):
+                failures.setdefault(event.version.checksum, event.error)
+    return failures
+
+
+class _Log:
+    """What happened to each version in a file of its own, where the user wants that."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._folder = repo.root / PERUN_FOLDER / "logs"
+        self._wanted = is_true(repo.config.get("degradation.log_collect"))
+        self._begun: set[str] = set()
+
+    def write(self, event: Event) -> None:
+        if not self._wanted:
+            return
+        self._folder.mkdir(exist_ok=True)
+        checksum = event.version.checksum
+        path = self._folder / f"{checksum}-precollect.log"
+        mode = "a" if checksum in self._begun else "w"
+        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
+            file.write(_line(event) + "\n")
+        self._begun.add(checksum)
+
+
+def _line(event: Event) -> str:
+    match event:
+        case VersionStarted():
+            return f"version {event.version.checksum} measured in {event.measured_in}"
+        case VersionSkipped():
+            return f"skipped {event.version.checksum}: {event.error.message}"
+        case JobDone():
+            return f"done    {event.job}: {event.name} ({event.seconds:.2f} s)"
+        case JobBroke():
+            return f"failed  {event.job}: {event.error.message}"
+        case ChangesPutAside():
+            return f"changes of tracked files were kept after {event.version.checksum}"

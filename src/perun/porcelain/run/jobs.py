@@ -1,0 +1,145 @@
+"""Jobs: what is measured and how, and the job matrix they come from (manual 7.2, 7.3)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perun.config.places import item_place
+from perun.errors import ConfigError, PerunError
+from perun.plugin.api import FAMILIES
+from perun.plugin.params import from_mapping
+from perun.porcelain.repository import Repository
+from perun.porcelain.run import workloads as workloads_of_jobs
+from perun.porcelain.run.workloads import Generated
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A collector or postprocessor with its parameters, already of the plugin's own type."""
+
+    name: str
+    params: Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """One configuration of the program, one collector, and what is done to the profile afterwards.
+
+    `workload` is what the profile calls it; where it was `generated`, that says what the command gets.
+    """
+
+    cmd: str
+    args: str
+    workload: str
+    collector: Unit
+    postprocessors: tuple[Unit, ...] = ()
+    generated: Generated | None = None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
+
+
+def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
+    """The jobs of the matrix in the local configuration: all combinations, in its order.
+
+    :param seed: of the generators of workloads, before their own.
+    :raises PerunError: names file and line of a part that is wrong; nothing was measured then.
+    """
+    where = str(repo.root / ".perun" / "local.yml")
+    cmds = texts(repo.config.get("cmds"))
+    collectors = repo.config.get("collectors") or []
+    for key, value in (("cmds", cmds), ("collectors", collectors)):
+        if not value:
+            raise ConfigError(
+                f"the job matrix is empty: {key} is not set in {where}",
+                "set it with: perun config edit  (or run one job with: perun run job --help)",
+            )
+    return combined(
+        repo,
+        cmds,
+        texts(repo.config.get("args")),
+        texts(repo.config.get("workloads")),
+        _configured_units(repo, "collect", "collectors"),
+        _configured_units(repo, "postprocess", "postprocessors"),
+        seed,
+    )
+
+
+def combine(
+    repo: Repository,
+    cmds: Sequence[str],
+    args: Sequence[str],
+    workloads: Sequence[str],
+    collectors: Iterable[tuple[str, Mapping[str, Any]]],
+    postprocessors: Iterable[tuple[str, Mapping[str, Any]]],
+    where: str,
+    seed: int | None = None,
+) -> list[Job]:
+    """Every command with every argument, workload and collector; units are (name, parameters).
+
+    :param where: what to name in the message when a parameter is wrong.
+    :param seed: of the generators of workloads, before their own.
+    :raises PluginError: where a unit is unknown. :raises ConfigError: where a parameter is wrong.
+    """
+    units = [make_unit(repo, "collect", name, params, where) for name, params in collectors]
+    after = [make_unit(repo, "postprocess", name, params, where) for name, params in postprocessors]
+    return combined(repo, cmds, args, workloads, units, after, seed)
+
+
+def combined(
+    repo: Repository,
+    cmds: Sequence[str],
+    args: Sequence[str],
+    workloads: Sequence[str],
+    collectors: Sequence[Unit],
+    postprocessors: Sequence[Unit] = (),
+    seed: int | None = None,
+) -> list[Job]:
+    """As :func:`combine`, of units that are made already."""
+    loads = workloads_of_jobs.expand(repo, workloads or [""], seed)
+    after = tuple(postprocessors)
+    return [
+        Job(cmd, arguments, load.name, unit, after, load.generated)
+        for cmd, arguments, load, unit in itertools.product(cmds, args or [""], loads, collectors)
+    ]
+
+
+def make_unit(repo: Repository, family: str, name: str, params: Mapping[str, Any], where: str) -> Unit:
+    """The named plugin's parameters made of `params`."""
+    plugin = repo.registry.get(family, name)
+    return Unit(plugin.name, from_mapping(plugin.Params, params, f"{name!r} in {where}"))
+
+
+def merge_params(params: Any, where: str) -> dict[str, Any]:
+    """Parameters written as a mapping, or as the manual's list of mappings with one key each."""
+    if params is None:
+        return {}
+    if isinstance(params, Mapping):
+        return dict(params)
+    if isinstance(params, list) and all(isinstance(one, Mapping) for one in params):
+        return {key: value for one in params for key, value in one.items()}
+    raise ConfigError(f"{where}: params must be a mapping of parameters to values, not {params!r}")
+
+
+def _configured_units(repo: Repository, family: str, key: str) -> list[Unit]:
+    units = []
+    for position, entry in enumerate(repo.config.get(key) or []):
+        name, params = (entry, {}) if isinstance(entry, str) else (str(entry["name"]), entry.get("params"))
+        try:
+            plugin = repo.registry.get(family, name)
+            values = from_mapping(plugin.Params, merge_params(params, name), f"{FAMILIES[family]} {name!r}")
+        except PerunError as problem:
+            place = item_place(repo.config, key, position, problem.message)
+            raise type(problem)(f"{place}: {problem.message}", problem.hint) from None
+        units.append(Unit(plugin.name, values))
+    return units
+
+
+def texts(values: Any) -> list[str]:
+    """The items of a key that holds a list of texts, or one text."""
+    if values is None:
+        return []
+    return [str(value) for value in values] if isinstance(values, (list, tuple)) else [str(values)]

@@ -1,0 +1,229 @@
+"""`perun run matrix`: the job matrix on many versions, also after an interruption (manual 3.2.12, 7.3).
+
+A batch is planned as a whole before anything runs. What it has done is kept in a journal, so that wherever it
+was ended, `--resume` does what is left: each profile that an undisturbed batch makes is there exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from perun.config.places import item_place
+from perun.errors import ConfigError, PerunError, UsageError
+from perun.plugin.api import MinorVersion, Report, Run, silent
+from perun.porcelain import saving
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run import journal as journals
+from perun.porcelain.run import preparations, schedule, versions
+from perun.porcelain.run.execute import Event, Naming, run_jobs
+from perun.porcelain.run.jobs import Job, matrix, texts
+from perun.porcelain.run.journal import Journal
+from perun.porcelain.run.schedule import Stop, Task
+from perun.porcelain.run.versions import IN_A_COPY, Placement
+
+FOLDER = "batches"
+"""Where the journals lie, in `.perun`."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asks for.
+
+    `since`, `every`: ancestors of the versions, all that are newer than `since`, one of `every`. `rounds`:
+    how often the whole of it is run. `missing`: only what no profile is stored of.
+    """
+
+    revisions: tuple[str, ...] = ()
+    crawl_parents: bool = False
+    since: str | None = None
+    every: int = 1
+    rounds: int = 1
+    missing: bool = False
+    placement: Placement = IN_A_COPY
+    template: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A batch, before it runs: the whole of it has been found to be right.
+
+    `stops` is what is to be run; of a resumed batch what is left.
+    """
+
+    jobs: tuple[Job, ...]
+    stops: tuple[Stop, ...]
+    placement: Placement
+    template: str | None
+    register: bool
+    seed: int | None = None
+
+    @property
+    def total(self) -> int:
+        """The number of tasks."""
+        return schedule.total(self.stops)
+
+
+def plan(repo: Repository, wanted: Wanted) -> Plan:
+    """Plan a batch; nothing is run or written, but the workloads that generators make.
+
+    :raises PerunError: where anything is wrong: a part of the matrix, a version, the template.
+    """
+    jobs = _checked_jobs(repo, wanted.template, wanted.seed)
+    if wanted.since is None and wanted.every == 1:
+        chosen = versions.chosen(repo, wanted.revisions, wanted.crawl_parents)
+    else:
+        chosen = versions.some_of_history(repo, wanted.revisions, wanted.since, wanted.every)
+    if not chosen:
+        raise UsageError(f"there is no version after {wanted.since}", "name an older one with --since")
+    stops = schedule.stops(jobs, chosen, wanted.rounds)
+    if wanted.missing:
+        stops = schedule.missing(repo, stops)
+    register = saving.registers_after_run(repo)
+    return Plan(tuple(jobs), tuple(stops), wanted.placement, wanted.template, register, wanted.seed)
+
+
+def resumable(repo: Repository) -> tuple[Plan, Journal]:
+    """What is left of the batch that was interrupted last, and its journal, which the caller closes.
+
+    Where none was interrupted, it is what failed in the last batch that had failures.
+
+    :raises UsageError: where there is neither.
+    :raises ConfigError: where the job matrix has changed since.
+    """
+    journal = journals.newest(_folder(repo))
+    if journal is None:
+        raise UsageError("no batch was interrupted", "start one with: perun run matrix")
+    try:
+        planned = _restored(repo, journal.plan, f"the batch of {journal.path}")
+        _settle(repo, planned, journal)
+        left = schedule.without(planned.stops, journal.finished)
+        return replace(planned, stops=tuple(left)), journal
+    except BaseException:
+        journal.close()
+        raise
+
+
+def interrupted(repo: Repository) -> str:
+    """The path of the journal of the batch that was interrupted last; empty where none was."""
+    with journals.interrupted(_folder(repo)) as journal:
+        return str(journal.path) if journal is not None else ""
+
+
+def run(
+    repo: Repository,
+    planned: Plan,
+    journal: Journal | None = None,
+    *,
+    retry_broken: bool = False,
+    report: Report = silent,
+    report_inside: Report = silent,
+) -> Generator[Event]:
+    """Run the batch; a failing job or version is an event, and the others go on.
+
+    :param journal: that of the batch where it is resumed; closed at the end.
+    :param retry_broken: also try versions that `execute.pre_run` is known to fail on.
+    """
+    with journal or journals.create(_folder(repo), _written(planned)) as kept:
+        yield from run_jobs(
+            repo,
+            planned.stops,
+            placement=planned.placement,
+            naming=Naming(template=planned.template),
+            register=planned.register,
+            skip_broken=not retry_broken,
+            notes=kept,
+            counter=len(kept.finished),
+            report=report,
+            report_inside=report_inside,
+        )
+        kept.end()
+
+
+def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> list[Job]:
+    _check_texts(repo)
+    jobs = matrix(repo, seed)
+    saving.check_naming(repo, None, template)
+    preparations.commands(repo)
+    return jobs
+
+
+def _check_texts(repo: Repository) -> None:
+    """Raise where commands, arguments or workloads cannot be split; generated ones are split when made."""
+    runs: dict[str, Callable[[str], Run]] = {
+        "cmds": Run,
+        "args": lambda text: Run("program", args=text),
+        "workloads": lambda text: Run("program", workload=text),
+    }
+    for key, run_with in runs.items():
+        for position, text in enumerate(texts(repo.config.get(key))):
+            try:
+                run_with(text).command()
+            except UsageError as problem:
+                place = item_place(repo.config, key, position)
+                raise ConfigError(f"{place}: {problem.message}", problem.hint) from None
+
+
+def _settle(repo: Repository, planned: Plan, journal: Journal) -> None:
+    """Bring tasks to their end that the batch was ended in the midst of, after their profile was written."""
+    version_of = {task.number: stop.version for stop in planned.stops for task in stop.tasks}
+    pending = repo.store.pending
+    for number, sha1, name in journal.unsettled:
+        # Profiles that stay pending may be alike; of those that do not, several may have had the same name.
+        path = pending.find(sha1, () if planned.register else journal.names)
+        if path is None and not name:
+            continue  # it was not written
+        if planned.register and path is not None and number in version_of:
+            saving.register(repo, path, pending.load(path), version_of[number].checksum)
+        journal.done(number)
+
+
+def _folder(repo: Repository) -> Any:
+    return repo.root / PERUN_FOLDER / FOLDER
+
+
+def _written(planned: Plan) -> dict[str, Any]:
+    """The plan as JSON; :func:`_restored` reads it."""
+    known: dict[str, MinorVersion] = {stop.version.checksum: stop.version for stop in planned.stops}
+    numbers = {id(job): number for number, job in enumerate(planned.jobs)}
+    return {
+        "jobs": [repr(job) for job in planned.jobs],
+        "versions": list(known.values()),
+        "stops": [
+            [stop.version.checksum, stop.round, [[one.number, numbers[id(one.job)]] for one in stop.tasks]]
+            for stop in planned.stops
+        ],
+        "placement": asdict(planned.placement),
+        "template": planned.template,
+        "register": planned.register,
+        "seed": planned.seed,
+    }
+
+
+def _restored(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
+    template = written.get("template")
+    seed = written.get("seed")
+    jobs = _checked_jobs(repo, template, seed)
+    if written.get("jobs") != [repr(job) for job in jobs]:
+        raise ConfigError(
+            f"{what} was of another job matrix than {repo.root / PERUN_FOLDER / 'local.yml'} holds now",
+            "undo the change, or run what is missing with: perun run matrix --missing",
+        )
+    try:
+        stops = _stops(written, jobs)
+        placement, register = Placement(**written["placement"]), bool(written["register"])
+        return Plan(tuple(jobs), tuple(stops), placement, template, register, seed)
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise PerunError(f"{what} cannot be read", "delete it; --missing runs what is missing") from None
+
+
+def _stops(written: Mapping[str, Any], jobs: Sequence[Job]) -> list[Stop]:
+    known = {}
+    for date, author, email, checksum, desc, parents in written["versions"]:
+        known[checksum] = MinorVersion(date, author, email, checksum, desc, tuple(parents))
+    return [
+        Stop(known[checksum], tuple(Task(number, jobs[job]) for number, job in tasks), round_)
+        for checksum, round_, tasks in written["stops"]
+    ]

@@ -1,0 +1,108 @@
+"""The amounts of a profile group by group, for what reads or replaces all of them at once.
+
+numpy is imported here, so this module is only loaded by what computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.profile.format.columns import pack
+from perun.profile.format.grouping import Group
+from perun.profile.uid import flatten
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+T = TypeVar("T")
+_NUMBERS: Final = {int, float}
+_ABSENT: Final = {"snapshot": 0}
+"""What a resource that does not have the field is taken to have."""
+
+
+def together(profile: Profile, names: tuple[str, ...]) -> list[list[Group]]:
+    """The groups of the profile in its order, those that agree in the named fields in one list.
+
+    A profile that has one of the fields as a column is grouped anew.
+    """
+    groups = list(profile.groups())
+    fields = {name for group in groups for name in group.columns}
+    if not fields.isdisjoint(names):
+        groups = _regrouped(profile, fields.difference(names))
+    found: dict[tuple[Any, ...], list[Group]] = {}
+    for group in groups:
+        values = [group.constants.get(name, _ABSENT.get(name)) for name in names]
+        key = tuple([value if type(value) is str else flatten(value) for value in values])
+        found.setdefault(key, []).append(group)
+    return list(found.values())
+
+
+def amounts_of(groups: Iterable[Group]) -> list[Any]:
+    """The amounts of the groups, one group after the other; None for each resource that has none."""
+    amounts: list[Any] = []
+    for group in groups:
+        column = group.columns.get("amount")
+        amounts += [group.constants.get("amount")] * group.size if column is None else column
+    return amounts
+
+
+def dealt(groups: Iterable[Group], values: Sequence[T]) -> Iterator[tuple[Group, Sequence[T]]]:
+    """Each group with its own part of `values`, which are one for each resource of the groups."""
+    begin = 0
+    for group in groups:
+        end = begin + group.size
+        yield group, values[begin:end]
+        begin = end
+
+
+def put(profile: Profile, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Give the resources of the named groups a new column, in place of the field of that name.
+
+    :param columns: key of a group to its new column, as long as the group.
+    """
+    resources, constants = {}, {}
+    for group in profile.groups():
+        resources[group.key] = group.columns
+        constants[group.key] = group.constants
+        if group.key in columns:
+            resources[group.key] = {**group.columns, name: pack(list(columns[group.key]))}
+            if name in group.constants:
+                constants[group.key] = {
+                    field: value for field, value in group.constants.items() if field != name
+                }
+    profile["resources"], profile["resource_type_map"] = resources, constants
+
+
+def floats(values: Sequence[Any]) -> NDArray[np.float64]:
+    """The values as numbers, shape (n,); NaN where one is not a finite number, or no number at all."""
+    try:
+        if set(map(type, values)) <= _NUMBERS:
+            numbers = np.array(values, dtype=np.float64)
+            numbers[~np.isfinite(numbers)] = np.nan
+            return numbers
+    except OverflowError:  # an integer beyond the range of a float
+        pass
+    return np.array([_float(value) for value in values], dtype=np.float64)
+
+
+def _regrouped(profile: Profile, columns: Iterable[str]) -> list[Group]:
+    grouped = type(profile)()
+    grouped.update_resources((resource for _, resource in profile.all_resources()), columns=columns)
+    for region in ("resources", "resource_type_map"):
+        profile[region] = grouped[region]
+    return list(profile.groups())
+
+
+def _float(value: Any) -> float:
+    # Old profiles keep some numbers in text.
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return np.nan
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return np.nan
+    return number if np.isfinite(number) else np.nan

@@ -1,0 +1,271 @@
+"""Large profiles decoded from JSON piece by piece, so that no dictionary of a resource is kept.
+
+msgspec finds the pieces: of today's layout each column, which is decoded and packed by itself, and each
+constant, of which equal ones are decoded once; of the older layouts each resource, which is decoded when
+somebody asks for the next one. msgspec is stricter than Python: NaN, Infinity and half surrogate pairs,
+which older releases could write, are errors to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from perun.profile.format.columns import pack_decoded
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+    from perun.profile.format.grouping import Grouping
+    from perun.profile.format.older import Place
+
+_AT_A_TIME: Final = 2048  # resources: more would only give the garbage collector more to look at
+_WORTH_A_TYPE: Final = 64  # resources for which it pays to find out what they look like
+
+
+class Unsuitable(Exception):
+    """The JSON, or what it holds, is not what can be read this way; another reader may say what is wrong."""
+
+
+class Rows:
+    """The resources of one place of an older layout, not decoded yet."""
+
+    def __init__(self, text: Raw) -> None:
+        self._text = text
+
+    def add_to(self, grouping: Grouping, place: Place) -> None:
+        """Put the resources, with what `place` adds to each, into their groups.
+
+        :raises Unsuitable: where one is not in the format.
+        """
+        import msgspec
+
+        with _told_as_unsuitable():
+            texts = msgspec.json.decode(self._text, type=list[msgspec.Raw])
+            alike: _Alike | None = None
+            for start in range(0, len(texts), _AT_A_TIME):
+                some = texts[start : start + _AT_A_TIME]
+                if alike is None or not alike.add(some):
+                    alike = _Alike.of(some, grouping, place)
+                    if alike is None or not alike.add(some):
+                        grouping.add(place.complete(_checked(some)))
+
+
+def _checked(texts: Iterable[Raw]) -> Iterator[dict[str, Any]]:
+    import msgspec
+
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    for text in texts:
+        row = decode(text)
+        if "snapshot" in row and type(row["snapshot"]) is not int:
+            raise Unsuitable
+        yield row
+
+
+class _Alike:
+    """Adds resources that all have the same fields.
+
+    Constants are compared as they are spelled, and decoded once for all resources that spell them alike.
+
+    :param spelled: names of the constants to be compared as JSON; :param plain: of those that are text.
+    :param columns: names of the columns, sorted.
+    """
+
+    def __init__(
+        self,
+        spelled: tuple[str, ...],
+        plain: tuple[str, ...],
+        columns: tuple[str, ...],
+        grouping: Grouping,
+        place: Place,
+    ) -> None:
+        self._constants = (*spelled, *plain)
+        self._spelled = len(spelled)
+        self._columns = columns
+        self._decode = _row_decoder(spelled, plain, columns)
+        self._grouping = grouping
+        self._place = place
+        self._known: dict[tuple[Any, ...], list[list[Any]]] = {}
+
+    @classmethod
+    def of(cls, texts: list[Raw], grouping: Grouping, place: Place) -> _Alike | None:
+        """What adds resources like the first one, where that is worth its while."""
+        if len(texts) < _WORTH_A_TYPE:
+            return None
+        first = next(_checked(texts))
+        columns = sorted(grouping.columns.intersection(first))
+        placed = place.defaults.keys() | place.overrides.keys()
+        if not columns or "snapshot" in first or placed & grouping.columns:
+            return None
+        constants = [name for name in first if name not in grouping.columns]
+        spelled = (name for name in constants if not isinstance(first[name], str))
+        plain = (name for name in constants if isinstance(first[name], str))
+        return cls(tuple(spelled), tuple(plain), tuple(columns), grouping, place)
+
+    def add(self, texts: list[Raw]) -> bool:
+        """Add resources; False where one of them has other fields, and then none is added."""
+        import msgspec
+
+        try:
+            rows = list(map(msgspec.structs.astuple, map(self._decode, texts)))
+        except msgspec.ValidationError:
+            return False
+        for key, own in self._by_constants(rows).items():
+            if key not in self._known:
+                self._known[key] = self._columns_of(key, own[0])
+            for column, more in zip(self._known[key], zip(*own, strict=True), strict=True):
+                column.extend(more)
+        return True
+
+    def _by_constants(self, rows: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
+        """The values of columns of those rows that have the same constants."""
+        keys: Iterable[tuple[Any, ...]] = map(itemgetter(slice(len(self._constants))), rows)
+        if self._spelled:
+            keys = [(*map(bytes, key[: self._spelled]), *key[self._spelled :]) for key in keys]
+        found = _Adders()
+        values = map(itemgetter(slice(len(self._constants), None)), rows)
+        for add, value in zip(map(found.__getitem__, keys), values, strict=True):
+            add(value)
+        return found.rows
+
+    def _columns_of(self, key: tuple[Any, ...], row: tuple[Any, ...]) -> list[list[Any]]:
+        values = (*map(_anything, key[: self._spelled]), *key[self._spelled :], *row)
+        resource = dict(zip((*self._constants, *self._columns), values, strict=True))
+        (complete,) = self._place.complete([resource])
+        return self._grouping.columns_of(complete)
+
+
+@lru_cache(maxsize=64)
+def _row_decoder(
+    spelled: tuple[str, ...], plain: tuple[str, ...], columns: tuple[str, ...]
+) -> Callable[[Raw], Any]:
+    """What decodes a resource with exactly these fields: as JSON text, as text, and as whatever they are."""
+    import msgspec
+
+    kinds = [
+        (name, kind)
+        for names, kind in ((spelled, msgspec.Raw), (plain, str), (columns, Any))
+        for name in names
+    ]
+    row = msgspec.defstruct(
+        "Row",
+        [(f"_{number}", kind) for number, (_, kind) in enumerate(kinds)],
+        rename={f"_{number}": name for number, (name, _) in enumerate(kinds)},
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return msgspec.json.Decoder(row).decode
+
+
+class _Adders(dict[tuple[Any, ...], Callable[[tuple[Any, ...]], None]]):
+    """What adds a row to those of a key; `rows` are these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+
+    def __missing__(self, key: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], None]:
+        own = self.rows[key] = []
+        self[key] = own.append
+        return own.append
+
+
+def regions(data: bytes) -> dict[str, Any]:
+    """The regions of a profile in any layout, columns packed and resources of older layouts as :class:`Rows`.
+
+    Only the JSON is checked, see :func:`perun.profile.format.validation.validate`.
+
+    :raises Unsuitable: where msgspec does not take `data`.
+    """
+    import msgspec
+
+    with _told_as_unsuitable():
+        texts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        return {key: _READERS.get(key, _anything)(text) for key, text in texts.items()}
+
+
+@contextmanager
+def _told_as_unsuitable() -> Iterator[None]:
+    import msgspec
+
+    try:
+        yield
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        raise Unsuitable from problem
+
+
+def _anything(text: Raw | bytes) -> Any:
+    import msgspec
+
+    return msgspec.json.decode(text)
+
+
+def _taken_apart(text: Raw, levels: int) -> Any:
+    """Mappings within one another as many levels deep, with what is in the last one not decoded.
+
+    None where that is not what there is.
+    """
+    import msgspec
+
+    kind: Any = msgspec.Raw
+    for _ in range(levels):
+        kind = dict[str, kind]
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def _resources(text: Raw) -> Any:
+    groups = _taken_apart(text, 2)
+    if groups is None:
+        return _anything(text)
+    for columns in groups.values():
+        for name, column in columns.items():
+            values = _anything(column)
+            columns[name] = pack_decoded(values, column) if isinstance(values, list) else values
+    return groups
+
+
+def _constants(text: Raw) -> Any:
+    groups = _taken_apart(text, 2)
+    if groups is None:
+        return _anything(text)
+    known: dict[bytes, Any] = {}
+    for constants in groups.values():
+        for name, value in constants.items():
+            spelling = bytes(value)
+            if spelling not in known:
+                known[spelling] = _anything(spelling)
+            constants[name] = known[spelling]
+    return groups
+
+
+def _global(text: Raw) -> Any:
+    place = _taken_apart(text, 1)
+    return _anything(text) if place is None else _place(place)
+
+
+def _snapshots(text: Raw) -> Any:
+    import msgspec
+
+    try:
+        places = msgspec.json.decode(text, type=list[dict[str, msgspec.Raw]])
+    except msgspec.ValidationError:
+        return _anything(text)
+    return [_place(place) for place in places]
+
+
+def _place(texts: dict[str, Raw]) -> dict[str, Any]:
+    return {key: Rows(text) if key == "resources" else _anything(text) for key, text in texts.items()}
+
+
+_READERS: Final[dict[str, Callable[[Raw], Any]]] = {
+    "resources": _resources,
+    "resource_type_map": _constants,
+    "global": _global,
+    "snapshots": _snapshots,
+}

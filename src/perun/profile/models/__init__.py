@@ -1,1 +1,0 @@
-"""Models of performance: pure mathematics on arrays, without disk, configuration or printing."""

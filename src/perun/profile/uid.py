@@ -1,0 +1,54 @@
+"""Nested values as text, such as the uid, which names what was measured (manual 2.1 and 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from perun.errors import ProfileError
+
+_UID_ORDER: Final = (
+    ("bin",),
+    ("file", "source", "package"),
+    ("module",),
+    ("class", "struct"),
+    ("function", "func", "method", "procedure"),
+    ("line",),
+    ("instruction",),
+)
+_UID_RANK: Final = {key: rank for rank, keys in enumerate(_UID_ORDER) for key in keys}
+
+
+def flatten(value: Any) -> Any:
+    """A nested value as one text; a value that is not nested, itself (manual 2.4, `all_items_of`).
+
+    A mapping becomes its values joined by `:`, from the coarsest to the finest place in a program whatever
+    their order; a list becomes its items joined by `,`.
+
+    :raises ProfileError: where it is nested too deeply.
+    """
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    try:
+        return _joined(value)
+    except RecursionError:
+        raise too_deep("a value") from None
+
+
+def _joined(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ":".join([_joined(value[key]) for key in _uid_order(tuple(value))])
+    if isinstance(value, (list, tuple)):
+        return ",".join([_joined(item) for item in value])
+    return str(value)
+
+
+@lru_cache(maxsize=256)
+def _uid_order(keys: tuple[str, ...]) -> list[str]:
+    return sorted(keys, key=lambda key: _UID_RANK.get(key, len(_UID_ORDER)))
+
+
+def too_deep(what: str) -> ProfileError:
+    """The error for what Python's own recursion cannot follow."""
+    return ProfileError(f"{what} of the profile is nested too deeply", "nest lists and mappings less")

@@ -1,0 +1,255 @@
+"""Differences of models: parts of x, measures, verdicts, and the types of a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.check._common.difference import Limits, Samples, compare, measure, sample
+from perun.check._common.parts import best, extent, parts, without_fringes
+from perun.check._common.shapes import DEGREES, OTHER, polynomial, regression, straight
+from perun.models.record import ModelRecord
+from perun.profile.changes import PerformanceChange
+from perun.profile.strategies import record_of
+
+X = np.linspace(1, 100, 1000)
+LIMITS = Limits()
+
+
+def model(
+    kind: str,
+    *coefficients: float,
+    start: Any = 1,
+    end: Any = 100,
+    r_square: float = 1.0,
+    method: str = "full",
+) -> ModelRecord:
+    values = [{"name": f"b{number}", "value": value} for number, value in enumerate(coefficients)]
+    made = {"uid": "f", "model": kind, "method": method, "r_square": r_square, "coeffs": values}
+    return record_of(made | {"x_start": start, "x_end": end})
+
+
+def verdict(baseline: list[ModelRecord], target: list[ModelRecord]) -> tuple[PerformanceChange, float]:
+    common = parts(baseline, target)
+    samples = sample(common)
+    assert samples is not None
+    found = compare(common, samples, LIMITS)
+    return found.change, found.rate
+
+
+def test_best_is_the_one_of_the_highest_r_square() -> None:
+    models = [
+        model("linear", 1, r_square=0.8),
+        model("power", 1, r_square=0.9),
+        model("constant", r_square=0),
+    ]
+    assert best(models) is models[1]
+    assert best([models[2]]) is None
+    assert best([]) is None
+
+
+def test_of_equally_good_models_the_simpler_one_is_the_best() -> None:
+    models = [model("quadratic", 1), model("power", 1), model("linear", 1, r_square=1 - 1e-15)]
+    assert best(models) is models[2]
+
+
+def test_one_part_where_all_models_are_of_all_points() -> None:
+    old = [model("linear", 1, 2, r_square=0.9), model("power", 1, 2, r_square=0.7)]
+    new = [model("power", 1, 2, start=50, end=200, r_square=0.8)]
+    assert parts(old, new) == [(50, 100, old[0], new[0])]
+    assert parts(old, new)[0].r_square == 0.8
+
+
+def test_pieces_are_laid_side_by_side() -> None:
+    old = [model("constant", 1, 0, end=50), model("linear", 1, 2, start=50)]
+    new = [model("linear", 3, 4, end=60), model("power", 1, 2, start=60, end=90)]
+    found = parts(old, new)
+    assert [part[:2] for part in found] == [(1, 50), (50, 60), (60, 90)]
+    assert [part.baseline.type for part in found] == ["constant", "linear", "linear"]
+    assert [part.target.type for part in found] == ["linear", "linear", "power"]
+    assert [part[:2] for part in without_fringes(found)] == [(1, 50), (60, 90)]
+
+
+def test_gaps_between_pieces_belong_to_no_part() -> None:
+    old = [model("constant", 1, end=40), model("linear", 1, 2, start=50)]
+    assert [part[:2] for part in parts(old, [model("linear", 1, 2)])] == [(1, 40), (50, 100)]
+
+
+def test_no_common_x() -> None:
+    assert parts([model("linear", 1, 2, end=50)], [model("linear", 1, 2, start=50)]) == []
+    assert sample([]) is None
+    unsaid = model("linear", 1, 2, start=None, end=None)
+    assert parts([unsaid], [unsaid]) == []
+    assert [part[:2] for part in parts([unsaid], [model("linear", 1, 2)])] == [(1, 100)]
+    assert extent([model("linear", 1, 2, end=50)]) == "models for x = 1 to 50"
+    strange = model("power", 1, 2, start=-5, end=-1)
+    assert extent([strange]) == "models without an interval"
+
+
+def test_the_rate_is_the_mean_relative_difference() -> None:
+    old, new = model("linear", 10, 2), model("quadratic", 5, 1, 0.3)
+    samples = sample(parts([old], [new]))
+    assert samples is not None
+    b, t = 10 + 2 * X, 5 + X + 0.3 * X**2
+    np.testing.assert_allclose(samples.x, X)
+    found = measure(samples)
+    assert found.rate == pytest.approx(100 * np.mean((t - b) / b))
+    assert found.balance == pytest.approx(100 * np.mean((t - b) / np.minimum(b, t)))
+    assert found.distance == pytest.approx(100 * np.mean(abs(t - b) / np.maximum(b, t)))
+
+
+@pytest.mark.parametrize(
+    ("factor", "change"),
+    [
+        (1.05, PerformanceChange.NoChange),
+        (0.95, PerformanceChange.NoChange),
+        (1.06, PerformanceChange.MaybeDegradation),
+        (0.94, PerformanceChange.MaybeOptimization),
+        (1.25, PerformanceChange.MaybeDegradation),
+        (0.80, PerformanceChange.MaybeOptimization),
+        (1.2501, PerformanceChange.Degradation),
+        (0.7999, PerformanceChange.Optimization),
+    ],
+)
+def test_limits(factor: float, change: PerformanceChange) -> None:
+    for kind, coefficients in (
+        ("constant", (7.0,)),
+        ("logarithmic", (3.0, 7.0)),
+        ("quadratic", (1.0, 2.0, 3.0)),
+    ):
+        old, new = model(kind, *coefficients), model(kind, *(factor * value for value in coefficients))
+        assert verdict([old], [new]) == (change, pytest.approx(100 * (factor - 1)))
+
+
+def test_coefficients_that_are_alike_where_the_curves_are_not() -> None:
+    # 3 % more at each step of x is 19 times as much after a hundred of them.
+    change, rate = verdict([model("exponential", 3, 1.04)], [model("exponential", 3, 1.04 * 1.03)])
+    assert change is PerformanceChange.Degradation
+    assert rate > 400
+    change, _ = verdict([model("quadratic", 1, 2, 0.1)], [model("quadratic", 1, 2, 1)])
+    assert change is PerformanceChange.Degradation
+
+
+def test_curves_that_are_alike_where_the_coefficients_are_not() -> None:
+    old = [model("linear", 1, 10)]
+    assert verdict(old, [model("linear", 1.4, 10)])[0] is PerformanceChange.MaybeDegradation
+    noisy = [model("linear", 1, 10, r_square=0.99)]
+    assert verdict(noisy, [model("linear", 1.4, 10, r_square=0.99)])[0] is PerformanceChange.NoChange
+
+
+def test_a_coefficient_that_is_rounding_is_no_difference() -> None:
+    assert verdict([model("quadratic", 5, 1e-15, 3)], [model("quadratic", 5, -4e-15, 3)])[0] is (
+        PerformanceChange.NoChange
+    )
+    assert verdict([model("power", 5, 1e-17)], [model("power", 5, -4e-17)])[0] is PerformanceChange.NoChange
+
+
+def test_models_of_other_kinds_on_the_same_curve() -> None:
+    assert verdict([model("linear", 0, 2)], [model("power", 2, 1)])[0] is PerformanceChange.NoChange
+
+
+def test_nothing_is_relative_to_zero() -> None:
+    zero, five = [model("constant", 0)], [model("constant", 5)]
+    assert sample(parts(zero, five)) is None
+    assert sample(parts(five, zero)) is None
+    assert verdict(zero, zero) == (PerformanceChange.NoChange, 0)
+    # Of the first point, where the baseline is 0, nothing is said.
+    change, rate = verdict([model("logarithmic", 0, 5)], [model("logarithmic", 0, 10)])
+    assert (change, rate) == (PerformanceChange.Degradation, pytest.approx(100))
+
+
+def test_a_noisy_line_through_zero_does_not_count_for_the_others() -> None:
+    old = [model("linear", -0.05, 1, start=0, r_square=0.95)]
+    new = [model("linear", 0.6, 1, start=0, r_square=0.95)]
+    exact = [one[0]._replace(r_square=1.0) for one in (old, new)]
+    assert abs(verdict(old, new)[1]) < 5 < 7 < verdict(exact[:1], exact[1:])[1]
+
+
+def test_curves_that_cross() -> None:
+    old, new = [model("constant", 50)], [model("linear", 0, 1)]
+    common = parts(old, new)
+    samples = sample(common)
+    assert samples is not None
+    found = compare(common, samples, LIMITS)
+    # Half of the x have gained up to 98 %, half have lost up to 100 %: no more than a maybe.
+    assert found.change is PerformanceChange.MaybeOptimization
+    assert found.rate < 0
+    assert [run[0] for run in found.runs] == [PerformanceChange.Optimization, PerformanceChange.Degradation]
+    assert [run[2:] for run in found.runs] == [
+        (1, pytest.approx(50, abs=0.1)),
+        (pytest.approx(50, abs=0.1), 100),
+    ]
+    even = Samples(np.array([1.0, 2.0]), np.array([1.0, 4.0]), np.array([4.0, 1.0]), np.zeros(2))
+    assert compare(common, even, LIMITS).change is PerformanceChange.Unknown
+
+
+def test_huge_and_tiny_numbers() -> None:
+    huge = model("exponential", 1e300, 1.5)
+    assert verdict([huge], [huge])[0] is PerformanceChange.NoChange
+    change, rate = verdict([model("constant", 1e-300)], [model("constant", 1e300)])
+    assert change in (PerformanceChange.Degradation, PerformanceChange.Unknown)
+    assert np.isfinite(rate)
+
+
+@pytest.mark.parametrize(
+    ("difference", "expected"),
+    [
+        (0 * X + 3, ("constant", "constant", "constant")),
+        (2 * X - 1, ("linear", "linear", "linear")),
+        (7 + 5 * X, ("linear", "linear", "linear")),
+        (0.3 * X**2, ("quadratic", "quadratic", "quadratic")),
+        (X**2 - 101 * X + 3000, ("quadratic", "quadratic", "quadratic")),
+        (2 * X**4, ("cubic", "quadratic", "power")),
+        (X**1.5, ("quadratic", "linear", "power")),
+        (2 + 3 * np.log(X), ("quadratic", "quadratic", "logarithmic")),
+        (np.log(X), ("cubic", "quadratic", "logarithmic")),
+        (2 * 1.04**X, ("cubic", "quadratic", "exponential")),
+        (2 * 1.3**X, (OTHER, OTHER, "exponential")),
+        (1000 + (X - 50) ** 2 / 100, ("constant", "constant", "quadratic")),
+        (np.sin(3 * X), (OTHER, "constant", "constant")),
+    ],
+)
+def test_types(difference: Any, expected: tuple[str, str, str]) -> None:
+    for sign in (1, -1):
+        for unit in (1, 1e-9, 1e9):
+            d = sign * unit * difference
+            found = polynomial(X, d), straight(X, d), regression(X, d)
+            assert found == expected, (sign, unit)
+
+
+def test_types_of_few_samples() -> None:
+    for count in (1, 2, 3):
+        for shape in (polynomial, straight, regression):
+            assert shape(X[:count], X[:count] * 0 + 2) == "constant"
+            assert shape(X[:count], X[:count]) in (*DEGREES, OTHER)
+    assert polynomial(X, 0 * X) == straight(X, 0 * X) == regression(X, 0 * X) == "constant"
+
+
+KINDS = st.sampled_from(["constant", "linear", "logarithmic", "quadratic", "power", "exponential"])
+MODELS = st.builds(
+    lambda kind, b0, b1, b2, r_square: model(
+        kind, b0, b1, b2 if kind == "quadratic" else 0, r_square=r_square
+    ),
+    KINDS,
+    st.floats(0.5, 50),
+    st.floats(0.9, 1.1),
+    st.floats(0, 2),
+    st.floats(0.3, 1),
+)
+
+
+@given(MODELS, MODELS)
+def test_swapping_mirrors(one: ModelRecord, other: ModelRecord) -> None:
+    there, back = verdict([one], [other]), verdict([other], [one])
+    assert there[0].value == (back[0].value if there[0] is PerformanceChange.Unknown else -back[0].value)
+    if there[0] not in (PerformanceChange.NoChange, PerformanceChange.Unknown):
+        assert there[1] * back[1] < 0
+
+
+@given(MODELS)
+def test_nothing_changes_against_itself(one: ModelRecord) -> None:
+    assert verdict([one], [one]) == (PerformanceChange.NoChange, 0)
