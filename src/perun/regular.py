@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
+_GROWN: Final = 1 << 16
+
 
 class IrregularFile(OSError):
     """There is something in the place of the file that is not read: a link, a pipe, a device, a folder."""
@@ -58,7 +60,10 @@ def open_regular(path: Path | str, limit: int) -> BinaryIO:
 def read_regular(path: Path | str, limit: int) -> bytes:
     """The content of the file; errors as :func:`open_regular`, also where it grows meanwhile."""
     with open_regular(path, limit) as file:
-        data = file.read(limit + 1)
+        # By its size: a buffer as large as the limit would be reserved for the smallest file.
+        data = file.read(os.fstat(file.fileno()).st_size + 1)
+        while len(data) <= limit and (more := file.read(_GROWN)):
+            data += more
     if len(data) > limit:
         raise TooLarge(errno.EFBIG, f"it has more than the limit of {limit} bytes", str(path))
     return data

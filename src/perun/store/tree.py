@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from perun.errors import DamagedStore, ProfileNotFound
 
 if TYPE_CHECKING:
+    import hashlib
     from pathlib import Path
 
 _HEX = frozenset("0123456789abcdef")
 INDEX_SIGNATURE = b"pidx"
 CHANGES_SUFFIX = ".changes"
-_LARGE = 1 << 20
+LARGE = 1 << 20
+"""Bytes from which OpenSSL hashes sooner than it takes to load it."""
 _ZLIB = 2  # bytes of the header that compressed data begins with
 
 
@@ -121,19 +123,29 @@ def at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def sha1(data: bytes) -> bytes:
-    """The SHA-1 of `data`, 20 bytes.
+def sha1(*data: bytes) -> bytes:
+    """The SHA-1 of `data`, one after the other; 20 bytes."""
+    first, *others = data or (b"",)
+    found = sha1_of(first, sum(map(len, data)))
+    for one in others:
+        found.update(one)
+    return found.digest()
+
+
+def sha1_of(data: bytes, size: int) -> hashlib._Hash:
+    """What computes the SHA-1 of `data` and of more to come, about `size` bytes in all.
 
     hashlib brings OpenSSL along, which hashes large objects quickly but takes longer to load than `status`
     takes to read its index; small data is left to the function that Python falls back to itself.
     """
-    if len(data) < _LARGE:
+    if size < LARGE:
         try:
             from _sha1 import sha1 as small  # type: ignore[import-not-found]
         except ImportError:
             pass  # not a CPython, or built without it
         else:
-            return bytes(small(data).digest())
+            found: hashlib._Hash = small(data)
+            return found
     import hashlib
 
-    return hashlib.sha1(data, usedforsecurity=False).digest()
+    return hashlib.sha1(data, usedforsecurity=False)
