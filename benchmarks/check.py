@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import repositories
-from harness import Contestant, compete
+from harness import Contestant, compete, once
 from perun.profile.factory import Profile
 from perun.store import Store
 from perun.store.linking import link
@@ -22,6 +22,10 @@ COMMITS = 500
 FEWER = 100
 RESOURCES = 100
 UIDS = 20
+MANY_COMMITS = 100_000
+MANY_PROFILES = 20_000
+LONELY = 5_000
+CONFIGURATIONS = 100
 SLOW_EVERY = 25
 """One function takes three times as long in each so-manieth version: two changes, there and back."""
 CHECK = ["--no-pager", "check", "all"]
@@ -79,6 +83,34 @@ def check_memory(place: Place) -> Iterator[Row]:
         None,
         "MB",
     )
+
+
+def check_many(place: Place) -> Iterator[Row]:
+    """A history of 100,000 versions with 20,000 profiles; and one whose HEAD alone has 5,000 of these."""
+    spread = _spread(place, "check-many", MANY_COMMITS, MANY_PROFILES)
+    for command, prepare in (("head", None), ("all", _unchecked(spread))):
+        timing = once(Contestant([place.perun, "--no-pager", "check", command], spread, prepare))
+        name = f"check {command}, {MANY_COMMITS:,} commits, {MANY_PROFILES:,} profiles"
+        yield Row(f"{name}: first line", timing.first_output, 2, "limit", 1)
+        yield Row("the same, whole", timing.wall, 60, "limit", 1)
+        yield Row("the same, CPU", timing.cpu, 60, "limit", None)
+    fewer = _spread(place, "check-fewer", MANY_COMMITS // 10, MANY_PROFILES // 10)
+    peaks = [_peak(place.perun, folder).own for folder in (spread, fewer)]
+    name = f"check all, {MANY_COMMITS:,} commits: peak memory"
+    yield Row(name, *peaks, f"{MANY_COMMITS // 10:,} commits", 1.25, "MB")
+    lonely = _spread(place, "check-lonely", MANY_COMMITS, MANY_PROFILES - LONELY, LONELY)
+    timing = once(Contestant([place.perun, "--no-pager", "check", "head"], lonely))
+    name = f"check head with {LONELY:,} profiles without a baseline, {MANY_COMMITS:,} commits"
+    yield Row(name, timing.wall, 60, "limit", 1)
+
+
+def _spread(place: Place, name: str, commits: int, versions: int, at_head: int = 0) -> Path:
+    """A repository in which so many versions have a profile."""
+    folder = place.folder / name
+    repositories.history(folder, commits)
+    subprocess.run([place.perun, "init", str(folder)], check=True, capture_output=True)
+    repositories.many(folder, versions, CONFIGURATIONS, at_head)
+    return folder
 
 
 def _repository(place: Place, commits: int) -> Path:

@@ -6,8 +6,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from perun.profile import helpers
 from perun.profile.factory import Profile
 from perun.store import Store
+from perun.store.index_file import IndexEntry
 from perun.store.linking import link
 
 START = 1_600_000_000
@@ -61,6 +63,28 @@ def register(folder: Path, profiles: int, every: int) -> None:
     store = Store(folder / ".perun")
     for number, checksum in enumerate(checksums(folder)[::every][:profiles]):
         link(store, checksum, [(time_profile(0.1 + number * 1e-6), f"time-{number}.perf", START + number)])
+
+
+def many(folder: Path, versions: int, configurations: int, at_head: int = 0) -> None:
+    """One profile in each of so many versions, spread over all history; the configurations take turns.
+
+    Not by `link`, which makes sure after each profile that it is on the disk.
+
+    :param at_head: so many more profiles of HEAD, each of a configuration that no other version has.
+    """
+    store = Store(folder / ".perun")
+    every = checksums(folder)
+    for number, checksum in enumerate(every[:: len(every) // versions][:versions]):
+        found = [time_profile(0.1 + number * 1e-6, str(number % configurations))]
+        if not number:
+            found += [time_profile(0.2, f"only-{one}") for one in range(at_head)]
+        entries = []
+        for position, profile in enumerate(found):
+            head = helpers.head(profile)[:6]
+            name = f"time-{number}-{position}.perf"
+            entries.append(IndexEntry(START + number, store.objects.put(profile), name, *head))
+        store.indexes.add(checksum, entries)
+    store.summaries.update([])
 
 
 def pending(folder: Path, count: int) -> Iterator[tuple[Path, bytes]]:

@@ -37,7 +37,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     regression: (regression.regression,),
     moving_average: (moving_average.moving_average,),
     kernel: (kernel.kernel,),
-    check: (check.check_all, check.check_memory),
+    check: (check.check_all, check.check_memory, check.check_many),
     views: (views.scatter, views.flamegraph),
     documents: (documents.documents,),
     memory: (memory.memory,),

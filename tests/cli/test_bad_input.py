@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -390,25 +391,101 @@ def bomb(header: bytes, size: int) -> bytes:
     return b"\x78\xda" + start + block * (size >> 20) + packer.flush()
 
 
+@pytest.fixture
+def within(command: list[str], environment: Mapping[str, str], filled: Any) -> Callable[..., Any]:
+    """Run a command that may have no more than so many bytes of memory."""
+
+    def run(size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *arguments],
+            cwd=filled.path,
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+        )
+
+    return run
+
+
 @pytest.mark.parametrize("length", [GIBIBYTE + GIBIBYTE // 10, 1_000])
 def test_an_object_that_expands_to_more_than_a_gibibyte(
-    places: dict[str, Path], filled: Any, command: list[str], environment: Mapping[str, str], length: int
+    places: dict[str, Path], within: Callable[..., Any], length: int
 ) -> None:
     data = bomb(b"profile time %d\0" % length, GIBIBYTE + GIBIBYTE // 10)
     assert len(data) < 2_000_000
     places["object"].write_bytes(data)
     for arguments, code in ((("show", "r.perf", "raw"), 6), (("fsck",), 10)):
-        done = subprocess.run(
-            [*command, *arguments],
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (GIBIBYTE // 2, GIBIBYTE // 2)),
-        )
+        done = within(GIBIBYTE // 2, *arguments)
         assert done.returncode == code, done
         assert str(places["object"]) in done.stdout + done.stderr
+        assert ("profiles.max_size" in done.stdout + done.stderr) == (length > GIBIBYTE)
+
+
+def test_an_object_within_the_limit_that_expands_to_much(
+    places: dict[str, Path], within: Callable[..., Any], filled: Any, environment: Mapping[str, str]
+) -> None:
+    size = 256 << 20
+    objects = FileObjects(places["object"].parents[1])
+    body = objects.get_body("".join(places["object"].parts[-2:]))
+    start, end = b"profile time %d\0" % (size + len(body)) + body[:-1], body[-1:]
+    sha1 = hashlib.sha1(start)
+    for _ in range(size >> 20):
+        sha1.update(b" " * (1 << 20))
+    sha1.update(end)
+    name = sha1.hexdigest()
+    path = objects.root / name[:2] / name[2:]
+    path.parent.mkdir(exist_ok=True)
+    packer = zlib.compressobj(1)
+    data = [packer.compress(start), *(packer.compress(b" " * (1 << 20)) for _ in range(size >> 20))]
+    path.write_bytes(b"".join(data) + packer.compress(end) + packer.flush())
+    # What only verifies it needs no more memory than usual.
+    done = within(size, "fsck")
+    assert done.returncode == 0, done
+    assert objects.header(name).cmd == objects.header("".join(places["object"].parts[-2:])).cmd
+    shared = Path(environment["PERUN_CONFIG_DIR"])
+    shared.mkdir(exist_ok=True)
+    (shared / "shared.yml").write_text("profiles: {max_size: 100}\n")
+    done = within(size, "fsck")
+    assert done.returncode == 10
+    assert f"{path} holds {size + len(body)} characters, more than the limit of {100 << 20}" in done.stdout
+    # A repository cannot choose its own limit.
+    with open(filled.path / ".perun" / "local.yml", "a") as local:
+        local.write("profiles: {max_size: 4096}\n")
+    done = within(size, "fsck")
+    assert done.returncode == 5
+    assert "profiles.max_size" in done.stderr
+
+
+def test_heads_of_large_pending_files(within: Callable[..., Any], filled: Any) -> None:
+    jobs = filled.path / ".perun" / "jobs"
+    whole = (jobs / "p.perf").read_bytes().rstrip()
+    for name, start, size, end in (
+        ("sparse", b"", 2 * GIBIBYTE, b""),
+        ("cut", b'{"resources": {', GIBIBYTE // 4, b""),
+        ("spaces", whole[:-1], 0, b" " * (1 << 25) + b"}"),
+    ):
+        with open(jobs / f"{name}.perf", "wb") as file:
+            file.write(start)
+            file.truncate(size or len(start))
+            file.seek(0, os.SEEK_END)
+            file.write(end)
+    done = within(GIBIBYTE // 4, "status")
+    assert done.returncode == 0, done
+    assert "sparse.perf" in done.stderr and "profiles.max_size" in done.stderr
+    assert "cut.perf: not JSON" in done.stderr
+    assert "spaces.perf" not in done.stderr
+
+
+def test_statistics_that_expand_to_a_gibibyte(within: Callable[..., Any], filled: Any) -> None:
+    folder = Store(filled.path / ".perun").stats.folder(filled.head)
+    folder.mkdir(parents=True)
+    (folder / "zeros").write_bytes(bomb(b"{", GIBIBYTE))
+    (folder / "good").write_bytes(zlib.compress(b"{}"))
+    done = within(GIBIBYTE // 4, "stats", "clean")
+    assert done.returncode == 0, done
+    assert [path.name for path in folder.iterdir()] == ["good"]
 
 
 def test_limits_of_what_is_unpacked(project: Any, write_profile: Any) -> None:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from perun.errors import DamagedStore, JobFailed, ProfileNotFound
+from perun.porcelain.check import baselines
 from perun.porcelain.check.check import (
     VersionReport,
     check_all,
@@ -31,6 +32,7 @@ from perun.porcelain.check.check import (
     check_head,
     exit_code,
 )
+from perun.porcelain.check.history import History
 from perun.porcelain.check.report import Options, is_degradation
 from perun.porcelain.repository import Repository, open_repository
 from perun.profile.changes import PerformanceChange
@@ -143,6 +145,56 @@ def test_the_right_pairs_are_compared(branched: Project, repo: Repository) -> No
     assert exit_code(reports) == 6
     assert exit_code(reports, "degradation") == 1
     assert exit_code(reports, "severe") == 6
+
+
+@pytest.mark.parametrize("worth", [1, 2])
+@pytest.mark.parametrize("unreadable", ["", "trunk", "root"])
+def test_counting_what_the_others_have_changes_no_pair(
+    branched: Project, repo: Repository, monkeypatch: pytest.MonkeyPatch, worth: int, unreadable: str
+) -> None:
+    register(branched.path, branched.versions["head"], "new", 5)
+    register(branched.path, branched.versions["l1"], "other", 5)
+    if unreadable:
+        register(branched.path, branched.versions[unreadable], "new", 5)
+        damage(repo.store.indexes.path(branched.versions[unreadable]))
+    expected = pairs(branched, list(check_all(repo, None)))
+    assert (expected["head", "new"] == ("", "damaged")) == bool(unreadable)
+    monkeypatch.setattr(baselines, "WORTH_COUNTING", worth)
+    monkeypatch.setattr(baselines, "KEPT_LISTS", 1)
+    assert pairs(branched, list(check_all(repo, None))) == expected
+    head = {key: found for key, found in expected.items() if key[0] == "head"}
+    assert pairs(branched, [check_head(repo, None)]) == head
+    # None is the nearest of its configuration, so that any of the same collector will do.
+    forced = pairs(branched, [check_head(repo, None, Options(force=True))])
+    assert forced["head", "new"][0] == "left"
+
+
+def test_history_is_walked_once_for_all_profiles_of_a_version(
+    git_repository: Callable[..., Any],
+    perun: Callable[..., Any],
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    git = git_repository(commits=8)
+    perun("init", cwd=git.path)
+    register(git.path, git.head, "fast", 2)
+    for number in range(20):
+        register(git.path, git.head, f"only-{number}", 1)
+    root = git.git("rev-list", "--max-parents=0", "HEAD").strip()
+    register(git.path, root, "fast", 1)
+    walked: list[str] = []
+    ancestors = History.ancestors
+
+    def counted(self: History, checksum: str) -> Any:
+        for version in ancestors(self, checksum):
+            walked.append(version.checksum)
+            yield version
+
+    monkeypatch.setattr(History, "ancestors", counted)
+    report = check_head(open_repository(git.path, environment), None)
+    assert len(walked) == len(set(walked)) == 7
+    found = {one.target.workload: one.baseline is not None for one in report.comparisons}
+    assert found == {"fast": True, **{f"only-{number}": False for number in range(20)}}
 
 
 def test_the_damaged_object_is_named(branched: Project, repo: Repository) -> None:

@@ -174,6 +174,12 @@ _ROWS: Final[tuple[Key, ...]] = (
         example=True,
     ),
     Key(
+        "profiles.max_size", Kind.NUMBER, Scope.SHARED, 512,
+        "Largest profile that is read or stored, in MiB of JSON; the same holds for statistics. A small file "
+        "may be made to unpack to any size, so only the shared configuration is asked.",
+        example=2048,
+    ),
+    Key(
         "degradation.collect_before_check", Kind.BOOL, Scope.RECURSIVE, False,
         "Whether `perun check` first collects new profiles with the job matrix.",
         example=True,

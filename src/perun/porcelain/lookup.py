@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.errors import ProfileNotFound, UsageError
 from perun.porcelain.repository import Repository
-from perun.profile.helpers import ProfileInfo, header_of, sort_key
-from perun.store import tree
+from perun.profile.helpers import ProfileInfo, sort_key
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -55,35 +54,14 @@ def in_order(repo: Repository, infos: Iterable[ProfileInfo]) -> list[ProfileInfo
     return sorted(infos, key=lambda info: (key(info), info.source))
 
 
-def read_info(path: Path) -> ProfileInfo:
-    """The profile in the file `path`, pending or anywhere else.
-
-    :raises ProfileError: where it is not a profile.
-    """
-    data = tree.read(path)
-    if data is None:
-        raise ProfileNotFound(f"there is no file {path}")
-    header = header_of(data, str(path))
-    try:
-        seconds = int(path.stat().st_mtime)
-    except OSError as problem:
-        raise ProfileNotFound(f"{path}: {problem.strerror}") from None
-    return ProfileInfo(path.name, str(path), *header[:6], seconds)
-
-
 def head(repo: Repository, info: ProfileInfo) -> dict[str, Any]:
     """The regions `header`, `collector_info`, `postprocessors` and `origin` of the profile, without the rest.
 
     :raises ProfileError: where it is damaged, or gone.
     """
-    from perun.profile.format.json import decode_head
-
     if info.is_registered:
-        return decode_head(repo.store.objects.get_body(info.checksum), info.checksum)
-    data = tree.read(Path(info.realpath))
-    if data is None:
-        raise ProfileNotFound(f"there is no file {info.realpath}")
-    return decode_head(data, info.realpath)
+        return repo.store.objects.regions(info.checksum)
+    return repo.store.pending.regions(info.realpath)
 
 
 def load(repo: Repository, found: Found) -> Profile:
@@ -192,7 +170,7 @@ def _in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:
 
 def _at_path(repo: Repository, spec: str) -> Found | None:
     path = Path(spec)
-    return Found(read_info(path.resolve())) if _is_file(path) else None
+    return Found(repo.store.pending.info(path.resolve())) if _is_file(path) else None
 
 
 def _is_file(path: Path) -> bool:
@@ -207,7 +185,7 @@ def _in_pending(repo: Repository, spec: str) -> Found | None:
     for file in (name, name + ".perf"):
         path = repo.store.pending.root / file
         if name and file.endswith(".perf") and os.path.lexists(path):
-            return Found(read_info(path))  # where it is damaged, this says so
+            return Found(repo.store.pending.info(path))  # where it is damaged, this says so
     partial = [info for info in pending(repo) if name and name in info.source]
     if len(partial) > 1:
         raise UsageError(
@@ -221,7 +199,7 @@ def _in_files(repo: Repository, spec: str, confirm: Confirm | None) -> Found:
     if confirm is not None and Path(spec).name:
         for path in _walk(repo.root, Path(spec).name):
             if confirm(path):
-                return Found(read_info(path))
+                return Found(repo.store.pending.info(path))
     raise _not_found(spec, "profile", pending(repo))
 
 

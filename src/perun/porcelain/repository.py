@@ -164,7 +164,7 @@ class _Store(Store):
     """
 
     def __init__(self, root: Path, config: Config, environ: Mapping[str, str]) -> None:
-        super().__init__(root)
+        super().__init__(root, limit=_max_size(config))
         self._config = config
         self._environ = environ
         self._is_cached = all(layer.origin != "file" for layer in config.layers)
@@ -176,6 +176,17 @@ class _Store(Store):
             if not self._is_cached:
                 self._is_cached = True
                 cache_config(self._config, self.root, self._environ)
+
+
+def _max_size(config: Config) -> int:
+    """`profiles.max_size` in bytes."""
+    number = float(config.get("profiles.max_size"))
+    if not 0 < number < 1 << 30:
+        raise ConfigError(
+            f"profiles.max_size is {number:g}: expected a number of MiB above 0",
+            "e.g. perun config --shared set profiles.max_size 1024",
+        )
+    return int(number * (1 << 20))
 
 
 def cache_config(config: Config, perun_folder: Path, environ: Mapping[str, str]) -> None:

@@ -35,10 +35,13 @@ class Store:
 
     :param root: the `.perun` folder.
     :param lock_timeout: seconds that a writer waits for another one.
+    :param limit: largest accepted size of a profile or of statistics, in bytes before compression;
+        :data:`perun.store.limits.DEFAULT` where it is None.
     """
 
-    def __init__(self, root: Path, lock_timeout: float = 60.0) -> None:
+    def __init__(self, root: Path, lock_timeout: float = 60.0, limit: int | None = None) -> None:
         self.root = root
+        self._limit = limit
         self._lock_timeout = lock_timeout
 
     def create(self) -> None:
@@ -60,11 +63,18 @@ class Store:
         return Lock(self.root / ".lock", self._lock_timeout)
 
     @cached_property
+    def limit(self) -> int:
+        """Largest accepted size of a profile or of statistics, in bytes."""
+        from perun.store.limits import DEFAULT
+
+        return DEFAULT if self._limit is None else self._limit
+
+    @cached_property
     def objects(self) -> FileObjects:
         """Registered profiles by checksum."""
         from perun.store.objects import FileObjects
 
-        return FileObjects(self.root / "objects")
+        return FileObjects(self.root / "objects", self.limit)
 
     @cached_property
     def indexes(self) -> Indexes:
@@ -85,7 +95,7 @@ class Store:
         """Profiles that no minor version has yet."""
         from perun.store.pending import Pending
 
-        return Pending(self.root / "jobs", self.lock)
+        return Pending(self.root / "jobs", self.lock, self.limit)
 
     @cached_property
     def summaries(self) -> Summaries:
@@ -106,7 +116,7 @@ class Store:
         """Statistics that collectors keep per minor version."""
         from perun.store.stats import Stats
 
-        return Stats(self.root / "stats", self.lock)
+        return Stats(self.root / "stats", self.lock, self.limit)
 
     @cached_property
     def temp(self) -> Temp:

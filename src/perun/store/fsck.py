@@ -78,9 +78,7 @@ class _Check:
     def _object(self, checksum: str, path: Path) -> Iterator[Finding]:
         self._types[checksum] = ""
         try:
-            type_, _ = self._store.objects.read(checksum)
-            self._types[checksum] = type_
-            self._store.objects.get(checksum)
+            type_ = self._types[checksum] = self._store.objects.check(checksum)
         except ProfileError as problem:
             yield Finding("error", path, problem.message)
             return
@@ -127,7 +125,7 @@ class _Check:
         for name in sorted(tree.listing(root)):
             if name.endswith(".perf"):
                 try:
-                    self._store.pending.load(name)
+                    self._store.pending.check(name)
                 except ProfileError as problem:
                     if os.path.lexists(root / name):
                         yield Finding("error", root / name, problem.message)

@@ -2,18 +2,26 @@
 
 An object is `profile <type> <length>`, a zero byte and the profile as JSON, compressed by zlib; `length`
 counts characters. Its name is the SHA-1 of all that before the compression.
+
+A small file may unpack to a thousand times its size. So objects are unpacked piece by piece, never beyond the
+limit of the store, and who needs only the checksum or the head keeps no more than one piece in memory.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
-from perun.store import tree
+from perun.regular import TooLarge, open_regular
+from perun.store import limits, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,13 +31,14 @@ if TYPE_CHECKING:
 
 KNOWN_TYPES = frozenset({"memory", "mixed", "time"})
 """The types of the manual; a plugin may make others, which need be no more than a word."""
-SIZE_LIMIT = 1 << 30
-"""Bytes that an object may have before compression, against files made to fill the memory."""
 
 _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HEADER = re.compile(rb"profile ([A-Za-z0-9_.-]{1,64}) (0|[1-9][0-9]{0,17})\0")
 _HEADER_ROOM = 128
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
+_LEVEL = zlib.Z_DEFAULT_COMPRESSION
+_LEVEL_OF_LARGE = 1  # of columns of numbers about as good as the default, in a third of the time
+_LARGE = 1 << 22
 _HINT = "restore the file from a copy of the repository, or remove it and register the profile again"
 _WRITERS = 8
 
@@ -42,7 +51,7 @@ class FileObjects:
     :param limit: largest accepted size of an object before compression, in bytes.
     """
 
-    def __init__(self, root: Path, limit: int = SIZE_LIMIT) -> None:
+    def __init__(self, root: Path, limit: int = limits.DEFAULT) -> None:
         self.root = root
         self.limit = limit
 
@@ -67,24 +76,29 @@ class FileObjects:
 
     def put_body(self, type_: str, body: bytes) -> str:
         """Store a profile that is JSON already; the checksum."""
-        checksum, content = encode(type_, body)
         if len(body) > self.limit:
             raise ProfileError(
-                f"the profile has {len(body)} bytes of JSON, more than the limit of {self.limit}",
-                "collect fewer resources, e.g. with a coarser sampling",
+                f"the profile has {len(body)} bytes of JSON, {limits.exceeded(self.limit)}",
+                f"collect fewer resources, e.g. with a coarser sampling, or {limits.HINT}",
             )
-        path = tree.object_path(self.root, checksum)
-        if not self._is_whole(path, checksum):
-            atomic.write(path, zlib.compress(content))
+        header = _header(type_, body)
+        checksum = tree.sha1(header, body).hex()
+        if not self._is_whole(checksum):
+            stream = zlib.compressobj(_LEVEL if len(body) < _LARGE else _LEVEL_OF_LARGE)
+            with atomic.writing(tree.object_path(self.root, checksum)) as file:
+                file.write(stream.compress(header))
+                for start in range(0, len(body), _CHUNK):
+                    file.write(stream.compress(body[start : start + _CHUNK]))
+                file.write(stream.flush())
         return checksum
 
-    def _is_whole(self, path: Path, checksum: str) -> bool:
+    def _is_whole(self, checksum: str) -> bool:
         # Where the object is damaged, this profile may be the last copy: its file is deleted afterwards.
-        data = tree.read(path)
         try:
-            return data is not None and bool(decode(data, checksum, str(path), self.limit))
-        except DamagedStore:
+            self.verify(checksum)
+        except ProfileError:
             return False
+        return True
 
     def get(self, checksum: str) -> Profile:
         """The profile.
@@ -101,20 +115,59 @@ class FileObjects:
         return self.read(checksum)[1]
 
     def header(self, checksum: str) -> Header:
-        """The head of the profile; errors as :meth:`get`."""
-        from perun.profile.helpers import header_of
+        """The head of the profile; errors as :meth:`get`. The rest is verified, and not kept in memory."""
+        from perun.profile.helpers import head
 
-        return header_of(self.get_body(checksum), str(tree.object_path(self.root, checksum)))
+        return head(self.regions(checksum))
+
+    def regions(self, checksum: str) -> dict[str, Any]:
+        """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`)."""
+        from perun.profile.format.head import decode
+
+        with self._opened(checksum) as unpacked:
+            pieces = unpacked.pieces()
+            found = decode(pieces, str(tree.object_path(self.root, checksum)), origin=False)
+            deque(pieces, maxlen=0)
+        return found
+
+    def check(self, checksum: str) -> str:
+        """Whether the object is whole, and a profile; its type. Errors as :meth:`get`.
+
+        Of one that is larger than :data:`limits.LOOKED_INTO` only the head is looked at: that the rest is
+        what was registered, the checksum proves.
+        """
+        with self._opened(checksum) as unpacked:
+            type_, length = unpacked.type, unpacked.length
+        if length <= limits.LOOKED_INTO:
+            self.get(checksum)
+        else:
+            self.regions(checksum)
+        return type_
+
+    def verify(self, checksum: str) -> None:
+        """Read the whole object, of which nothing is kept. Errors as :meth:`get`."""
+        with self._opened(checksum) as unpacked:
+            deque(unpacked.pieces(), maxlen=0)
 
     def read(self, checksum: str) -> tuple[str, bytes]:
         """Type and JSON of the profile; errors as :meth:`get`."""
+        with self._opened(checksum) as unpacked:
+            return unpacked.type, unpacked.body()
+
+    @contextmanager
+    def _opened(self, checksum: str) -> Iterator[_Unpacked]:
         path = tree.object_path(self.root, checksum)
-        data = tree.read(path)
-        if data is None:
+        try:
+            with open_regular(path, self.limit) as file, _told(path):
+                yield _Unpacked(file, checksum, self.limit)
+        except FileNotFoundError:
             raise ProfileNotFound(
                 f"there is no profile {checksum} in {self.root}", "run perun fsck to see what else is missing"
-            )
-        return decode(data, checksum, str(path), self.limit)
+            ) from None
+        except TooLarge as problem:
+            raise limits.unreadable(path, problem) from None
+        except OSError as problem:
+            raise tree.unreadable(path, problem) from problem
 
     def delete(self, checksum: str) -> None:
         """Remove the object.
@@ -140,66 +193,107 @@ class FileObjects:
 
 def encode(type_: str, body: bytes) -> tuple[str, bytes]:
     """Checksum and content, not yet compressed, of the object that holds the JSON `body`."""
+    content = _header(type_, body) + body
+    return tree.sha1(content).hex(), content
+
+
+def _header(type_: str, body: bytes) -> bytes:
     if not _TYPE.fullmatch(type_):
         raise ProfileError(
             f"header.type of the profile is {type_!r}",
             "it must be one word of letters, digits, dots and dashes, e.g. " + ", ".join(sorted(KNOWN_TYPES)),
         )
-    content = b"profile %s %d\0" % (type_.encode(), _characters(body)) + body
-    return tree.sha1(content).hex(), content
+    return b"profile %s %d\0" % (type_.encode(), len(body) if body.isascii() else len(body.decode()))
 
 
-def decode(data: bytes, checksum: str, source: str, limit: int = SIZE_LIMIT) -> tuple[str, bytes]:
+def decode(data: bytes, checksum: str, source: str, limit: int = limits.DEFAULT) -> tuple[str, bytes]:
     """Type and JSON of the object in the compressed `data`, which is verified against its name.
 
     :param source: its file, for the messages.
     :raises DamagedStore: says what is wrong.
     """
+    with _told(source):
+        unpacked = _Unpacked(io.BytesIO(data), checksum, limit)
+        return unpacked.type, unpacked.body()
+
+
+class _Damage(Exception):
+    def __init__(self, message: str, hint: str = _HINT) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@contextmanager
+def _told(source: Path | str) -> Iterator[None]:
+    """Damage becomes an error that names the file."""
     try:
-        content, type_, length, start = _decompress(data, limit)
-        body = content[start:]
-        if _characters(body) != length:
-            raise _Damage(f"has {_characters(body)} characters where its header says {length}")
+        yield
     except zlib.error as problem:
         raise DamagedStore(f"{source} is not compressed by zlib, or damaged: {problem}", _HINT) from None
     except UnicodeDecodeError as problem:
         raise DamagedStore(f"{source} is not UTF-8: {problem.reason}", _HINT) from None
     except _Damage as problem:
-        raise DamagedStore(f"{source} {problem}", _HINT) from None
-    if (actual := tree.sha1(content).hex()) != checksum:
-        raise DamagedStore(f"{source} does not match its name: its SHA-1 is {actual}", _HINT)
-    return type_, body
+        raise DamagedStore(f"{source} {problem}", problem.hint) from None
 
 
-class _Damage(Exception):
-    pass
+class _Unpacked:
+    """An object that is unpacked piece by piece and verified at its end.
 
+    :raises zlib.error: :raises UnicodeDecodeError: :raises _Damage: each says what is wrong.
+    :ivar type: of the profile. :ivar length: characters of its JSON, as the header says.
+    """
 
-def _decompress(data: bytes, limit: int) -> tuple[bytes, str, int, int]:
-    # Content, type, length of the body in characters, and where the body begins.
-    stream = zlib.decompressobj()
-    head = stream.decompress(data, _HEADER_ROOM)
-    header = _HEADER.match(head)
-    if header is None:
-        raise _Damage(f"does not begin with 'profile <type> <length>': {head[:40]!r}")
-    length = int(header[2])
-    # A character has at most four bytes, so an honest header bounds what is worth decompressing.
-    room = header.end() + min(4 * length, limit)
-    if length > limit:
-        raise _Damage(f"holds {length} characters, more than the limit of {limit}")
-    pieces, size = [head], len(head)
-    while not stream.eof and size <= room:
-        piece = stream.decompress(stream.unconsumed_tail, min(_CHUNK, room - size + 1))
-        if not piece and not stream.unconsumed_tail and not stream.eof:
-            raise _Damage("is cut short")
-        pieces.append(piece)
-        size += len(piece)
-    if size > room:
-        raise _Damage(f"is longer than the {length} characters that its header says")
-    if stream.unused_data:
-        raise _Damage(f"is followed by {len(stream.unused_data)} bytes that do not belong to it")
-    return b"".join(pieces), header[1].decode(), length, header.end()
+    def __init__(self, file: BinaryIO, checksum: str, limit: int) -> None:
+        self._file = file
+        self._checksum = checksum
+        self._stream = zlib.decompressobj()
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        head = b""
+        while len(head) < _HEADER_ROOM and (piece := self._piece(_HEADER_ROOM - len(head))):
+            head += piece
+        header = _HEADER.match(head)
+        if header is None:
+            raise _Damage(f"does not begin with 'profile <type> <length>': {head[:40]!r}")
+        self.type, self.length = header[1].decode(), int(header[2])
+        if self.length > limit:
+            raise _Damage(f"holds {self.length} characters, {limits.exceeded(limit)}", limits.HINT)
+        # A character has at most four bytes, so an honest header bounds what is worth unpacking.
+        self._room = min(4 * self.length, limit)
+        self._hash = tree.sha1_of(head[: header.end()], self.length)
+        self._rest = head[header.end() :]
 
+    def body(self) -> bytes:
+        """The JSON, after everything was verified."""
+        buffer = io.BytesIO()  # hands out what it holds without a copy
+        buffer.writelines(self.pieces())
+        return buffer.getvalue()
 
-def _characters(body: bytes) -> int:
-    return len(body) if body.isascii() else len(body.decode())
+    def _piece(self, most: int) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+        while not self._stream.eof:
+            data = self._stream.unconsumed_tail or self._file.read(_CHUNK)
+            piece = self._stream.decompress(data, most)
+            if piece:
+                return piece
+            if not data:
+                raise _Damage("is cut short")
+        return b""
+
+    def pieces(self) -> Iterator[bytes]:
+        """The pieces of the JSON; whether it is what its name promises shows at the end."""
+        size = characters = 0
+        while piece := self._rest or self._piece(_CHUNK):
+            self._rest = b""
+            size += len(piece)
+            if size > self._room:
+                raise _Damage(f"is longer than the {self.length} characters that its header says")
+            characters += len(self._decoder.decode(piece))
+            self._hash.update(piece)
+            yield piece
+        self._decoder.decode(b"", True)
+        if characters != self.length:
+            raise _Damage(f"has {characters} characters where its header says {self.length}")
+        if surplus := len(self._stream.unused_data) + len(self._file.read(_CHUNK)):
+            raise _Damage(f"is followed by {surplus} bytes that do not belong to it")
+        if (actual := self._hash.hexdigest()) != self._checksum:
+            raise _Damage(f"does not match its name: its SHA-1 is {actual}")

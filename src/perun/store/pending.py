@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
-from perun.regular import open_regular
-from perun.store import tree
+from perun.regular import open_regular, read_regular
+from perun.store import limits, tree
 from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 SUFFIX = ".perf"
+_PIECE = 1 << 18
 CACHE = ".index"
-MAX_CACHE_BYTES = 32 << 20
-"""A larger cache is not used: heads of a hundred thousand profiles are smaller."""
 _Infos = list[ProfileInfo]
 
 
@@ -48,10 +47,17 @@ class Pending:
 
     :param root: `.perun/jobs`.
     :param lock: the lock of the repository, taken by what writes.
+    :param limit: largest accepted size of a profile, in bytes.
     """
 
-    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        lock: Callable[[], AbstractContextManager[None]],
+        limit: int = limits.DEFAULT,
+    ) -> None:
         self.root = root
+        self.limit = limit
         self._lock = lock
 
     def list(self) -> _Infos:
@@ -67,11 +73,11 @@ class Pending:
                 continue
             path = self.root / name
             try:
-                found.profiles.append(_entry(path, cached.get(name)).info(str(path)))
+                found.profiles.append(_entry(path, cached.get(name), self.limit).info(str(path)))
             except FileNotFoundError:
                 continue  # taken away meanwhile
             except OSError as problem:
-                found.damaged.append(DamagedProfile(path, tree.unreadable(path, problem).message))
+                found.damaged.append(DamagedProfile(path, limits.unreadable(path, problem).message))
             except ProfileError as problem:
                 found.damaged.append(DamagedProfile(path, problem.message))
         return found
@@ -85,24 +91,33 @@ class Pending:
         :returns: the file.
         :raises ProfileError: where `name` cannot be the name of a file.
         """
-        from perun.profile.format.json import dumps_pending
+        from perun.profile.format.json import pending_pieces
 
         stem = _stem(name)
-        data = dumps_pending(profile)
-        if announce is not None:
-            announce(tree.sha1(data).hex())
-        with self._lock():
-            path = self._create(stem, data)
-            self._refresh()
+        # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
+        temporary = self.root / f"{atomic.TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.new"
+        try:
+            sha1 = tree.sha1_of(b"", tree.LARGE)
+            with atomic.writing(temporary) as file:
+                for piece in pending_pieces(profile):
+                    sha1.update(piece)
+                    file.write(piece)
+            if announce is not None:
+                announce(sha1.hexdigest())
+            with self._lock():
+                path = self._claim(temporary, stem)
+                self._refresh()
+        finally:
+            temporary.unlink(missing_ok=True)
         return path
 
     def find(self, sha1: str, known: Container[str] = ()) -> Path | None:
         """The pending profile whose file has this SHA-1, else None; those of `known` names are left out."""
         for name in sorted(tree.listing(self.root)):
             if name.endswith(SUFFIX) and name not in known:
-                data = tree.read(self.root / name)
-                if data is not None and tree.sha1(data).hex() == sha1:
-                    return self.root / name
+                with suppress(OSError):
+                    if _sha1(self.root / name, self.limit) == sha1:
+                        return self.root / name
         return None
 
     def load(self, path: Path | str) -> Profile:
@@ -113,10 +128,34 @@ class Pending:
         from perun.profile.format.json import loads
 
         path = self.root / path
-        data = tree.read(path)
-        if data is None:
-            raise ProfileNotFound(f"there is no pending profile {path}", "perun status lists what there is")
-        return loads(data, str(path))
+        with _told(path):
+            data = read_regular(path, self.limit)
+        return loads(data, str(path), limit=self.limit)
+
+    def check(self, path: Path | str) -> None:
+        """Whether it is a profile; of one that is larger than :data:`limits.LOOKED_INTO` only the head is.
+
+        Errors as :meth:`load`.
+        """
+        if (self.root / path).stat().st_size <= limits.LOOKED_INTO:
+            self.load(path)
+        else:
+            self.regions(path)
+
+    def info(self, path: Path | str) -> ProfileInfo:
+        """The pending profile, or one anywhere else, as lists show it; errors as :meth:`load`."""
+        path = self.root / path
+        with _told(path):
+            return _read_head(path, int(path.stat().st_mtime), self.limit).info(str(path))
+
+    def regions(self, path: Path | str) -> dict[str, Any]:
+        """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`); errors as
+        :meth:`load`."""
+        from perun.profile.format.head import decode
+
+        path = self.root / path
+        with _told(path), open_regular(path, self.limit) as file:
+            return decode(_pieces(file, self.limit), str(path))
 
     def remove(self, paths: Iterable[Path | str]) -> None:
         """Remove pending profiles, damaged ones too; files or base names.
@@ -138,7 +177,7 @@ class Pending:
         # Entries by name, each with the time (ns) when the cache was written.
         path = self.root / CACHE
         try:
-            with open_regular(path, MAX_CACHE_BYTES) as file:
+            with open_regular(path, limits.INDEX) as file:
                 status = os.fstat(file.fileno())
                 written = status.st_mtime_ns
                 entries, certain = parse(file.read(status.st_size), str(path))
@@ -160,23 +199,17 @@ class Pending:
         with suppress(OSError):
             atomic.write(self.root / CACHE, serialize(entries))
 
-    def _create(self, stem: str, data: bytes) -> Path:
-        # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
-        temporary = self.root / f"{atomic.TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.new"
-        atomic.write(temporary, data)
-        try:
-            taken = set(tree.listing(self.root))
-            number = 0
-            while True:
-                name = stem + (f"({number})" if number else "") + SUFFIX
-                number += 1
-                if name not in taken and _claim(temporary, self.root / name):
-                    return self.root / name
-        finally:
-            temporary.unlink(missing_ok=True)
+    def _claim(self, temporary: Path, stem: str) -> Path:
+        taken = set(tree.listing(self.root))
+        number = 0
+        while True:
+            name = stem + (f"({number})" if number else "") + SUFFIX
+            number += 1
+            if name not in taken and _claim(temporary, self.root / name):
+                return self.root / name
 
 
-def _entry(path: Path, cached: tuple[IndexEntry, int] | None) -> IndexEntry:
+def _entry(path: Path, cached: tuple[IndexEntry, int] | None, limit: int) -> IndexEntry:
     status = os.stat(path)
     seconds = status.st_mtime_ns // 10**9
     if cached is not None:
@@ -184,7 +217,7 @@ def _entry(path: Path, cached: tuple[IndexEntry, int] | None) -> IndexEntry:
         # The change time cannot be set back, so that a file moved here with an old date is noticed too.
         if entry.time == seconds and max(status.st_mtime_ns, status.st_ctime_ns) < written:
             return entry
-    return _read_head(path, seconds)
+    return _read_head(path, seconds, limit)
 
 
 def _claim(temporary: Path, path: Path) -> bool:
@@ -201,14 +234,43 @@ def _claim(temporary: Path, path: Path) -> bool:
     return True
 
 
-def _read_head(path: Path, seconds: int) -> IndexEntry:
-    from perun.profile.helpers import header_of
+def _read_head(path: Path, seconds: int, limit: int) -> IndexEntry:
+    from perun.profile.format.head import decode
+    from perun.profile.helpers import head
 
-    data = tree.read(path)
-    if data is None:
-        raise FileNotFoundError(path)
-    head = header_of(data, str(path))
-    return IndexEntry(seconds, "", path.name, *head[:6])
+    with open_regular(path, limit) as file:
+        header = head(decode(_pieces(file, limit), str(path), origin=False))
+    return IndexEntry(seconds, "", path.name, *header[:6])
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """A file that cannot be read becomes an error of the store."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ProfileNotFound(
+            f"there is no pending profile {path}", "perun status lists what there is"
+        ) from None
+    except OSError as problem:
+        raise limits.unreadable(path, problem) from None
+
+
+def _sha1(path: Path, limit: int) -> str:
+    """The SHA-1 of the file, of which only a piece is in memory at a time."""
+    with open_regular(path, limit) as file:
+        sha1 = tree.sha1_of(b"", os.fstat(file.fileno()).st_size)
+        for piece in _pieces(file, limit):
+            sha1.update(piece)
+    return sha1.hexdigest()
+
+
+def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
+    """The content of the file; what it grew by meanwhile is left out where it is too large then."""
+    left = limit
+    while left and (piece := file.read(min(_PIECE, left))):
+        left -= len(piece)
+        yield piece
 
 
 def _stem(name: str) -> str:

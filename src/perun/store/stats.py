@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileNotFound, UsageError
-from perun.store import tree
+from perun.regular import open_regular
+from perun.store import limits, tree
 
 INDEX = ".index"
-SIZE_LIMIT = 1 << 30
-"""Bytes that compressed data may have before compression, against files made to fill the memory."""
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 _HINT = "remove it; statistics are made again when they are needed"
 
 
@@ -25,10 +25,17 @@ class Stats:
 
     :param root: `.perun/stats`.
     :param lock: the lock of the repository, taken by what writes.
+    :param limit: largest accepted size of a file before compression, in bytes.
     """
 
-    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        lock: Callable[[], AbstractContextManager[None]],
+        limit: int = limits.DEFAULT,
+    ) -> None:
         self.root = root
+        self._limit = limit
         self._lock = lock
 
     def path(self, minor: str, name: str) -> Path:
@@ -50,7 +57,7 @@ class Stats:
         :raises DamagedStore: where the index is damaged.
         """
         path = self.root / INDEX
-        data = read_json(path, list, _HINT)
+        data = read_json(path, list, _HINT, self._limit)
         for item in data or ():
             if not (isinstance(item, list) and len(item) == 2 and all(isinstance(one, str) for one in item)):
                 raise DamagedStore(f"{path} is not a list of versions and dates: {str(item)[:80]}", _HINT)
@@ -66,7 +73,7 @@ class Stats:
         :raises ProfileNotFound: where there are none; :raises DamagedStore: where the file is damaged.
         """
         path = self.path(minor, name)
-        data: dict[str, Any] | None = read_json(path, dict, _HINT)
+        data: dict[str, Any] | None = read_json(path, dict, _HINT, self._limit)
         if data is None:
             raise ProfileNotFound(
                 f"there are no statistics {name} of {minor}", "perun stats list-files lists all"
@@ -80,7 +87,7 @@ class Stats:
         """
         path = self.path(minor, name)
         with self._lock():
-            known: dict[str, Any] = read_json(path, dict, _HINT) or {}
+            known: dict[str, Any] = read_json(path, dict, _HINT, self._limit) or {}
             known.update(values)
             write_json(path, known)
             versions = dict(self.versions())
@@ -156,7 +163,7 @@ class Stats:
                 if not path.is_dir() or not is_known(outer.name + path.name):
                     found.append(path)
                 else:
-                    found += [one for one in sorted(path.iterdir()) if not _is_statistics(one)]
+                    found += [one for one in sorted(path.iterdir()) if not _is_statistics(one, self._limit)]
         return found
 
     def clean(
@@ -224,26 +231,38 @@ def _is_empty_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and not tree.listing(path)
 
 
-def _is_statistics(path: Path) -> bool:
+def _is_statistics(path: Path, limit: int) -> bool:
     if path.name.startswith(".") or path.is_symlink() or not path.is_file():
         return False
+    size, first, last = 0, b"", b""
     try:
-        return read_json(path, dict, _HINT) is not None
-    except DamagedStore:
+        with open_regular(path, limit) as file:
+            for piece in inflated(file, limit):
+                first = first or piece.lstrip()[:1]
+                last = piece.rstrip()[-1:] or last
+                size += len(piece)
+        if size > limits.LOOKED_INTO:
+            # Not looked at more closely, as one such file may fill the memory: it is rather kept.
+            return first + last == b"{}"
+        return read_json(path, dict, _HINT, limit) is not None
+    except (OSError, zlib.error, ValueError, DamagedStore):
         return False
 
 
-def read_json(path: Path, kind: type, hint: str) -> Any:
+def read_json(path: Path, kind: type, hint: str, limit: int = limits.DEFAULT) -> Any:
     """What the JSON compressed in a file holds; None where there is no file.
 
     :param kind: the type it must have: dict or list.
+    :param limit: of its size before compression, in bytes.
     :raises DamagedStore: where it is anything else.
     """
-    data = tree.read(path)
-    if data is None:
-        return None
     try:
-        value = json.loads(inflate(data))
+        with open_regular(path, limit) as file:
+            value = json.loads(_joined(inflated(file, limit)))
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise limits.unreadable(path, problem) from None
     except (zlib.error, ValueError, RecursionError) as problem:
         raise DamagedStore(f"{path} is not compressed JSON: {problem}", hint) from None
     if not isinstance(value, kind):
@@ -251,25 +270,36 @@ def read_json(path: Path, kind: type, hint: str) -> Any:
     return value
 
 
-def inflate(data: bytes, limit: int = SIZE_LIMIT) -> bytes:
-    """What zlib compressed to `data`.
+def inflate(data: bytes, limit: int = limits.DEFAULT) -> bytes:
+    """What zlib compressed to `data`; errors as :func:`inflated`."""
+    return _joined(inflated(io.BytesIO(data), limit))
+
+
+def _joined(pieces: Iterable[bytes]) -> bytes:
+    buffer = io.BytesIO()  # hands out what it holds without a copy
+    buffer.writelines(pieces)
+    return buffer.getvalue()
+
+
+def inflated(file: BinaryIO, limit: int) -> Iterator[bytes]:
+    """What zlib compressed to the content of the file, piece by piece.
 
     :raises zlib.error: where it is damaged. :raises ValueError: where it is cut short, or too large.
     """
     stream = zlib.decompressobj()
-    content = bytearray()
+    size = 0
     while not stream.eof:
+        data = stream.unconsumed_tail or file.read(_CHUNK)
         piece = stream.decompress(data, _CHUNK)
-        data = stream.unconsumed_tail
-        content += piece
-        if len(content) > limit:
-            raise ValueError(f"it holds more than {limit} bytes")
+        size += len(piece)
+        if size > limit:
+            raise ValueError(f"it holds more than {limit} bytes ({limits.KEY})")
         if not piece and not data and not stream.eof:
             raise ValueError("it is cut short")
-    return bytes(content)
+        yield piece
 
 
-def deflate(content: bytes, source: str, limit: int = SIZE_LIMIT) -> bytes:
+def deflate(content: bytes, source: str, limit: int = limits.DEFAULT) -> bytes:
     """`content` compressed.
 
     :raises UsageError: names `source`, where it is larger than :func:`inflate` reads.

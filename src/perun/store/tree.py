@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,16 @@ from perun.errors import DamagedStore, ProfileNotFound
 from perun.regular import IrregularFile, open_regular, read_regular
 
 if TYPE_CHECKING:
+    import hashlib
     from pathlib import Path
 
 _HEX = frozenset("0123456789abcdef")
 INDEX_SIGNATURE = b"pidx"
 CHANGES_SUFFIX = ".changes"
-_LARGE = 1 << 20
-MAX_BYTES = 1 << 34
-"""Largest file of the store that is opened at all, whatever it may hold."""
+LARGE = 1 << 20
+"""Bytes from which OpenSSL hashes sooner than it takes to load it."""
+MAX_BYTES = 256 << 20
+"""Largest file of the store that is read as a whole, other than profiles, which have a limit of their own."""
 _ZLIB = 2  # bytes of the header that compressed data begins with
 
 
@@ -112,25 +115,35 @@ def may_be_index(path: Path | str) -> bool:
 
 def _begin(path: Path | str) -> bytes:
     try:
-        with open_regular(path, MAX_BYTES) as file:
+        with open_regular(path, sys.maxsize) as file:
             return file.read(len(INDEX_SIGNATURE))
     except OSError:
         return b""  # whoever reads the file itself will say why
 
 
-def sha1(data: bytes) -> bytes:
-    """The SHA-1 of `data`, 20 bytes.
+def sha1(*data: bytes) -> bytes:
+    """The SHA-1 of `data`, one after the other; 20 bytes."""
+    first, *others = data or (b"",)
+    found = sha1_of(first, sum(map(len, data)))
+    for one in others:
+        found.update(one)
+    return found.digest()
+
+
+def sha1_of(data: bytes, size: int) -> hashlib._Hash:
+    """What computes the SHA-1 of `data` and of more to come, about `size` bytes in all.
 
     hashlib brings OpenSSL along, which hashes large objects quickly but takes longer to load than `status`
     takes to read its index; small data is left to the function that Python falls back to itself.
     """
-    if len(data) < _LARGE:
+    if size < LARGE:
         try:
             from _sha1 import sha1 as small  # type: ignore[import-not-found]
         except ImportError:
             pass  # not a CPython, or built without it
         else:
-            return bytes(small(data).digest())
+            found: hashlib._Hash = small(data)
+            return found
     import hashlib
 
-    return hashlib.sha1(data, usedforsecurity=False).digest()
+    return hashlib.sha1(data, usedforsecurity=False)

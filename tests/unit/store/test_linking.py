@@ -6,7 +6,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -126,13 +128,13 @@ def test_a_hundred_profiles_need_one_index(
     from perun import atomic
 
     written: list[Path] = []
-    write = atomic.write
+    writing = atomic.writing
 
-    def counted(path: Path, data: bytes) -> None:
+    def counted(path: Path) -> AbstractContextManager[BinaryIO]:
         written.append(path)
-        write(path, data)
+        return writing(path)
 
-    monkeypatch.setattr(atomic, "write", counted)
+    monkeypatch.setattr(atomic, "writing", counted)
     added, _ = link(store, minor(), [(make_profile(float(number)), f"{number}", 1) for number in range(100)])
     assert len(added) == 100
     assert written.count(store.indexes.path(minor())) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -11,6 +11,7 @@ from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError, ProfileError
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import lookup
+from perun.porcelain.check.baselines import Baselines, Candidates
 from perun.porcelain.check.compare import Comparer, Outcome, Pair
 from perun.porcelain.check.history import History
 from perun.porcelain.check.parallel import compare
@@ -46,8 +47,6 @@ __all__ = [
     "is_degradation",
 ]
 
-Candidates = Callable[[], Iterable[MinorVersion]]
-"""The versions that may hold the baseline, the nearest first."""
 NO_PROFILE = "no profile is registered"
 NO_BASELINE = "no ancestor has a profile of the same configuration"
 
@@ -73,7 +72,7 @@ def check_head(
     assert version is not None
     parents = map(history.get, version.parents)
     checker.collect_missing([version, *filter(None, parents)])
-    plan = checker.plan(version, partial(history.ancestors, head), passed=1, others=version.parents)
+    plan = checker.plan(version, partial(history.ancestors, head), others=version.parents, leave=True)
     return next(checker.reports([plan]))
 
 
@@ -107,7 +106,7 @@ def check_diff(
     plan = checker.plan(new, lambda: (old,), others=(old.checksum,), without_baseline=reason)
     used = {step.baseline.configuration for step in plan.steps if isinstance(step, Pair)}
     try:
-        unpaired = [one for one in checker.profiles(old.checksum) if one.configuration not in used]
+        unpaired = [one for one in checker.baselines.profiles(old.checksum) if one.configuration not in used]
     except DamagedStore as problem:
         unpaired = []
         plan.errors.append(problem)
@@ -126,11 +125,8 @@ def check_all(
     history = History(repo, head, ordered=True)
 
     def plans() -> Iterator[_Plan]:
-        passed = 0
         for version in history:
-            passed += version.checksum in checker.with_profiles
-            yield checker.plan(version, partial(history.ancestors, version.checksum), passed=passed)
-            checker.forget(version.checksum)
+            yield checker.plan(version, partial(history.ancestors, version.checksum), leave=True)
 
     return checker.reports(plans())
 
@@ -181,11 +177,10 @@ class _Checker:
         self.collects = options.compute_missing or is_true(
             repo.config.get("degradation.collect_before_check")
         )
-        self.with_profiles = set(repo.store.indexes.minors())
+        self.baselines = Baselines(repo, force=options.force)
         self._options = options
         self._report = report
         self._stores = stores
-        self._listed: dict[str, list[ProfileInfo]] = {}
         self._failures: dict[str, PerunError] = {}
         self._reported = 0
 
@@ -196,47 +191,43 @@ class _Checker:
         from perun.porcelain.check import precollect  # most checks run nothing
 
         self._failures = precollect.collect_missing(self.repo, versions, self._report)
-        self._listed.clear()
-        self.with_profiles = set(self.repo.store.indexes.minors())
+        self.baselines.refresh()
 
     def plan(
         self,
         version: MinorVersion,
         candidates: Candidates,
         *,
-        passed: int = 0,
         others: Iterable[str] = (),
         without_baseline: str = "",
+        leave: bool = False,
     ) -> _Plan:
         """The pairs of all profiles of the version.
 
-        :param passed: how many versions with profiles are known not to be among the candidates.
         :param others: versions whose failures are told too, as their profiles were to be the baselines.
         :param without_baseline: why there is no pair where no candidate has the configuration.
+        :param leave: the version is not among these candidates, nor among those of later plans.
         """
         self._report(version.checksum[:10], self._reported, 0)
         plan = _Plan(version)
         self._tell_failures(plan, others)
         try:
-            targets = self.profiles(version.checksum)
+            targets = self.baselines.profiles(version.checksum)
         except DamagedStore as problem:
             plan.reason = problem.message
             if version.checksum not in self._failures:
                 plan.errors.append(problem)
             return plan
         plan.reason = "" if targets else NO_PROFILE
-        for target in targets:
-            try:
-                found = self._nearest(target, candidates(), passed)
-            except DamagedStore as problem:
-                # What is beyond may not be the nearest: nothing is better than a wrong answer.
-                plan.steps.append(Comparison(target, reason=problem.message, error=problem))
-                continue
-            if found is None:
-                reason = without_baseline or self._without_baseline
-                plan.steps.append(Comparison(target, reason=reason))
-            else:
+        if leave:
+            self.baselines.leave(version.checksum)
+        for target, found in zip(targets, self.baselines.find(targets, candidates), strict=True):
+            if isinstance(found, Pair):
                 plan.steps.append(found)
+            elif found is None:
+                plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
+            else:
+                plan.steps.append(Comparison(target, reason=found.message, error=found))
         return plan
 
     def _tell_failures(self, plan: _Plan, others: Iterable[str]) -> None:
@@ -252,48 +243,6 @@ class _Checker:
     def _without_baseline(self) -> str:
         missing = self.repo.vcs.missing_history()
         return f"{NO_BASELINE} ({missing})" if missing else NO_BASELINE
-
-    def _nearest(self, target: ProfileInfo, versions: Iterable[MinorVersion], passed: int) -> Pair | None:
-        """The target with the newest profile of its configuration in the first version that has one."""
-        left = len(self.with_profiles) - passed
-        for version in versions if left else ():
-            if version.checksum not in self.with_profiles:
-                continue
-            profiles = self.profiles(version.checksum)
-            same = [info for info in profiles if info.configuration == target.configuration]
-            if not same and self._options.force:
-                same = [info for info in profiles if info.collector == target.collector]
-            if same:
-                return Pair(target, max(same, key=lambda info: (info.time, info.source)), version)
-            left -= 1
-            if not left:  # of a long history most may have no profile
-                break
-        return None
-
-    def profiles(self, checksum: str) -> list[ProfileInfo]:
-        """The profiles of the version.
-
-        :raises DamagedStore: where its index cannot be read.
-        """
-        if checksum not in self.with_profiles:
-            return []
-        if checksum not in self._listed:
-            self._listed[checksum] = self._without_superseded(checksum)
-        return self._listed[checksum]
-
-    def _without_superseded(self, checksum: str) -> list[ProfileInfo]:
-        """The profiles of the version without incomplete ones that were measured again."""
-        infos = lookup.registered(self.repo, checksum)
-        if len(infos) < 2:
-            return infos
-        facts = self.repo.store.facts.of_version(checksum)
-        lacking = {info for info in infos if info.checksum in facts and facts[info.checksum].incomplete}
-        whole = {info.configuration for info in infos if info not in lacking} if lacking else ()
-        return [info for info in infos if info not in lacking or info.configuration not in whole]
-
-    def forget(self, checksum: str) -> None:
-        """The version was planned and is no ancestor of those that follow."""
-        self._listed.pop(checksum, None)
 
     def reports(self, plans: Iterable[_Plan]) -> Iterator[VersionReport]:
         """Compare what was planned; what was found is stored before it is told."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.profile.format.columns import pack
+from perun.profile.format.columns import is_packed, pack
 from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten
 
@@ -45,9 +45,14 @@ def amounts_of(groups: Iterable[Group]) -> list[Any]:
     """The amounts of the groups, one group after the other; None for each resource that has none."""
     amounts: list[Any] = []
     for group in groups:
-        column = group.columns.get("amount")
-        amounts += [group.constants.get("amount")] * group.size if column is None else column
+        amounts += amounts_of_group(group)
     return amounts
+
+
+def amounts_of_group(group: Group) -> Sequence[Any]:
+    """The amounts of one group, packed where its column is."""
+    column = group.columns.get("amount")
+    return [group.constants.get("amount")] * group.size if column is None else column
 
 
 def dealt(groups: Iterable[Group], values: Sequence[T]) -> Iterator[tuple[Group, Sequence[T]]]:
@@ -69,7 +74,9 @@ def put(profile: Profile, name: str, columns: Mapping[str, Sequence[Any]]) -> No
         resources[group.key] = group.columns
         constants[group.key] = group.constants
         if group.key in columns:
-            resources[group.key] = {**group.columns, name: pack(list(columns[group.key]))}
+            column: Any = columns[group.key]
+            new = column if is_packed(column) else pack(list(column))
+            resources[group.key] = {**group.columns, name: new}
             if name in group.constants:
                 constants[group.key] = {
                     field: value for field, value in group.constants.items() if field != name
@@ -80,7 +87,7 @@ def put(profile: Profile, name: str, columns: Mapping[str, Sequence[Any]]) -> No
 def floats(values: Sequence[Any]) -> NDArray[np.float64]:
     """The values as numbers, shape (n,); NaN where one is not a finite number, or no number at all."""
     try:
-        if set(map(type, values)) <= _NUMBERS:
+        if is_packed(values) or set(map(type, values)) <= _NUMBERS:
             numbers = np.array(values, dtype=np.float64)
             numbers[~np.isfinite(numbers)] = np.nan
             return numbers

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perun.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import NoParams
+from perun.profile.format.columns import PACKED_FROM
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
+    from perun.profile.series import Floats
 
 
 class Normalizer:
@@ -31,19 +35,20 @@ class Normalizer:
 
         :raises ProfileError: where no resource has an amount that is a finite number.
         """
-        from perun.postprocess._common.amounts import amounts_of, dealt, put, together
+        from perun.postprocess._common.amounts import amounts_of_group, floats, put, together
 
         columns: dict[str, Sequence[Any]] = {}
         odd, total = 0, 0
         for groups in together(profile, ("snapshot", "type")):
-            normalized, left = _normalized(amounts_of(groups))
-            odd += left
-            total += len(normalized)
-            columns |= {
-                group.key: part
-                for group, part in dealt(groups, normalized)
-                if "amount" in group.columns or "amount" in group.constants
-            }
+            # Group by group, twice: together the amounts may be as large as the whole profile.
+            maximum = max((_largest(floats(amounts_of_group(group))) for group in groups), default=-math.inf)
+            for group in groups:
+                amounts = amounts_of_group(group)
+                column, left = _normalized(amounts, floats(amounts), maximum)
+                odd += left
+                total += group.size
+                if "amount" in group.columns or "amount" in group.constants:
+                    columns[group.key] = column
         if odd == total:
             raise ProfileError(
                 "no resource has an amount to normalize", "collect a profile whose resources have numbers"
@@ -54,22 +59,32 @@ class Normalizer:
         return profile
 
 
-def _normalized(amounts: list[Any]) -> tuple[list[Any], int]:
-    """The amounts divided by their maximum, and how many of them stay as they are."""
+def _largest(values: Floats) -> float:
+    """The largest of the numbers; less than any where there is none."""
     import numpy as np
 
-    from perun.postprocess._common.amounts import floats
+    return float(np.fmax.reduce(values, initial=-math.inf))
 
-    values = floats(amounts)
+
+def _normalized(amounts: Sequence[Any], values: Floats, maximum: float) -> tuple[Sequence[Any], int]:
+    """The amounts of a group divided by the maximum, packed where they are all numbers; and how many of them
+    stay as they are.
+
+    :param values: the amounts as numbers, NaN where one is none.
+    """
+    import numpy as np
+
     odd = np.flatnonzero(np.isnan(values))
     if odd.size == values.size:
         return amounts, odd.size
-    maximum = np.nanmax(values)
     with np.errstate(over="ignore"):
         shares = values / maximum if maximum else np.where(np.isnan(values), values, 0.0)
     # Only a negative amount can be so much larger than the maximum that the share is beyond all floats.
     largest = np.finfo(np.float64).max
-    normalized = np.clip(shares, -largest, largest).tolist()
+    shares = np.clip(shares, -largest, largest)
+    if not odd.size and len(shares) >= PACKED_FROM:
+        return array("d", shares.tobytes()), 0
+    normalized = shares.tolist()
     for position in odd.tolist():
         normalized[position] = amounts[position]
     return normalized, odd.size

@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from perun.profile.format.columns import pack_decoded
+from perun.profile.format.columns import Column, pack_decoded
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from perun.profile.format.older import Place
 
 _AT_A_TIME: Final = 2048  # resources: more would only give the garbage collector more to look at
+_LARGE_COLUMN: Final = 1 << 20
+_LONGEST_NUMBER: Final = 1 << 10
 _WORTH_A_TYPE: Final = 64  # resources for which it pays to find out what they look like
 
 
@@ -225,9 +227,45 @@ def _resources(text: Raw) -> Any:
         return _anything(text)
     for columns in groups.values():
         for name, column in columns.items():
-            values = _anything(column)
-            columns[name] = pack_decoded(values, column) if isinstance(values, list) else values
+            columns[name] = _column(column)
     return groups
+
+
+def _column(text: Raw) -> Any:
+    view = memoryview(text)
+    if len(view) > _LARGE_COLUMN and (packed := _packed_in_slices(view)) is not None:
+        return packed
+    values = _anything(text)
+    return pack_decoded(values, text) if isinstance(values, list) else values
+
+
+def _packed_in_slices(text: memoryview) -> Column | None:
+    """A long column, of which only some numbers are objects at a time; None where they are not all alike."""
+    import msgspec
+
+    found: Any = None
+    start, end = 1, len(text) - 1
+    while start < end:
+        stop = end
+        if end - start > 2 * _LARGE_COLUMN:
+            stop = start + _LARGE_COLUMN
+            comma = bytes(text[stop : stop + _LONGEST_NUMBER]).find(b",")
+            if comma < 0:
+                return None
+            stop += comma
+        piece = b"[" + bytes(text[start:stop]) + b"]"
+        try:
+            packed = pack_decoded(msgspec.json.decode(piece, type=list[Any]), piece)
+        except msgspec.MsgspecError:
+            return None  # there are lists in it
+        if isinstance(packed, list) or (found is not None and packed.typecode != found.typecode):
+            return None
+        if found is None:
+            found = packed
+        else:
+            found.extend(packed)
+        start = stop + 1
+    return found  # type: ignore[no-any-return]
 
 
 def _constants(text: Raw) -> Any:

@@ -6,24 +6,36 @@ Reading takes bytes that nobody vouches for. Whatever they hold, the outcome is 
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from perun.errors import ProfileError
-from perun.profile.format import bulk, older, validation
+from perun.profile.format import bulk, head, older, validation
 from perun.profile.format.columns import is_packed, unpacked
 from perun.profile.format.core import Profile
 from perun.profile.format.validation import validate
 
-__all__ = ["SIZE_LIMIT", "decode_head", "dumps_object", "dumps_pending", "loads", "validate"]
+__all__ = [
+    "SIZE_LIMIT",
+    "decode_head",
+    "dumps_object",
+    "dumps_pending",
+    "loads",
+    "pending_pieces",
+    "validate",
+]
 
-SIZE_LIMIT: Final = 1 << 30
+SIZE_LIMIT: Final = 512 << 20
 """Bytes of JSON that are read at most; as much again, and some more, is needed in memory."""
 
 _WORTH_MSGSPEC: Final = 1 << 20  # bytes that json decodes in about the time that importing msgspec takes
 _NUMBERS: Final = {int, float}
+_PIECE: Final = 1 << 18
+_NUMBERS_AT_A_TIME: Final = 512
+_WORTH_QUICK: Final = 1 << 16  # numbers that json encodes in about the time that importing msgspec takes
 
 
 def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
@@ -71,36 +83,140 @@ def dumps_object(profile: Profile) -> bytes:
 
     :raises ProfileError: where a value has no JSON.
     """
-    import json
-
+    buffer = io.BytesIO()  # hands out what it holds without a copy
     regions = profile.regions()
     regions.pop("origin", None)
-    try:
-        return json.dumps(regions, separators=(",", ":"), default=_plain).encode("ascii")
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise _no_json(problem) from None
+    buffer.writelines(_encoded(regions, _COMPACT))
+    return buffer.getvalue()
 
 
 def dumps_pending(profile: Profile) -> bytes:
-    """The profile as a job file: JSON with indent 2 and every list of numbers on one line.
+    """As :func:`pending_pieces`, in one."""
+    buffer = io.BytesIO()
+    buffer.writelines(pending_pieces(profile))
+    return buffer.getvalue()
+
+
+def pending_pieces(profile: Profile) -> Iterator[bytes]:
+    """The profile as a job file, piece by piece: JSON in ASCII with indent 2, lists of numbers on one line.
 
     :raises ProfileError: where a value has no JSON.
     """
-    import json
+    return _encoded(profile.regions(), _PRETTY)
 
+
+class _Style(NamedTuple):
+    """How JSON is laid out.
+
+    :param indent: spaces of each level; None for no line breaks.
+    :param text: the JSON of a value that stands on a line which begins like the second argument.
+    """
+
+    indent: str | None
+    between: str
+    colon: str
+    text: Callable[[Any, str], str]
+
+    def line(self, level: int) -> str:
+        """A line break and the indent of the level."""
+        return "" if self.indent is None else "\n" + level * self.indent
+
+
+def _encoded(regions: dict[str, Any], style: _Style) -> Iterator[bytes]:
+    """The JSON of the regions, the head first, in pieces of some size."""
+    ordered = {key: regions[key] for key in head.WRITTEN_FIRST if key in regions} | regions
     parts: list[str] = []
+    size = 0
     try:
-        _pretty(profile.regions(), "\n", parts, json.JSONEncoder().encode)
-        return "".join(parts).encode("ascii")
+        for part in _regions(ordered, style):
+            parts.append(part)
+            size += len(part)
+            if size > _PIECE:
+                yield "".join(parts).encode("ascii")
+                size = 0
+                parts.clear()
     except (TypeError, ValueError, RecursionError) as problem:
         raise _no_json(problem) from None
+    yield "".join(parts).encode("ascii")
+
+
+def _regions(regions: Mapping[str, Any], style: _Style) -> Iterator[str]:
+    opening = "{" + style.line(1)
+    for key, value in regions.items():
+        yield opening + _key(key, style)
+        if key == "resources" and isinstance(value, Mapping) and value:
+            yield from _groups(value, style)
+        else:
+            yield style.text(value, style.line(1))
+        opening = "," + style.line(1)
+    yield style.line(0) + "}"
+
+
+def _groups(groups: Mapping[str, Any], style: _Style) -> Iterator[str]:
+    opening = "{" + style.line(2)
+    for key, columns in groups.items():
+        yield opening + _key(key, style)
+        if isinstance(columns, Mapping) and columns:
+            inner = "{" + style.line(3)
+            for name, column in columns.items():
+                yield inner + _key(name, style)
+                if is_packed(column):
+                    yield from _numbers(column, style)
+                else:
+                    yield style.text(column, style.line(3))
+                inner = "," + style.line(3)
+            yield style.line(2) + "}"
+        else:
+            yield style.text(columns, style.line(2))
+        opening = "," + style.line(2)
+    yield style.line(1) + "}"
+
+
+def _numbers(column: Any, style: _Style) -> Iterator[str]:
+    """A packed column, some numbers at a time."""
+    opening = "["
+    encode = _quick_numbers() if len(column) >= _WORTH_QUICK else _plain_numbers
+    for start in range(0, len(column), _NUMBERS_AT_A_TIME):
+        text = encode(column[start : start + _NUMBERS_AT_A_TIME].tolist())
+        yield opening + (text if style.between == "," else text.replace(",", style.between))
+        opening = style.between
+    yield "]"
+
+
+def _plain_numbers(values: list[Any]) -> str:
+    import json
+
+    return json.dumps(values, separators=(",", ":"))[1:-1]
+
+
+def _quick_numbers() -> Callable[[list[Any]], str]:
+    import msgspec
+
+    encode = msgspec.json.encode
+
+    def encoded(values: list[Any]) -> str:
+        text: bytes = encode(values)
+        # The same digits as Python's own, but where Python writes an exponent, and for what is no JSON.
+        if b"e" in text or b"n" in text or b"0.0000" in text:
+            return _plain_numbers(values)
+        return text[1:-1].decode("ascii")
+
+    return encoded
+
+
+def _key(key: Any, style: _Style) -> str:
+    import json
+
+    if not isinstance(key, str):
+        raise TypeError(f"the key {key!r} is not text")
+    return json.dumps(key) + style.colon
 
 
 def _check_size(data: bytes, source: str, limit: int) -> None:
     if len(data) > limit:
         raise ProfileError(
-            f"{source}: {len(data)} bytes of profile, more than the {limit} that are read",
-            "collect fewer resources, e.g. with a coarser sampling",
+            f"{source}: {len(data)} bytes of profile, more than the limit of {limit} (profiles.max_size)",
+            "collect fewer resources, e.g. with a coarser sampling, or raise the limit",
         )
 
 
@@ -184,6 +300,24 @@ def _pretty(value: Any, newline: str, parts: list[str], encode: Callable[[Any], 
         parts.append(repr(value))
     else:
         parts.append(encode(value))
+
+
+def _pretty_text(value: Any, newline: str) -> str:
+    import json
+
+    parts: list[str] = []
+    _pretty(value, newline, parts, json.JSONEncoder().encode)
+    return "".join(parts)
+
+
+def _compact_text(value: Any, newline: str) -> str:
+    import json
+
+    return json.dumps(value, separators=(",", ":"), default=_plain)
+
+
+_PRETTY: Final = _Style("  ", ", ", ": ", _pretty_text)
+_COMPACT: Final = _Style(None, ",", ":", _compact_text)
 
 
 def _plain(value: Any) -> Any:

@@ -66,9 +66,11 @@ def _write(profile: Profile, format: str, out: TextIO) -> None:
     if format == "csv":
         _write_csv(profile, out)
         return
-    from perun.profile.format.json import dumps_pending
+    from perun.profile.format.json import pending_pieces
 
-    out.write(dumps_pending(profile).decode("ascii").rstrip("\n") + "\n")
+    for piece in pending_pieces(profile):
+        out.write(piece.decode("ascii"))
+    out.write("\n")
 
 
 def _write_csv(profile: Profile, out: TextIO) -> None:

@@ -116,13 +116,6 @@ def test_the_look_of_a_job_file() -> None:
     profile["collector_info"] = {"name": "x", "params": {"files": ["a", 1], "none": []}}
     assert dumps_pending(profile).decode() == (
         "{\n"
-        '  "resources": {\n'
-        '    "f#0": {\n'
-        '      "amount": [1, 2.5]\n'
-        "    }\n"
-        "  },\n"
-        '  "resource_type_map": {},\n'
-        '  "models": [],\n'
         '  "header": {\n'
         '    "type": "\\u017elu\\u0165"\n'
         "  },\n"
@@ -135,7 +128,14 @@ def test_the_look_of_a_job_file() -> None:
         "      ],\n"
         '      "none": []\n'
         "    }\n"
-        "  }\n"
+        "  },\n"
+        '  "resources": {\n'
+        '    "f#0": {\n'
+        '      "amount": [1, 2.5]\n'
+        "    }\n"
+        "  },\n"
+        '  "resource_type_map": {},\n'
+        '  "models": []\n'
         "}"
     )
 

@@ -1,0 +1,197 @@
+"""The baselines of the profiles of a version: those of the same configuration in the nearest ancestor.
+
+All profiles of a version are looked for in one walk, as history may be long and a version may have thousands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final, TypeVar
+
+from perun.errors import DamagedStore
+from perun.plugin.api import MinorVersion
+from perun.porcelain import lookup
+from perun.porcelain.check.compare import Pair
+from perun.porcelain.repository import Repository
+from perun.profile.factory import Configuration
+from perun.profile.helpers import ProfileInfo
+
+Candidates = Callable[[], Iterable[MinorVersion]]
+"""The versions that may hold the baseline, the nearest first."""
+WORTH_COUNTING: Final = 500
+"""Versions with profiles that a walk looks at before it pays to find out what all the others have."""
+KEPT_LISTS: Final = 4096
+"""Versions whose lists of profiles stay in memory."""
+
+K = TypeVar("K")
+
+
+class Baselines:
+    """Looks for baselines among the registered profiles of a repository.
+
+    :param force: whether a profile of the same collector does where a version has none of the configuration.
+    :ivar with_profiles: the versions that have profiles.
+    """
+
+    def __init__(self, repo: Repository, *, force: bool) -> None:
+        self._repo = repo
+        self._force = force
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Profiles were registered: find out anew where there are any."""
+        self.with_profiles = frozenset(self._repo.store.indexes.minors())
+        self._listed: OrderedDict[str, list[ProfileInfo]] = OrderedDict()
+        self._gone: set[str] = set()
+        self._others: _Others | None = None
+
+    def profiles(self, checksum: str) -> list[ProfileInfo]:
+        """The profiles of the version.
+
+        :raises DamagedStore: where its index cannot be read.
+        """
+        if checksum not in self.with_profiles:
+            return []
+        known = self._listed.get(checksum)
+        if known is None:
+            known = self._listed[checksum] = self._without_superseded(checksum)
+            if len(self._listed) > KEPT_LISTS:
+                self._listed.popitem(last=False)
+        return known
+
+    def _without_superseded(self, checksum: str) -> list[ProfileInfo]:
+        """The profiles of the version without incomplete ones that were measured again."""
+        infos = lookup.registered(self._repo, checksum)
+        if len(infos) < 2:
+            return infos
+        facts = self._repo.store.facts.of_version(checksum)
+        lacking = {info for info in infos if info.checksum in facts and facts[info.checksum].incomplete}
+        whole = {info.configuration for info in infos if info not in lacking} if lacking else ()
+        return [info for info in infos if info not in lacking or info.configuration not in whole]
+
+    def leave(self, checksum: str) -> None:
+        """The version will be no candidate from now on."""
+        if checksum in self.with_profiles and checksum not in self._gone:
+            self._gone.add(checksum)
+            if self._others is not None:
+                self._others.remove(checksum)
+            self._listed.pop(checksum, None)
+
+    def find(
+        self, targets: Sequence[ProfileInfo], candidates: Candidates
+    ) -> list[Pair | DamagedStore | None]:
+        """For each target its pair, what is damaged before one was found, or None where there is none.
+
+        Of several profiles of the configuration in one version the newest is taken.
+        """
+        found: list[Pair | DamagedStore | None] = [None] * len(targets)
+        waiting = _Waiting(targets, self._force)
+        left = len(self.with_profiles) - len(self._gone)
+        looked_at = 0
+        for version in candidates() if waiting and left else ():
+            if version.checksum not in self.with_profiles:
+                continue
+            looked_at += 1
+            if looked_at == WORTH_COUNTING:
+                self._drop_hopeless(waiting)
+            if not waiting:
+                break
+            try:
+                profiles = self.profiles(version.checksum)
+            except DamagedStore as problem:
+                # What is beyond may not be the nearest: nothing is better than a wrong answer.
+                for number in waiting.numbers():
+                    found[number] = problem
+                break
+            for number, baseline in waiting.take(profiles):
+                found[number] = Pair(targets[number], baseline, version)
+            left -= 1
+            if not waiting or not left:  # of a long history most may have no profile
+                break
+        return found
+
+    def _drop_hopeless(self, waiting: _Waiting) -> None:
+        """Let those targets wait no more that no version has a baseline of."""
+        if self._force:
+            return
+        if self._others is None:
+            self._others = _Others(self.with_profiles - self._gone, self.profiles)
+        waiting.drop(self._others.lack)
+
+
+class _Waiting:
+    """Targets whose baseline is looked for, by their configurations."""
+
+    def __init__(self, targets: Sequence[ProfileInfo], force: bool) -> None:
+        self._all = targets
+        self._force = force
+        self._targets: dict[Configuration, list[int]] = {}
+        for number, target in enumerate(targets):
+            self._targets.setdefault(target.configuration, []).append(number)
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    def numbers(self) -> Iterator[int]:
+        """The positions of the targets that still wait."""
+        return chain.from_iterable(self._targets.values())
+
+    def drop(self, condition: Callable[[Configuration], bool]) -> None:
+        """Forget the targets whose configuration fulfils the condition."""
+        self._targets = {key: numbers for key, numbers in self._targets.items() if not condition(key)}
+
+    def take(self, profiles: Sequence[ProfileInfo]) -> Iterator[tuple[int, ProfileInfo]]:
+        """The targets that a version with these profiles has a baseline of, with it; they wait no more."""
+        for configuration, baseline in _newest((info.configuration, info) for info in profiles).items():
+            for number in self._targets.pop(configuration, ()):
+                yield number, baseline
+        if self._force and self._targets:
+            alike = _newest((info.collector, info) for info in profiles)
+            for number in list(self.numbers()):
+                target = self._all[number]
+                if target.collector in alike:
+                    self._targets.pop(target.configuration, None)
+                    yield number, alike[target.collector]
+
+
+class _Others:
+    """How many of the versions that may still be candidates have a profile of each configuration.
+
+    :ivar _unreadable: versions of them whose profiles are not known, as their index is damaged.
+    """
+
+    def __init__(self, versions: Iterable[str], profiles: Callable[[str], list[ProfileInfo]]) -> None:
+        self._profiles = profiles
+        self._counts: Counter[Configuration] = Counter()
+        self._unreadable = 0
+        for checksum in versions:
+            self._change(checksum, 1)
+
+    def remove(self, checksum: str) -> None:
+        """The version is a candidate no more."""
+        self._change(checksum, -1)
+
+    def lack(self, configuration: Configuration) -> bool:
+        """Whether none of them can have such a profile."""
+        return not self._unreadable and not self._counts[configuration]
+
+    def _change(self, checksum: str, by: int) -> None:
+        try:
+            profiles = self._profiles(checksum)
+        except DamagedStore:
+            self._unreadable += by
+            return
+        for configuration in {info.configuration for info in profiles}:
+            self._counts[configuration] += by
+
+
+def _newest(profiles: Iterable[tuple[K, ProfileInfo]]) -> dict[K, ProfileInfo]:
+    """The newest of the profiles with each key."""
+    found: dict[K, ProfileInfo] = {}
+    for key, info in profiles:
+        known = found.get(key)
+        if known is None or (info.time, info.source) > (known.time, known.source):
+            found[key] = info
+    return found
