@@ -47,6 +47,17 @@ class Machines:
         """The class by the checksums of the profiles registered in the minor version."""
         return self._read(minor)
 
+    def damaged(self) -> list[Path]:
+        """The files of the cache that cannot be read."""
+        names = sorted(name for name in tree.listing(self._root) if name.endswith(".json"))
+        return [self._root / name for name in names if not self._is_readable(name)]
+
+    def _is_readable(self, name: str) -> bool:
+        with suppress(DamagedStore, ValueError, RecursionError):
+            noted = json.loads(tree.read(self._root / name) or b"")
+            return isinstance(noted, dict) and isinstance(noted.get("machines"), dict)
+        return False
+
     def note_pending(self, path: Path, profile: Profile) -> None:
         """Keep what machine the pending profile is from."""
         machine = _class_of(profile)

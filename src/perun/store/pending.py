@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +17,7 @@ from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
+    from perun.store.sums import Sums
 
 SUFFIX = ".perf"
 CACHE = ".index"
@@ -45,11 +47,22 @@ class Pending:
 
     :param root: `.perun/jobs`.
     :param lock: the lock of the repository, taken by what writes.
+    :param sums: the file of their checksums.
     """
 
-    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self, root: Path, lock: Callable[[], AbstractContextManager[None]], sums: Path
+    ) -> None:
         self.root = root
+        self._sums_path = sums
         self._lock = lock
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The checksums of the profiles that Perun itself wrote."""
+        from perun.store.sums import Sums
+
+        return Sums(self._sums_path, lambda name: os.path.lexists(self.root / name))
 
     def list(self) -> _Infos:
         """The pending profiles, sorted by name; damaged ones are left out, see :meth:`scan`."""
@@ -131,6 +144,26 @@ class Pending:
                 path.unlink(missing_ok=True)
             self._refresh()
 
+    def is_cache_valid(self) -> bool:
+        """Whether the cache of heads can be read, and what it would be used for is right."""
+        try:
+            data = tree.read(self.root / CACHE)
+            parse(data or b"", str(self.root / CACHE))
+        except DamagedStore:
+            return False
+        for name, cached in self._cached().items():
+            with suppress(OSError, ProfileError):
+                entry = _entry(self.root / name, cached)
+                if entry != _read_head(self.root / name, entry.time)._replace(checksum=entry.checksum):
+                    return False
+        return True
+
+    def refresh(self) -> None:
+        """Write the cache of heads anew, from the files themselves."""
+        with self._lock():
+            (self.root / CACHE).unlink(missing_ok=True)
+            self._refresh()
+
     def _cached(self) -> dict[str, tuple[IndexEntry, int]]:
         # Entries by name, each with the time (ns) when the cache was written.
         path = self.root / CACHE
@@ -158,16 +191,20 @@ class Pending:
 
     def _create(self, stem: str, data: bytes) -> Path:
         # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
-        temporary = self.root / f"{atomic.TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.new"
+        # The name is not known before it is taken: the checksum is noted for the one that is tried.
+        temporary = self.root / f"{atomic.temporary_name()}.new"
         atomic.write(temporary, data)
         try:
+            written = temporary.stat().st_mtime_ns
             taken = set(tree.listing(self.root))
             number = 0
             while True:
                 name = stem + (f"({number})" if number else "") + SUFFIX
                 number += 1
-                if name not in taken and _claim(temporary, self.root / name):
-                    return self.root / name
+                if name not in taken:
+                    self.sums.note(name, data, written)
+                    if _claim(temporary, self.root / name):
+                        return self.root / name
         finally:
             temporary.unlink(missing_ok=True)
 

@@ -125,9 +125,11 @@ def status(session: Session, wait: bool, as_json: bool) -> None:
         if hook.keeps:
             word += ", and what was there before"
         session.say(f"{hook.name:<12} {word}")
+        if hook.problem:
+            session.warn(f"{hook.path}: {hook.problem}; perun hooks install or perun fsck --repair mends it")
     _tell_news(session, repo)
     if state.waiting:
-        names = ", ".join(version[:10] for version in state.waiting)
+        names = ", ".join(one_line(version[:10]) for version in state.waiting)
         word = "being measured" if state.working else "left behind, measured with the next commit"
         session.say(f"{word}: {names}")
     if state.log:
