@@ -11,6 +11,7 @@ from perun.cli import formats
 from perun.cli.answers.data import change_data, write_json
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
+from perun.porcelain.lookup import identity
 
 if TYPE_CHECKING:
     from perun.porcelain.status import Status
@@ -77,6 +78,8 @@ def _profiles(
         return
     columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))])]
     raw = " "
+    if session.verbosity:
+        columns.append(Column("stable id", [f"{identity(info)}@{kind}" for info in infos], raw))
     for piece in pieces:
         if isinstance(piece, str):
             raw += piece
@@ -118,6 +121,7 @@ def profile_data(info: ProfileInfo, tag: str, elsewhere: Mapping[ProfileInfo, st
     """A profile in the JSON of `status`."""
     return {
         "tag": tag,
+        "id": f"{identity(info)}@{tag[-1]}",
         "name": info.source,
         "type": info.type,
         "cmd": info.cmd,
@@ -129,10 +133,6 @@ def profile_data(info: ProfileInfo, tag: str, elsewhere: Mapping[ProfileInfo, st
         "checksum": info.checksum or None,
         "other_machine": elsewhere.get(info),
     }
-
-
-def _profiles_data(found: Status, infos: Sequence[ProfileInfo], kind: str) -> list[dict[str, Any]]:
-    return [profile_data(info, f"{n}@{kind}", found.elsewhere) for n, info in enumerate(infos)]
 
 
 def as_data(found: Status) -> dict[str, Any]:
