@@ -27,7 +27,8 @@ def report_crash(session: Session, bug: Exception, arguments: Sequence[str]) -> 
     ]
     name = time.strftime("crash-%Y-%m-%d-%H-%M-%S", time.gmtime())
     root = next(enclosing(session.cwd), None)
-    folders = [root / PERUN_FOLDER / "logs"] if root else []
+    logs = root / PERUN_FOLDER / "logs" if root else None
+    folders = [logs] if logs is not None and not logs.is_symlink() else []
     for folder in (*folders, Path(tempfile.gettempdir())):
         try:
             folder.mkdir(exist_ok=True)
@@ -46,8 +47,6 @@ def report_crash(session: Session, bug: Exception, arguments: Sequence[str]) -> 
 def _write_new(folder: Path, name: str, text: str) -> Path:
     """Write the text to a new file that only the user may read, never through a link; its path."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    if folder.is_symlink():
-        raise NotADirectoryError(errno.ENOTDIR, "it is a symbolic link", str(folder))
     for ending in (".txt", *(f"-{os.urandom(4).hex()}.txt" for _ in range(8))):
         path = folder / f"{name}{ending}"
         try:

@@ -119,8 +119,8 @@ def plot_data_from_coefficients_of(model: Mapping[str, Any]) -> dict[str, Any]:
         raise ProfileError(f"a model {kind!r} of {model.get('uid')!r} has no curve", f"those have: {known}")
     try:
         coefficients = {one["name"]: float(one["value"]) for one in model["coeffs"]}
-        x = np.linspace(float(model["x_start"]), float(model["x_end"]), _POINTS)
         with np.errstate(all="ignore"):
+            x = np.linspace(float(model["x_start"]), float(model["x_end"]), _POINTS)
             y = function(x, coefficients)
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise ProfileError(f"a model of {model.get('uid')!r} is not complete: {problem!r}") from None
