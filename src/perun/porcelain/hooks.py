@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from perun import atomic
-from perun.errors import UsageError, VersionControlError
+from perun.errors import PerunError, UsageError, VersionControlError
 from perun.leftovers import sweep_folder
 from perun.porcelain.repository import Repository
 from perun.regular import read_regular
@@ -190,8 +190,8 @@ def problems(repo: Repository) -> Iterator[tuple[Hook, Callable[[], str]]]:
     """
     try:
         found = status(repo)
-    except VersionControlError:
-        return
+    except PerunError:
+        return  # without version control there are none
     for hook in found:
         if hook.problem:
             yield hook, partial(_repair, hook.path)
