@@ -17,11 +17,12 @@ from perun.cli.table import one_line
 from perun.errors import NotPerunRepository, PerunError
 from perun.porcelain import background
 from perun.porcelain import hooks as porcelain
+from perun.porcelain.hook_files import CHECKING, MEASURING
 from perun.porcelain.repository import Repository
 
 COMMAND = (sys.executable, "-P", "-m", "perun")
 """How this very Perun is called, whatever the PATH of the one who commits."""
-DEFAULT = ",".join(porcelain.MEASURING)
+DEFAULT = ",".join(MEASURING)
 _DEGRADED = 1
 """Exit code of `perun check --fail-on`."""
 _NOTHING = "0"
@@ -67,7 +68,7 @@ def install(session: Session, names: list[str]) -> None:
         session.note(
             "note: core.hooksPath is outside of this repository; where there is no .perun, nothing is done"
         )
-    measuring = set(names) & set(porcelain.MEASURING)
+    measuring = set(names) & set(MEASURING)
     config = repo.config
     if measuring and not (config.get("cmds") and config.get("collectors")):
         session.note("next: say what to measure with `perun config edit`; until then the hooks do nothing")
@@ -144,7 +145,7 @@ def run(session: Session, name: str, arguments: tuple[str, ...]) -> int:
     """Do what is to be done in a hook; git calls this."""
     try:
         repo = session.repository
-        return _before_push(session, repo) if name in porcelain.CHECKING else _after_commit(session, repo)
+        return _before_push(session, repo) if name in CHECKING else _after_commit(session, repo)
     except NotPerunRepository:
         return 0
     except PerunError as problem:
