@@ -339,3 +339,103 @@ def test_the_folder_of_the_user_is_not_where_it_is_measured(perun: Any, measured
     assert "registered" in done.out
     assert perun("run", "--in-a-copy", "--in-place", "matrix", check=False).code == 2
     assert perun("run", "--in-a-copy", "--force-dirty", "matrix", check=False).code == 2
+
+
+OTHER = "#!/usr/bin/env python3\nimport pathlib\npathlib.Path('../ran').touch()\n"
+KILLED = """\
+import os, runpy, sys
+real = os.{call}
+def end(*arguments, **named):
+    if any(str(one).endswith(("/post-commit", "/post-commit.before-perun")) for one in arguments):
+        os._exit(9)
+    return real(*arguments, **named)
+os.{call} = end
+sys.argv = ["perun", *sys.argv[1:]]
+runpy.run_module("perun", run_name="__main__")
+"""
+
+
+def runs_the_hook(project: Any, git: Any) -> bool:
+    ran = project.path.parent / "ran"
+    ran.unlink(missing_ok=True)
+    git("commit", "-q", "--allow-empty", "-m", "Another")
+    return ran.exists()
+
+
+def killed_at(command: list[str], call: str) -> list[str]:
+    """How to call a Perun that ends at once when it first makes this call on the hook."""
+    return [command[0], "-P", "-c", KILLED.format(call=call)]
+
+
+@pytest.mark.parametrize("call", ["replace", "link", "rename"])
+def test_a_killed_installation_leaves_the_hook_on(
+    call: str, perun: Any, command: list[str], project: Any, git: Any
+) -> None:
+    path = hook(project, "post-commit", OTHER)
+    before = hooks_of(project)
+    perun("hooks", "install", "--on", "post-commit", program=killed_at(command, call), check=False)
+    assert runs_the_hook(project, git)
+    perun("hooks", "install", "--on", "post-commit")
+    assert b"perun hooks" in path.read_bytes()
+    assert runs_the_hook(project, git)
+    perun("hooks", "uninstall")
+    assert hooks_of(project) == before
+    assert runs_the_hook(project, git)
+
+
+def test_a_hook_that_an_earlier_installation_left_off(perun: Any, project: Any, git: Any) -> None:
+    hook(project, "post-commit.before-perun", OTHER)
+    [finding] = [one for one in perun("fsck", "--json").json["findings"] if "post-commit" in one["path"]]
+    assert finding["severity"] == "warning"
+    assert "it is off" in finding["message"]
+    assert "it is off" in perun("hooks", "status").err
+    told = perun("hooks", "install", "--on", "post-commit")
+    assert "what was there before still runs" in told.out
+    assert runs_the_hook(project, git)
+    perun("hooks", "uninstall")
+    assert hooks_of(project) == {"post-commit": OTHER.encode()}
+
+
+def test_fsck_gives_such_a_hook_back(perun: Any, project: Any, git: Any) -> None:
+    hook(project, "post-commit.before-perun", OTHER)
+    assert "post-commit is the hook again" in perun("fsck", "--repair").out
+    assert hooks_of(project) == {"post-commit": OTHER.encode()}
+    assert runs_the_hook(project, git)
+    assert perun("fsck", "--json").json["findings"] == []
+
+
+def test_what_a_second_installation_made_of_it_is_mended(perun: Any, project: Any, git: Any) -> None:
+    perun("hooks", "install", "--on", "post-commit")
+    hook(project, "post-commit.before-perun", OTHER)
+    assert not runs_the_hook(project, git)
+    assert "does not call post-commit.before-perun" in perun("hooks", "status").err
+    perun("fsck", "--repair")
+    assert runs_the_hook(project, git)
+    assert perun("hooks", "status").err == ""
+
+
+def test_a_second_name_of_the_hook_is_found_and_removed(perun: Any, project: Any, git: Any) -> None:
+    path = hook(project, "post-commit", OTHER)
+    os.link(path, path.with_name("post-commit.before-perun"))
+    assert "second name" in perun("hooks", "status").err
+    perun("fsck", "--repair")
+    assert hooks_of(project) == {"post-commit": OTHER.encode()}
+
+
+def test_another_file_under_the_second_name_is_not_overwritten(perun: Any, project: Any, git: Any) -> None:
+    hook(project, "post-commit", OTHER)
+    hook(project, "post-commit.before-perun", "#!/usr/bin/env python3\n# mine\n")
+    before = hooks_of(project)
+    failed = perun("hooks", "install", "--on", "post-commit", check=False)
+    assert failed.code == 4
+    assert "post-commit.before-perun is there already" in failed.err
+    assert hooks_of(project) == before
+
+
+def test_names_in_the_queue_are_shown_harmless(perun: Any, project: Any) -> None:
+    queue = project.path / ".perun/hooks/queue"
+    queue.mkdir(parents=True)
+    (queue / "\x1b[31mred").touch()
+    done = perun("hooks", "status")
+    assert "\x1b" not in done.out + done.err
+    assert "[31mred" in done.out

@@ -61,6 +61,8 @@ def test_json(perun, project, write_profile):
     write_profile("b.perf")
     answer = perun("status", "--json").json
     checksum = answer["registered"][0].pop("checksum")
+    ids = [answer[kind][0].pop("id") for kind in ("registered", "pending")]
+    assert [one[-2:] for one in ids] == ["@i", "@p"]
     assert (project.path / ".perun" / "objects" / checksum[:2] / checksum[2:]).is_file()
     common = {
         **{"type": "time", "cmd": "./app", "workload": "input.txt", "collector": "time"},

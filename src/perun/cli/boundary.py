@@ -14,6 +14,7 @@ from typing import Final
 from perun.atomic import TEMPORARY_PREFIX
 from perun.cli import streams
 from perun.cli.session import Session
+from perun.cli.table import clean
 from perun.errors import PerunError, Terminated
 
 ENVIRONMENT: Final = frozenset(
@@ -62,6 +63,7 @@ def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Sessi
     except PerunError as problem:
         if streams.COMPLETE not in session.environ:
             session.fail(problem.message, problem.hint)
+            _tell_what_was_done(session, problem)
         return problem.exit_code
     except KeyboardInterrupt:
         if session.err.isatty():
@@ -89,7 +91,14 @@ def _tell_environment(session: Session, problem: OSError) -> int:
         f"cannot read or write {where}: {problem.strerror}" if where else f"cannot write: {problem.strerror}",
         "see that there is space left, and that you may write there",
     )
+    _tell_what_was_done(session, problem)
     return PerunError.exit_code
+
+
+def _tell_what_was_done(session: Session, problem: BaseException) -> None:
+    """Tell the notes of the error: what the command had changed before it failed."""
+    for note in getattr(problem, "__notes__", ()):
+        session.note(f"note: {clean(note)}")
 
 
 def _end_on_signals() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import platform
 import sys
 import tempfile
@@ -23,14 +25,14 @@ def report_crash(session: Session, bug: Exception, arguments: Sequence[str]) -> 
         "",
         *traceback.format_exception(bug),
     ]
-    name = time.strftime("crash-%Y-%m-%d-%H-%M-%S.txt", time.gmtime())
+    name = time.strftime("crash-%Y-%m-%d-%H-%M-%S", time.gmtime())
     root = next(enclosing(session.cwd), None)
-    folders = [root / PERUN_FOLDER / "logs"] if root else []
+    logs = root / PERUN_FOLDER / "logs" if root else None
+    folders = [logs] if logs is not None and not logs.is_symlink() else []
     for folder in (*folders, Path(tempfile.gettempdir())):
         try:
             folder.mkdir(exist_ok=True)
-            path = folder / name
-            path.write_text("\n".join(lines), encoding="utf-8")
+            path = _write_new(folder, name, "\n".join(lines))
         except OSError:
             continue
         session.fail(
@@ -38,5 +40,20 @@ def report_crash(session: Session, bug: Exception, arguments: Sequence[str]) -> 
             f"this is a bug in Perun; please report it with {path} (perun --dev-mode shows it here)",
         )
         return 70
-    sys.stderr.write("\n".join(lines))
+    sys.stderr.write("\n".join(lines) + "\n")
     return 70
+
+
+def _write_new(folder: Path, name: str, text: str) -> Path:
+    """Write the text to a new file that only the user may read, never through a link; its path."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    for ending in (".txt", *(f"-{os.urandom(4).hex()}.txt" for _ in range(8))):
+        path = folder / f"{name}{ending}"
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except FileExistsError:
+            continue
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        return path
+    raise FileExistsError(errno.EEXIST, "its name is taken", str(folder / name))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perun.errors import ProfileError
+from perun.errors import PerunError, ProfileError
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.store.linking import link
@@ -57,10 +57,19 @@ def add(
             items.setdefault(_target(profile, path, minor_version, force), []).append((profile, path))
         for target in items:
             repo.vcs.check_minor_version_validity(target)
-        linked = [one for target, group in items.items() for one in _link(repo, target, group)]
-        if not keep_profile:
-            kept = {one.name for one in linked if one.clashes}
-            _delete(repo, [path for path in paths if path.name not in kept])
+            repo.store.indexes.read(target)  # a damaged one is refused before anything is registered
+        linked: list[Linked] = []
+        try:
+            for target, group in items.items():
+                linked += _link(repo, target, group)
+            if not keep_profile:
+                kept = {one.name for one in linked if one.clashes}
+                _delete(repo, [path for path in paths if path.name not in kept])
+        except (PerunError, OSError) as problem:
+            for one in linked:
+                if one.is_new:
+                    problem.add_note(f"{one.name} was registered in {one.minor_version[:10]} before that")
+            raise
     return linked
 
 

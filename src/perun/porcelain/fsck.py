@@ -1,15 +1,65 @@
-"""`perun fsck`: verify everything that is stored."""
+"""`perun fsck`: verify everything that is stored, and repair what can be made anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
 
+from perun.errors import PerunError
 from perun.plugin.api import Report, silent
+from perun.porcelain import hooks, stats
 from perun.porcelain.repository import Repository
+from perun.porcelain.run import journal, matrix, versions
 from perun.store.fsck import Finding
 from perun.store.fsck import fsck as check_store
 
 
-def fsck(repo: Repository, report: Report = silent) -> Iterator[Finding]:
-    """Whatever is damaged, missing or left over in the store, as a stream. Reads only."""
-    yield from check_store(repo.store, lambda done, total: report("", done, total))
+def fsck(repo: Repository, report: Report = silent, *, repair: bool = False) -> Iterator[Finding]:
+    """Whatever is damaged, missing or left over, as a stream. Reads only, but with `repair`.
+
+    :param repair: do what each finding offers; what was done is in it. No repair removes the only copy of
+        anything.
+    """
+    with repo.store.lock() if repair else nullcontext():
+        for finding in _findings(repo, report):
+            yield _repaired(finding) if repair and finding.repair is not None else finding
+
+
+def _repaired(finding: Finding) -> Finding:
+    assert finding.repair is not None
+    try:
+        return finding._replace(done=finding.repair())
+    except (PerunError, OSError) as problem:
+        return finding._replace(message=f"{finding.message}; repairing it failed: {problem}")
+
+
+def _findings(repo: Repository, report: Report) -> Iterator[Finding]:
+    date = partial(stats.date_of, repo)
+    yield from check_store(repo.store, lambda done, total: report("", done, total), date)
+    yield from _journals(repo)
+    yield from _working_copies(repo)
+    for hook, repair in hooks.problems(repo):
+        yield Finding("warning", hook.path, hook.problem, repair)
+
+
+def _journals(repo: Repository) -> Iterator[Finding]:
+    """Journals of batches and of a run in place that are not what was written."""
+    for path, message in journal.damaged(matrix.folder(repo)):
+        yield Finding("error", path, message)
+    try:
+        versions.read_journal(repo)
+    except PerunError as problem:
+        yield Finding("error", repo.in_place_journal, problem.message)
+
+
+def _working_copies(repo: Repository) -> Iterator[Finding]:
+    for path in versions.left_overs(repo):
+        message = "left over by a run that was ended"
+        yield Finding("info", path, message, partial(_remove_working_copy, repo, path))
+
+
+def _remove_working_copy(repo: Repository, path: Path) -> str:
+    versions.remove_left_over(repo, path)
+    return "removed"

@@ -1,76 +1,20 @@
-"""`perun hooks`: scripts that git calls after a commit or before a push, and taking them away again.
-
-What Perun writes into a hook stands between two marks. A shell script that is there already gets it at its
-beginning; any other hook is moved to `<name>.before-perun` and called at the end. Either way `uninstall`
-leaves what was there before, byte for byte.
-"""
+"""`perun hooks`: scripts that git calls after a commit or before a push, and taking them away again."""
 
 from __future__ import annotations
 
 import os
-import re
-import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from perun import atomic
-from perun.errors import UsageError, VersionControlError
+from perun.errors import PerunError, UsageError, VersionControlError
+from perun.porcelain import hook_files
+from perun.porcelain.hook_files import CHECKING, MEASURING, Hook, look, repair
 from perun.porcelain.repository import Repository
 
-MEASURING: Final = ("post-commit", "post-merge")
-CHECKING: Final = ("pre-push",)
 HOOKS: Final = MEASURING + CHECKING
 """The hooks that Perun knows what to do in."""
-KEPT: Final = ".before-perun"
-"""Ending of the name of a hook that was there before and is no shell script."""
-
-_BEGIN: Final = "# >>> perun hooks >>> perun hooks uninstall takes away what is between these two lines"
-_END: Final = "# <<< perun hooks <<<"
-_BLOCK: Final = re.compile(
-    rb"^" + re.escape(_BEGIN.encode()) + rb"$.*?^" + re.escape(_END.encode()) + rb"$\n?",
-    re.MULTILINE | re.DOTALL,
-)
-_SHEBANG: Final = b"#!/bin/sh\n"
-_OF_A_SHELL: Final = re.compile(rb"#!\s*(?:\S*/env\s+)?(?:\S*/)?(?:ba|da|k|z)?sh(?:\s[^\n]*)?\n")
-_CALL: Final = """\
-if [ -x {python} ]; then
-  {command} hooks run {name} "$@" {end}
-else
-  echo {gone} >&2
-fi
-"""
-_BEFORE_PUSH: Final = """\
-perun_refs=$(cat)
-{call}if [ -n "$perun_refs" ]; then
-  exec <<PERUN_REFS
-$perun_refs
-PERUN_REFS
-else
-  exec </dev/null
-fi
-"""
-_KEPT: Final = """\
-perun_kept=$(dirname "$0")/{kept}
-if [ -x "$perun_kept" ]; then
-  exec "$perun_kept" "$@"
-fi
-"""
-
-
-@dataclass(frozen=True)
-class Hook:
-    """One hook: `installed` says whether it calls Perun, `keeps` whether it also does what was there before.
-
-    `other`: it is there, but not Perun's.
-    """
-
-    name: str
-    path: Path
-    installed: bool
-    keeps: bool = False
-    other: bool = False
 
 
 def status(repo: Repository) -> list[Hook]:
@@ -79,7 +23,7 @@ def status(repo: Repository) -> list[Hook]:
     :raises VersionControlError: where the version control system has no hooks.
     """
     folder = _folder(repo)
-    return [_look(folder / name) for name in HOOKS]
+    return [look(folder / name) for name in HOOKS]
 
 
 def install(repo: Repository, names: Sequence[str], command: Sequence[str]) -> list[Hook]:
@@ -91,11 +35,13 @@ def install(repo: Repository, names: Sequence[str], command: Sequence[str]) -> l
     """
     wanted = _known(names)
     folder = _folder(repo)
-    with _Writing(folder):
+    done: list[str] = []
+    with repo.store.lock(), _Writing(folder, done, "calls perun now"):
         _make(folder)
         for name in wanted:
-            _install(folder / name, command)
-    return [_look(folder / name) for name in wanted]
+            hook_files.install(folder / name, command)
+            done.append(name)
+    return [look(folder / name) for name in wanted]
 
 
 def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
@@ -105,14 +51,16 @@ def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
     :raises VersionControlError: where the folder cannot be written.
     """
     folder = _folder(repo)
-    before = [_look(folder / name) for name in _known(names)]
+    before = [look(folder / name) for name in _known(names)]
     changed = [hook for hook in before if hook.installed]
-    with _Writing(folder):
+    done: list[str] = []
+    with repo.store.lock(), _Writing(folder, done, "no longer calls perun"):
         if changed:
             _make(folder)
         for hook in changed:
-            _uninstall(hook.path)
-    return [_look(hook.path) for hook in changed]
+            hook_files.uninstall(hook.path)
+            done.append(hook.name)
+    return [look(hook.path) for hook in changed]
 
 
 def are_shared(repo: Repository) -> bool:
@@ -136,18 +84,27 @@ def _folder(repo: Repository) -> Path:
 
 
 class _Writing:
-    """Turns what the system says of a folder that cannot be written into an error that names it."""
+    """Turns what the system says of a folder that cannot be written into an error that names it.
 
-    def __init__(self, folder: Path) -> None:
+    :param done: the hooks that are done, filled meanwhile. :param what: what they are.
+    """
+
+    def __init__(self, folder: Path, done: Sequence[str], what: str) -> None:
         self._folder = folder
+        self._done = done
+        self._what = what
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        before = "".join(f"; {name} {self._what}" for name in self._done)
+        if isinstance(problem, PerunError):
+            for name in self._done:
+                problem.add_note(f"{name} {self._what}")
         if isinstance(problem, OSError):
             raise VersionControlError(
-                f"the folder of hooks cannot be written: {self._folder}: {problem.strerror}",
+                f"the folder of hooks cannot be written: {self._folder}: {problem.strerror}{before}",
                 "get permission to write there, or choose another: git config core.hooksPath FOLDER "
                 "(what sets it now: git config --show-origin core.hooksPath)",
             ) from None
@@ -160,71 +117,15 @@ def _make(folder: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
 
-def _look(path: Path) -> Hook:
-    if not os.path.lexists(path):
-        return Hook(path.name, path, False)
-    text = _read(path)
-    if not _BLOCK.search(text):
-        return Hook(path.name, path, False, other=True)
-    keeps = _BLOCK.sub(b"", text, count=1) != _SHEBANG or os.path.lexists(_kept(path))
-    return Hook(path.name, path, True, keeps)
+def problems(repo: Repository) -> Iterator[tuple[Hook, Callable[[], str]]]:
+    """The hooks that an interrupted installation left behind, each with what repairs it and says so.
 
-
-def _read(path: Path) -> bytes:
+    A repair gives the user's hook back, or lets it run again; it removes no file that has not another name.
+    """
     try:
-        return path.read_bytes()
-    except OSError:
-        return b""  # a link to nowhere, or a folder: kept, as anything else
-
-
-def _kept(path: Path) -> Path:
-    return path.with_name(path.name + KEPT)
-
-
-def _install(path: Path, command: Sequence[str]) -> None:
-    hook = _look(path)
-    if hook.installed:
-        _uninstall(path)  # it may be of another installation of Perun
-        hook = _look(path)
-    if not hook.other:
-        _write(path, _SHEBANG + _block(path.name, command))
-        return
-    text = _read(path)
-    shebang = _OF_A_SHELL.match(text)
-    # What is not executable git does not run, and through a link another file would be changed.
-    if shebang and os.access(path, os.X_OK) and not path.is_symlink():
-        _write(path, shebang[0] + _block(path.name, command) + text[shebang.end() :])
-        return
-    os.rename(path, _kept(path))
-    _write(path, _SHEBANG + _block(path.name, command, kept=_kept(path).name))
-
-
-def _uninstall(path: Path) -> None:
-    rest = _BLOCK.sub(b"", path.read_bytes(), count=1)
-    kept = _kept(path)
-    if rest != _SHEBANG:
-        _write(path, rest)
-    elif os.path.lexists(kept):
-        os.replace(kept, path)
-    else:
-        path.unlink()
-
-
-def _write(path: Path, data: bytes) -> None:
-    atomic.write(path, data)
-    path.chmod(path.stat().st_mode | 0o111)
-
-
-def _block(name: str, command: Sequence[str], kept: str = "") -> bytes:
-    gone = f"perun: {command[0]} is gone, nothing is measured; repair: perun hooks install"
-    call = _CALL.format(
-        python=shlex.quote(command[0]),
-        command=shlex.join(command),
-        name=name,
-        end="</dev/null || :" if name in MEASURING else "<<PERUN_REFS || exit 1\n$perun_refs\nPERUN_REFS",
-        gone=shlex.quote(gone),
-    )
-    text = call if name in MEASURING else _BEFORE_PUSH.format(call=call)
-    if kept:
-        text += _KEPT.format(kept=shlex.quote(kept))
-    return f"{_BEGIN}\n{text}{_END}\n".encode("utf-8", "surrogateescape")
+        found = status(repo)
+    except PerunError:
+        return  # without version control there are none
+    for hook in found:
+        if hook.problem:
+            yield hook, partial(repair, hook.path)

@@ -1,4 +1,9 @@
-"""Finding profiles by tag, name or path, in the order of the manual's 13.2.3."""
+"""Finding profiles by tag, name or path, in the order of the manual's 13.2.3.
+
+A tag is a position (`0@i` registered, `0@p` pending), which changes with the list, or a stable id
+(`kxmzpqrstv@i`), of which any beginning that is unique does. `REV:` before that of a registered profile names
+the minor version.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from perun.errors import ProfileNotFound, UsageError
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo, sort_key
+from perun.store import tree
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-TAG = re.compile(r"(\d{0,18})@([ip])(?:-(\d{0,18})@([ip]))?", re.ASCII)
+_TAG = re.compile(r"(\d{0,18}|[k-z]{3,16})@([ip])(?:-(\d{0,18})@([ip]))?", re.ASCII)
+_LETTERS = str.maketrans("0123456789abcdef", "zyxwvutsrqponmlk")
+# Of an id: never taken for a position, nor for a checksum.
+_ID_LENGTH = 10
 WALK_LIMIT = 200_000
 """Files looked at in the walk of the file system before it gives up."""
 
@@ -32,6 +41,49 @@ class Found(NamedTuple):
     def path(self) -> Path:
         """Its file; of a registered one only the name that it had."""
         return Path(self.info.realpath)
+
+
+class Tag(NamedTuple):
+    """A tag as it was typed: a position or the beginning of an id, or of a range both ends."""
+
+    revision: str | None
+    first: str
+    kind: str
+    last: str | None
+
+    @property
+    def is_id(self) -> bool:
+        """Whether it names a profile by its stable id."""
+        return self.first.isalpha()
+
+
+def parse_tag(spec: str) -> Tag | None:
+    """The tag that `spec` is, else None.
+
+    :raises UsageError: where it mixes what cannot be.
+    """
+    revision, colon, rest = spec.rpartition(":")
+    match = _TAG.fullmatch(rest)
+    if match is None or (colon and not revision):
+        return None
+    first, kind, last, last_kind = match.groups()
+    if last_kind and last_kind != kind:
+        raise UsageError(f"{spec} mixes registered and pending tags", "write 0@p-2@p or 0@i-2@i")
+    if last_kind and first.isalpha():
+        raise UsageError(f"{spec}: a range needs positions", "write 0@p-2@p or 0@i-2@i")
+    if colon and kind == "p":
+        raise UsageError(f"{spec}: a pending profile is in no version yet", f"write {rest}")
+    return Tag(revision if colon else None, first, kind, last if last_kind else None)
+
+
+def identity(info: ProfileInfo) -> str:
+    """The stable id of the profile: ten letters made from its name and time, also after it is registered.
+
+    Name and time are what an index holds only once: two profiles of a list have the same id only by accident
+    (one in 10**12 pairs).
+    """
+    key = f"{info.time} {info.source}".encode(errors="surrogateescape")
+    return tree.sha1(key).hex()[:_ID_LENGTH].translate(_LETTERS)
 
 
 def registered(repo: Repository, minor_version: str) -> list[ProfileInfo]:
@@ -80,9 +132,9 @@ def find(repo: Repository, spec: str, minor: str | None, confirm: Confirm | None
 
     :raises ProfileNotFound: where nothing answers.
     """
-    match = TAG.fullmatch(spec)
-    if match:
-        found = list(tagged(repo, match, minor, spec))
+    tag = parse_tag(spec)
+    if tag:
+        found = list(tagged(repo, tag, minor, spec))
         if len(found) != 1:
             raise UsageError(f"{spec} names {len(found)} profiles, one is needed", "give a single tag")
         return found[0]
@@ -96,11 +148,11 @@ def find(repo: Repository, spec: str, minor: str | None, confirm: Confirm | None
 
 def find_pending(repo: Repository, spec: str, cwd: Path) -> list[Found]:
     """The profiles that `perun add` is to register: a pending tag or range, a path, or a name."""
-    match = TAG.fullmatch(spec)
-    if match:
-        if match[2] == "i":
+    tag = parse_tag(spec)
+    if tag:
+        if tag.kind == "i":
             raise UsageError(f"{spec} is registered already", "add takes pending tags, such as 0@p")
-        return list(tagged(repo, match, None, spec))
+        return list(tagged(repo, tag, None, spec))
     found = _at_path(repo, str(cwd / spec)) or _in_pending(repo, spec)
     if found is None:
         raise _not_found(spec, "pending profile or file", pending(repo))
@@ -109,9 +161,9 @@ def find_pending(repo: Repository, spec: str, cwd: Path) -> list[Found]:
 
 def find_removable(repo: Repository, spec: str, minor: str | None) -> list[Found]:
     """The profiles that `perun rm` is to unlink or delete: a tag, a range, or a name."""
-    match = TAG.fullmatch(spec)
-    if match:
-        return list(tagged(repo, match, minor, spec))
+    tag = parse_tag(spec)
+    if tag:
+        return list(tagged(repo, tag, minor, spec))
     found = _among_jobs(repo, spec) or _in_index(repo, spec, minor)
     if found is None:
         minor_version = repo.version(minor)
@@ -132,15 +184,19 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
     return None
 
 
-def tagged(repo: Repository, match: re.Match[str], minor: str | None, spec: str) -> Iterator[Found]:
-    """The profiles of a tag or an inclusive range of tags; of a range, those that exist (manual 3.2.6)."""
-    first, kind, last, last_kind = match.groups()
-    if last_kind and last_kind != kind:
-        raise UsageError(f"{spec} mixes registered and pending tags", "write 0@p-2@p or 0@i-2@i")
-    minor_version = None if kind == "p" else repo.version(minor)
+def tagged(repo: Repository, tag: Tag, minor: str | None, spec: str) -> Iterator[Found]:
+    """The profiles of a tag or an inclusive range of tags; of a range, those that exist (manual 3.2.6).
+
+    :param minor: the version whose registered profiles are meant where the tag names none.
+    :param spec: the tag as it was typed, for messages.
+    """
+    minor_version = None if tag.kind == "p" else repo.version(minor if tag.revision is None else tag.revision)
     infos = pending(repo) if minor_version is None else registered(repo, minor_version)
-    start = int(first or 0)
-    if last_kind is None:
+    if tag.is_id:
+        yield Found(_of_id(infos, tag.first, spec), minor_version)
+        return
+    start = int(tag.first or 0)
+    if tag.last is None:
         if start >= len(infos):
             where = "pending" if minor_version is None else f"registered in {minor_version[:10]}"
             raise ProfileNotFound(
@@ -148,8 +204,18 @@ def tagged(repo: Repository, match: re.Match[str], minor: str | None, spec: str)
             )
         yield Found(infos[start], minor_version)
         return
-    for info in infos[start : int(last or 0) + 1]:
+    for info in infos[start : int(tag.last or 0) + 1]:
         yield Found(info, minor_version)
+
+
+def _of_id(infos: Sequence[ProfileInfo], beginning: str, spec: str) -> ProfileInfo:
+    found = [info for info in infos if identity(info).startswith(beginning)]
+    if not found:
+        raise ProfileNotFound(f"there is no profile {spec}", "ids of all: perun -v status, or --json")
+    if len(found) > 1:
+        names = ", ".join(f"{identity(info)} ({info.source})" for info in found[:5])
+        raise UsageError(f"{spec} is the beginning of {len(found)} ids", f"one of: {names}")
+    return found[0]
 
 
 def _in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:

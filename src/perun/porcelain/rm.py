@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perun.errors import PerunError
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.store.index import IndexEntry
@@ -23,7 +24,8 @@ def rm(repo: Repository, specs: Sequence[str], *, minor: str | None = None) -> l
     """Unlink the profiles that `specs` name from the index of `minor` (HEAD where None), or delete them
     where they are pending. The objects of unlinked profiles are kept.
 
-    Tags are resolved before the first removal, so `rm 0@i 1@i` takes the two that `status` showed.
+    Tags are resolved before the first removal, so `rm 0@i 1@i` takes the two that `status` showed. Typed
+    again, positions name the next ones, and stable ids none.
 
     :raises ProfileNotFound: where one of them is not there; nothing is removed then.
     """
@@ -35,7 +37,15 @@ def rm(repo: Repository, specs: Sequence[str], *, minor: str | None = None) -> l
             if one.minor_version is not None:
                 entry = IndexEntry(one.info.time, one.info.checksum, one.info.source)
                 by_version.setdefault(one.minor_version, []).append(entry)
-        for minor_version, entries in by_version.items():
-            unlink(repo.store, minor_version, entries)
-        repo.store.pending.remove([one.path for one in unique if one.minor_version is None])
+        done: list[str] = []
+        try:
+            for minor_version, entries in by_version.items():
+                unlink(repo.store, minor_version, entries)
+                where = minor_version[:10]
+                done += (f"{entry.path} was removed from {where} before that" for entry in entries)
+            repo.store.pending.remove([one.path for one in unique if one.minor_version is None])
+        except (PerunError, OSError) as problem:
+            for one_done in done:
+                problem.add_note(one_done)
+            raise
     return [Removed(one.info.source, one.minor_version) for one in unique]

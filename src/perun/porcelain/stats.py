@@ -112,6 +112,15 @@ def sync(repo: Repository) -> int:
     return len(repo.store.stats.versions())
 
 
+def date_of(repo: Repository, minor: str) -> str | None:
+    """The date of the minor version; None where there is none of that name.
+
+    :raises VersionControlError: where the version control itself does not answer.
+    """
+    _refuse_blindness(repo)
+    return _known_date(repo, minor)
+
+
 def _refuse_blindness(repo: Repository) -> None:
     """Where the version control itself does not answer, every version would look like an unknown one."""
     if repo.store.stats.found():

@@ -119,12 +119,12 @@ def plot_data_from_coefficients_of(model: Mapping[str, Any]) -> dict[str, Any]:
     if function is None or "coeffs" not in model:
         known = ", ".join(_FUNCTIONS)
         raise ProfileError(f"a model {kind!r} of {model.get('uid')!r} has no curve", f"those have: {known}")
-    coefficients = {one["name"]: float(one["value"]) for one in model["coeffs"]}
     try:
-        x = np.linspace(float(model["x_start"]), float(model["x_end"]), _POINTS)
+        coefficients = {one["name"]: float(one["value"]) for one in model["coeffs"]}
         with np.errstate(all="ignore"):
+            x = np.linspace(float(model["x_start"]), float(model["x_end"]), _POINTS)
             y = function(x, coefficients)
-    except (KeyError, TypeError, ValueError) as problem:
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise ProfileError(f"a model of {model.get('uid')!r} is not complete: {problem!r}") from None
     good = np.isfinite(x) & np.isfinite(y)
     return {**model, "plot_x": x[good].tolist(), "plot_y": y[good].tolist()}

@@ -179,7 +179,9 @@ def _go_on(
 
 def _site(uid: Any) -> tuple[Any, ...]:
     if isinstance(uid, Mapping):
-        return uid.get("line", 0), str(uid.get("function", "")), str(uid.get("source", ""))
+        line = uid.get("line", 0)
+        line = line if isinstance(line, (int, float, str)) else str(line)
+        return line, str(uid.get("function", "")), str(uid.get("source", ""))
     return 0, str(uid), ""
 
 

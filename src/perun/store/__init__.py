@@ -60,7 +60,13 @@ class Store:
     def _lock(self) -> Lock:
         from perun.store.lock import Lock
 
-        return Lock(self.root / ".lock", self._lock_timeout)
+        return Lock(self.root / ".lock", self._lock_timeout, self._sweep)
+
+    def _sweep(self) -> None:
+        """Remove what a writer that was killed had not finished."""
+        from perun.leftovers import sweep
+
+        sweep(self.root)
 
     @cached_property
     def limit(self) -> int:
@@ -88,14 +94,14 @@ class Store:
         """The changes of performance found in each minor version."""
         from perun.store.changes import Changes
 
-        return Changes(self.root / "objects", self.lock)
+        return Changes(self.root / "objects", self.lock, self.root / "sums" / "changes")
 
     @cached_property
     def pending(self) -> Pending:
         """Profiles that no minor version has yet."""
         from perun.store.pending import Pending
 
-        return Pending(self.root / "jobs", self.lock, self.limit)
+        return Pending(self.root / "jobs", self.lock, self.root / "sums" / "jobs", self.limit)
 
     @cached_property
     def summaries(self) -> Summaries:

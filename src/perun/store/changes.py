@@ -7,9 +7,11 @@ blanks, the other fields hold them escaped. Old releases escaped nothing and lef
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from perun import atomic
@@ -19,6 +21,8 @@ from perun.store import tree
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from perun.store.sums import Sums
 
 _CHANGES = {str(change): change for change in PerformanceChange}
 _BASELINE = re.compile(r"HEAD|[0-9a-f]{40}|[0-9a-f]{64}")
@@ -45,11 +49,22 @@ class Changes:
     """The changes below `.perun/objects`.
 
     :param lock: the lock of the repository, taken by what writes.
+    :param sums: the file of their checksums.
     """
 
-    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self, root: Path, lock: Callable[[], AbstractContextManager[None]], sums: Path
+    ) -> None:
         self.root = root
+        self._sums_path = sums
         self._lock = lock
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The checksums of the files that this release wrote, by minor version."""
+        from perun.store.sums import Sums
+
+        return Sums(self._sums_path, lambda minor: self.path(minor).exists())
 
     def path(self, minor: str) -> Path:
         """The file of the minor version, there or not."""
@@ -74,7 +89,13 @@ class Changes:
         with self._lock():
             known = {record.key: record for record in self.read(minor)}
             known.update((record.key, record) for record in records)
-            atomic.write(self.path(minor), serialize(known.values()))
+            self._write(minor, serialize(known.values()))
+
+    def _write(self, minor: str, data: bytes) -> None:
+        with atomic.writing(self.path(minor)) as file:
+            file.write(data)
+            file.flush()
+            self.sums.note(minor, tree.sha1(data).hex(), os.fstat(file.fileno()).st_mtime_ns)
 
     def minors(self) -> Iterator[str]:
         """The minor versions that have a file of changes, sorted."""

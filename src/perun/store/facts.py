@@ -56,6 +56,11 @@ class Facts:
         """The facts by the checksums of the profiles registered in the minor version."""
         return self._read(minor)
 
+    def damaged(self) -> list[Path]:
+        """The files of the cache that cannot be read."""
+        names = sorted(name for name in tree.listing(self._root) if name.endswith(".json"))
+        return [self._root / name for name in names if self._parsed(name.removesuffix(".json")) is None]
+
     def note_pending(self, path: Path, profile: Profile) -> None:
         """Keep the facts of the pending profile."""
         with suppress(OSError), self._lock():
@@ -74,6 +79,10 @@ class Facts:
                 self._write(minor, known | new)
 
     def _read(self, name: str) -> dict[str, Fact]:
+        return self._parsed(name) or {}
+
+    def _parsed(self, name: str) -> dict[str, Fact] | None:
+        """What the file holds; None where it is missing, of another format or damaged."""
         with suppress(DamagedStore, ValueError, TypeError, RecursionError):
             data = tree.read(self._root / f"{name}.json")
             noted = json.loads(data) if data else None
@@ -81,7 +90,7 @@ class Facts:
                 facts = {key: Fact(*values) for key, values in noted["facts"].items()}
                 if all(isinstance(text, str) for fact in facts.values() for text in fact):
                     return facts
-        return {}
+        return None
 
     def _write(self, name: str, facts: Mapping[str, Fact]) -> None:
         text = json.dumps({"format": _FORMAT, "facts": facts})

@@ -1,22 +1,30 @@
-"""A check of the whole store: every file is read, nothing is changed."""
+"""A check of the whole store: every file is read, nothing is changed.
+
+What can be made anew, or is certainly nobody's, has its repair beside what is said of it. No repair removes
+the only copy of anything.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from perun import atomic
+from perun import atomic, leftovers
 from perun.errors import PerunError, ProfileError
 from perun.store import tree
 from perun.store.index_file import parse
 from perun.store.objects import KNOWN_TYPES
+from perun.store.pending import CACHE
+from perun.store.sums import Noted, Sums
 
 if TYPE_CHECKING:
     from perun.store import Store
 
+_CACHE = "this cache cannot be read; what it holds is read anew each time"
 Progress = Callable[[int, int], None]
 """Called with the number of files that are done and of all files."""
 
@@ -27,25 +35,43 @@ class Finding(NamedTuple):
     severity: Literal["error", "warning", "info"]
     path: Path
     message: str
+    repair: Callable[[], str] | None = None
+    """Repairs it, and says what was done; by who holds the lock of the repository."""
+    done: str = ""
+    """What was done to repair it."""
 
 
-def fsck(store: Store, progress: Progress | None = None) -> Iterator[Finding]:
+def fsck(
+    store: Store, progress: Progress | None = None, date: Callable[[str], str | None] | None = None
+) -> Iterator[Finding]:
     """Read every object, index, pending profile, file of changes, statistics and temporary file.
 
     Other processes may write meanwhile: what they replace is seen as it was before or after.
+
+    :param date: the date of a minor version, None where it does not exist; what repairs statistics needs it.
     """
-    return _Check(store, progress or (lambda done, total: None)).run()
+    return _Check(store, progress or (lambda done, total: None), date).run()
 
 
 class _Check:
-    def __init__(self, store: Store, progress: Progress) -> None:
+    def __init__(
+        self, store: Store, progress: Progress, date: Callable[[str], str | None] | None
+    ) -> None:
         self._store = store
         self._progress = progress
+        self._date = date
         self._types: dict[str, str] = {}
         self._named: set[str] = set()
 
     def run(self) -> Iterator[Finding]:
-        steps = [*self._tree_steps(), self._pending, self._stats, self._temp, self._odd_files]
+        steps: list[Callable[[], Iterator[Finding]]] = [
+            *self._tree_steps(),
+            self._pending,
+            self._stats,
+            self._temp,
+            partial(check_caches, self._store),
+            self._odd_files,
+        ]
         for done, step in enumerate(steps):
             self._progress(done, len(steps))
             try:
@@ -107,10 +133,17 @@ class _Check:
             keys.add(entry.key)
 
     def _changes(self, name: str, path: Path) -> Iterator[Finding]:
+        minor = name.removesuffix(tree.CHANGES_SUFFIX)
         try:
-            self._store.changes.read(name.removesuffix(tree.CHANGES_SUFFIX))
+            self._store.changes.read(minor)
         except ProfileError as problem:
             yield Finding("error", path, problem.message)
+            return
+        yield from verify(self._store.changes.sums, self._noted_changes, minor, path)
+
+    @cached_property
+    def _noted_changes(self) -> Noted:
+        return self._store.changes.sums.read()
 
     def _odd(self, path: Path) -> Iterator[Finding]:
         yield Finding("info", path, "this is not a file of Perun")
@@ -122,6 +155,7 @@ class _Check:
 
     def _pending(self) -> Iterator[Finding]:
         root = self._store.pending.root
+        noted = self._store.pending.sums.read()
         for name in sorted(tree.listing(root)):
             if name.endswith(".perf"):
                 try:
@@ -129,6 +163,12 @@ class _Check:
                 except ProfileError as problem:
                     if os.path.lexists(root / name):
                         yield Finding("error", root / name, problem.message)
+                    continue
+                yield from verify(self._store.pending.sums, noted, name, root / name)
+        for sums in (self._store.pending.sums, self._store.changes.sums):
+            if damaged := sums.read().damaged:
+                message = f"{damaged} of its checksums cannot be read"
+                yield Finding("warning", sums.path, message, partial(_compact, sums))
 
     def _stats(self) -> Iterator[Finding]:
         stats = self._store.stats
@@ -139,12 +179,19 @@ class _Check:
                     stats.get(minor, name)
                 except ProfileError as problem:
                     yield Finding("error", stats.folder(minor) / name, problem.message)
-        if out_of_step := {minor for minor, _ in stats.versions()}.symmetric_difference(found):
-            yield Finding(
-                "warning",
-                stats.root,
-                f"its index is out of step with {len(out_of_step)} versions: perun stats sync",
-            )
+        repair = partial(self._sync_stats, self._date) if self._date is not None else None
+        try:
+            out_of_step = {minor for minor, _ in stats.versions()}.symmetric_difference(found)
+        except ProfileError as problem:
+            yield Finding("error", stats.root, problem.message, repair)
+            return
+        if out_of_step:
+            message = f"its index is out of step with {len(out_of_step)} versions: perun stats sync"
+            yield Finding("warning", stats.root, message, repair)
+
+    def _sync_stats(self, date: Callable[[str], str | None]) -> str:
+        self._store.stats.sync(date)
+        return f"made its index anew: {len(self._store.stats.versions())} versions"
 
     def _temp(self) -> Iterator[Finding]:
         temp = self._store.temp
@@ -155,18 +202,85 @@ class _Check:
                 if os.path.lexists(temp.root / file.path):
                     yield Finding("error", temp.root / file.path, problem.message)
         if gone := temp.forgotten():
-            yield Finding(
-                "warning", temp.root, f"its index names {len(gone)} files that are gone: perun temp sync"
-            )
+            message = f"its index names {len(gone)} files that are gone: perun temp sync"
+            yield Finding("warning", temp.root, message, partial(self._sync_temp, len(gone)))
+
+    def _sync_temp(self, count: int) -> str:
+        self._store.temp.sync()
+        return f"its index names no file that is gone: it named {count}"
 
     def _odd_files(self) -> Iterator[Finding]:
-        for folder, _, names in os.walk(self._store.root):
-            for name in sorted(names):
-                if name.startswith(atomic.TEMPORARY_PREFIX):
-                    yield Finding(
-                        "info", Path(folder, name), "left over by a process that was ended; remove it"
-                    )
+        for path in leftovers.found(self._store.root):
+            if leftovers.is_left_over(path):
+                message = "left over by a process that was ended; remove it"
+                yield Finding("info", path, message, partial(_remove_left_over, path))
+            else:
+                yield Finding("info", path, "not finished; a process may be writing it, or has been ended")
         root = self._store.objects.root
         for name in sorted(set(tree.listing(root)) - set(tree.folders(root))):
             if not name.startswith(atomic.TEMPORARY_PREFIX):
                 yield from self._odd(root / name)
+
+
+def verify(sums: Sums, noted: Noted, name: str, path: Path) -> Iterator[Finding]:
+    """Whether a file that could be read is the one whose checksum was noted."""
+    if name not in noted.sums:
+        return
+    try:
+        time = path.lstat().st_mtime_ns
+        verdict = noted.verdict(name, tree.sha1_of_file(path, sys.maxsize), time)
+    except OSError:
+        return
+    if verdict == "damaged":
+        yield Finding("error", path, "its checksum does not match its content: the disk has changed it")
+    elif verdict == "changed":
+        yield Finding(
+            "warning",
+            path,
+            "it was changed since, by another program or release: its checksum is of another content",
+            partial(_accept, sums, name, path),
+        )
+
+
+def _accept(sums: Sums, name: str, path: Path) -> str:
+    sums.note(name, tree.sha1_of_file(path, sys.maxsize), path.lstat().st_mtime_ns)
+    return "took its content for right, and noted the checksum"
+
+
+def _compact(sums: Sums) -> str:
+    sums.compact()
+    return "left out the checksums that cannot be read"
+
+
+def _remove_left_over(path: Path) -> str:
+    return "removed" if leftovers.remove(path) else "it is gone, or in use"
+
+
+def check_caches(store: Store) -> Iterator[Finding]:
+    """Caches that cannot be read, or hold other numbers than what they were made from."""
+    path = store.pending.root / CACHE
+    if os.path.lexists(path) and not store.pending.is_cache_valid():
+        yield Finding("info", path, _CACHE, partial(_renew, store.pending.refresh))
+    if wrong := store.summaries.wrong():
+        message = f"its numbers are out of step with {len(wrong)} versions" if wrong[0] else _CACHE
+        yield Finding("warning" if wrong[0] else "info", store.summaries.path, message,
+                      partial(_renew, store.summaries.rebuild))  # fmt: skip
+    for path in store.facts.damaged():
+        yield Finding("info", path, _CACHE, partial(_renew, partial(_facts, store, path)))
+
+
+def _facts(store: Store, path: Path) -> None:
+    """Remove the damaged cache of facts, and fill it again from the profiles."""
+    path.unlink(missing_ok=True)
+    minor = path.stem
+    if tree.is_minor_version(minor):
+        checksums = [entry.checksum for entry in store.indexes.read(minor)]
+        store.facts.note_registered(minor, {one: store.objects.get(one) for one in checksums})
+    else:
+        for info in store.pending.list():
+            store.facts.note_pending(Path(info.realpath), store.pending.load(info.realpath))
+
+
+def _renew(make: Callable[[], object]) -> str:
+    make()
+    return "made anew"

@@ -8,12 +8,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perun.errors import LockTimeout, NotPerunRepository
 
+_RELEASED = b"\n"
+"""First byte of the file of a lock that its last holder released; else it names the holder."""
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN)
 
 
@@ -41,11 +43,15 @@ class Lock:
     wait in vain; it is never removed, as another process may be about to lock it.
 
     :param timeout: seconds to wait for another holder.
+    :param after_kill: called by who takes the lock after a holder that did not come to release it.
     """
 
-    def __init__(self, path: Path, timeout: float = 60.0) -> None:
+    def __init__(
+        self, path: Path, timeout: float = 60.0, after_kill: Callable[[], object] | None = None
+    ) -> None:
         self._path = path
         self._timeout = timeout
+        self._after_kill = after_kill
         self._thread = threading.RLock()
         self._depth = 0
         self._descriptor = -1
@@ -68,6 +74,8 @@ class Lock:
             finally:
                 self._depth -= 1
                 if self._depth == 0:
+                    with suppress(OSError):
+                        os.pwrite(self._descriptor, _RELEASED, 0)
                     os.close(self._descriptor)
         finally:
             self._thread.release()
@@ -76,11 +84,15 @@ class Lock:
         descriptor = self._open()
         try:
             self._wait(descriptor)
+            killed = os.pread(descriptor, 1, 0) not in (b"", _RELEASED)
             with suppress(OSError):  # on a full disk at least `perun rm` must still work
                 # Emptied first, the file would be written to the disk when it is closed (ext4, xfs): 1 ms.
                 holder = f"{os.getpid()} {' '.join(sys.argv)}\n".encode(errors="replace")
                 os.pwrite(descriptor, holder, 0)
                 os.ftruncate(descriptor, len(holder))
+            if killed and self._after_kill is not None:
+                with suppress(OSError):
+                    self._after_kill()
         except BaseException:
             os.close(descriptor)
             raise

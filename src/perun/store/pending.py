@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
@@ -17,9 +18,9 @@ from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
+    from perun.store.sums import Sums
 
 SUFFIX = ".perf"
-_PIECE = 1 << 18
 CACHE = ".index"
 _Infos = list[ProfileInfo]
 
@@ -47,18 +48,27 @@ class Pending:
 
     :param root: `.perun/jobs`.
     :param lock: the lock of the repository, taken by what writes.
-    :param limit: largest accepted size of a profile, in bytes.
+    :param sums: the file of their checksums. :param limit: largest accepted size of a profile, in bytes.
     """
 
     def __init__(
         self,
         root: Path,
         lock: Callable[[], AbstractContextManager[None]],
+        sums: Path,
         limit: int = limits.DEFAULT,
     ) -> None:
         self.root = root
         self.limit = limit
+        self._sums_path = sums
         self._lock = lock
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The checksums of the profiles that Perun itself wrote."""
+        from perun.store.sums import Sums
+
+        return Sums(self._sums_path, lambda name: os.path.lexists(self.root / name))
 
     def list(self) -> _Infos:
         """The pending profiles, sorted by name; damaged ones are left out, see :meth:`scan`."""
@@ -95,7 +105,7 @@ class Pending:
 
         stem = _stem(name)
         # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
-        temporary = self.root / f"{atomic.TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.new"
+        temporary = self.root / f"{atomic.temporary_name()}.new"
         try:
             sha1 = tree.sha1_of(b"", tree.LARGE)
             with atomic.writing(temporary) as file:
@@ -105,7 +115,7 @@ class Pending:
             if announce is not None:
                 announce(sha1.hexdigest())
             with self._lock():
-                path = self._claim(temporary, stem)
+                path = self._claim(temporary, stem, sha1.hexdigest())
                 self._refresh()
         finally:
             temporary.unlink(missing_ok=True)
@@ -116,7 +126,7 @@ class Pending:
         for name in sorted(tree.listing(self.root)):
             if name.endswith(SUFFIX) and name not in known:
                 with suppress(OSError):
-                    if _sha1(self.root / name, self.limit) == sha1:
+                    if tree.sha1_of_file(self.root / name, self.limit) == sha1:
                         return self.root / name
         return None
 
@@ -155,7 +165,7 @@ class Pending:
 
         path = self.root / path
         with _told(path), open_regular(path, self.limit) as file:
-            return decode(_pieces(file, self.limit), str(path))
+            return decode(tree.pieces(file, self.limit), str(path))
 
     def remove(self, paths: Iterable[Path | str]) -> None:
         """Remove pending profiles, damaged ones too; files or base names.
@@ -171,6 +181,27 @@ class Pending:
                     raise ProfileNotFound(f"there is no pending profile {path}")
             for path in chosen:
                 path.unlink(missing_ok=True)
+            self._refresh()
+
+    def is_cache_valid(self) -> bool:
+        """Whether the cache of heads can be read, and what it would be used for is right."""
+        try:
+            data = tree.read(self.root / CACHE)
+            parse(data or b"", str(self.root / CACHE))
+        except DamagedStore:
+            return False
+        for name, cached in self._cached().items():
+            with suppress(OSError, ProfileError):
+                entry = _entry(self.root / name, cached, self.limit)
+                read = _read_head(self.root / name, entry.time, self.limit)
+                if entry != read._replace(checksum=entry.checksum):
+                    return False
+        return True
+
+    def refresh(self) -> None:
+        """Write the cache of heads anew, from the files themselves."""
+        with self._lock():
+            (self.root / CACHE).unlink(missing_ok=True)
             self._refresh()
 
     def _cached(self) -> dict[str, tuple[IndexEntry, int]]:
@@ -199,14 +230,18 @@ class Pending:
         with suppress(OSError):
             atomic.write(self.root / CACHE, serialize(entries))
 
-    def _claim(self, temporary: Path, stem: str) -> Path:
+    def _claim(self, temporary: Path, stem: str, sha1: str) -> Path:
+        # The name is not known before it is taken: the checksum is noted for the one that is tried.
+        written = temporary.stat().st_mtime_ns
         taken = set(tree.listing(self.root))
         number = 0
         while True:
             name = stem + (f"({number})" if number else "") + SUFFIX
             number += 1
-            if name not in taken and _claim(temporary, self.root / name):
-                return self.root / name
+            if name not in taken:
+                self.sums.note(name, sha1, written)
+                if _claim(temporary, self.root / name):
+                    return self.root / name
 
 
 def _entry(path: Path, cached: tuple[IndexEntry, int] | None, limit: int) -> IndexEntry:
@@ -239,7 +274,7 @@ def _read_head(path: Path, seconds: int, limit: int) -> IndexEntry:
     from perun.profile.helpers import head
 
     with open_regular(path, limit) as file:
-        header = head(decode(_pieces(file, limit), str(path), origin=False))
+        header = head(decode(tree.pieces(file, limit), str(path), origin=False))
     return IndexEntry(seconds, "", path.name, *header[:6])
 
 
@@ -256,21 +291,6 @@ def _told(path: Path) -> Iterator[None]:
         raise limits.unreadable(path, problem) from None
 
 
-def _sha1(path: Path, limit: int) -> str:
-    """The SHA-1 of the file, of which only a piece is in memory at a time."""
-    with open_regular(path, limit) as file:
-        sha1 = tree.sha1_of(b"", os.fstat(file.fileno()).st_size)
-        for piece in _pieces(file, limit):
-            sha1.update(piece)
-    return sha1.hexdigest()
-
-
-def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
-    """The content of the file; what it grew by meanwhile is left out where it is too large then."""
-    left = limit
-    while left and (piece := file.read(min(_PIECE, left))):
-        left -= len(piece)
-        yield piece
 
 
 def _stem(name: str) -> str:

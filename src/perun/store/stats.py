@@ -17,6 +17,7 @@ from perun.store import limits, tree
 
 INDEX = ".index"
 _CHUNK = 1 << 18
+_INDEX_HINT = "make it anew with: perun stats sync"
 _HINT = "remove it; statistics are made again when they are needed"
 
 
@@ -57,10 +58,11 @@ class Stats:
         :raises DamagedStore: where the index is damaged.
         """
         path = self.root / INDEX
-        data = read_json(path, list, _HINT, self._limit)
+        data = read_json(path, list, _INDEX_HINT, self._limit)
         for item in data or ():
             if not (isinstance(item, list) and len(item) == 2 and all(isinstance(one, str) for one in item)):
-                raise DamagedStore(f"{path} is not a list of versions and dates: {str(item)[:80]}", _HINT)
+                message = f"{path} is not a list of versions and dates: {str(item)[:80]}"
+                raise DamagedStore(message, _INDEX_HINT)
         return [(minor, date) for minor, date in data or ()]
 
     def names(self, minor: str) -> list[str]:
@@ -87,10 +89,10 @@ class Stats:
         """
         path = self.path(minor, name)
         with self._lock():
+            versions = dict(self.versions())  # a damaged index is refused before anything is written
             known: dict[str, Any] = read_json(path, dict, _HINT, self._limit) or {}
             known.update(values)
             write_json(path, known)
-            versions = dict(self.versions())
             if versions.get(minor) != date:
                 versions[minor] = date
                 self._write_index(versions)
@@ -103,6 +105,7 @@ class Stats:
         """
         path = self.path(minor, name)
         with self._lock():
+            self.versions()  # a damaged index is refused before anything is removed
             try:
                 path.unlink()
             except FileNotFoundError:
@@ -119,9 +122,8 @@ class Stats:
         with self._lock():
             if not folder.is_dir():
                 raise ProfileNotFound(f"there are no statistics of {minor}")
-            for path in folder.iterdir():
-                if path.is_dir() and not path.is_symlink():
-                    raise UsageError(f"{path} is no statistics", "remove it first: perun stats clean")
+            self.versions()
+            _refuse_folders(folder)
             for name in tree.listing(folder):
                 (folder / name).unlink()
             if not keep_folder:
@@ -130,7 +132,11 @@ class Stats:
     def delete_all(self, keep_folders: bool = False) -> None:
         """Remove the statistics of all minor versions; files that are none of these stay."""
         with self._lock():
-            for minor in self.found():
+            self.versions()
+            found = self.found()
+            for minor in found:
+                _refuse_folders(self.folder(minor))
+            for minor in found:
                 self.delete_minor(minor, keep_folders)
 
     def size(self, minor: str, name: str) -> int:
@@ -225,6 +231,12 @@ class Stats:
     def _write_index(self, dates: Mapping[str, str]) -> None:
         newest_first = sorted(dates.items(), key=lambda item: (item[1], item[0]), reverse=True)
         write_json(self.root / INDEX, [list(item) for item in newest_first])
+
+
+def _refuse_folders(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            raise UsageError(f"{path} is no statistics", "remove it first: perun stats clean")
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -83,7 +83,7 @@ class Summaries:
     def __init__(
         self, path: Path, indexes: Indexes, changes: Changes, lock: Callable[[], AbstractContextManager[None]]
     ) -> None:
-        self._path = path
+        self.path = path
         self._indexes = indexes
         self._changes = changes
         self._lock = lock
@@ -117,7 +117,30 @@ class Summaries:
             content = {"format": _FORMAT, "minors": stored}
             # What is not up to date is counted anew: no reason to fail after what really counts is done.
             with suppress(OSError):
-                atomic.write(self._path, json.dumps(content, separators=(",", ":")).encode())
+                atomic.write(self.path, json.dumps(content, separators=(",", ":")).encode())
+
+    def wrong(self) -> list[str]:
+        """The minor versions of which the cache would give wrong numbers; `[""]` where it cannot be read."""
+        stored = self._read()
+        if stored is None:
+            return [""] if os.path.lexists(self.path) else []
+        found = []
+        for minor, known in stored.items():
+            with suppress(DamagedStore):
+                if tree.is_minor_version(minor) and self._is_wrong(minor, known):
+                    found.append(minor)
+        return found
+
+    def _is_wrong(self, minor: str, known: list[Any]) -> bool:
+        if known[:4] != _signature(str(self._indexes.path(minor))):
+            return False  # it is counted anew
+        return Summary(known[4], known[5], known[6]) != _count(minor, self._indexes, self._changes)
+
+    def rebuild(self) -> None:
+        """Count all minor versions anew."""
+        with self._lock():
+            self.path.unlink(missing_ok=True)
+            self.update([])
 
     def _refresh(self, stored: _Stored, minor: str) -> None:
         stored.pop(minor, None)
@@ -130,7 +153,7 @@ class Summaries:
 
     def _read(self) -> _Stored | None:
         try:
-            content = json.loads(tree.read(self._path) or b"")
+            content = json.loads(tree.read(self.path) or b"")
             minors: _Stored = content["minors"]
             valid = content["format"] == _FORMAT and all(map(_is_valid, minors.values()))
             return minors if valid else None

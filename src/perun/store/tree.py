@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from perun.errors import DamagedStore, ProfileNotFound
 from perun.regular import IrregularFile, open_regular, read_regular
@@ -21,6 +21,7 @@ LARGE = 1 << 20
 """Bytes from which OpenSSL hashes sooner than it takes to load it."""
 MAX_BYTES = 256 << 20
 """Largest file of the store that is read as a whole, other than profiles, which have a limit of their own."""
+_PIECE = 1 << 18
 _ZLIB = 2  # bytes of the header that compressed data begins with
 
 
@@ -147,3 +148,23 @@ def sha1_of(data: bytes, size: int) -> hashlib._Hash:
     import hashlib
 
     return hashlib.sha1(data, usedforsecurity=False)
+
+
+def sha1_of_file(path: Path, limit: int) -> str:
+    """The SHA-1 of the file in hexadecimal digits; only a piece of it is in memory at a time.
+
+    :raises OSError: as :func:`perun.regular.open_regular`.
+    """
+    with open_regular(path, limit) as file:
+        found = sha1_of(b"", os.fstat(file.fileno()).st_size)
+        for piece in pieces(file, limit):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
+    """The content of the file, up to `limit` bytes: it may grow meanwhile."""
+    left = limit
+    while left and (piece := file.read(min(_PIECE, left))):
+        left -= len(piece)
+        yield piece

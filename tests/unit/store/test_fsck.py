@@ -48,7 +48,8 @@ def test_an_empty_folder_is_a_good_store(tmp_path: Path) -> None:
 
 def test_every_damaged_file_is_found(full: Store) -> None:
     for path in sorted(full.root.rglob("*")):
-        if path.is_file() and path.name not in (".lock", "summaries.json") and path.parent.name != "jobs":
+        beside = path.parent.name in ("jobs", "sums") or path.name in (".lock", "summaries.json")
+        if path.is_file() and not beside:
             content = path.read_bytes()
             path.write_bytes(content[:-4] + b"\xff")
             findings = [finding for finding in full.fsck() if finding.severity == "error"]
@@ -60,7 +61,8 @@ def test_every_damaged_file_is_found(full: Store) -> None:
 
 def test_damaged_pending_profiles_are_found_and_a_damaged_cache_is_none(full: Store) -> None:
     (full.root / "jobs" / ".index").write_bytes(b"x")
-    assert list(full.fsck()) == []
+    assert only(full)[:2] == ("info", full.root / "jobs" / ".index")
+    full.pending.refresh()
     path = full.root / "jobs" / "waiting.perf"
     path.write_bytes(path.read_bytes()[:100])
     assert only(full)[:2] == ("error", path)

@@ -90,7 +90,6 @@ def test_where_there_is_no_repository_there_is_no_lock(tmp_path: Path) -> None:
 def test_readers_neither_lock_nor_write(
     store: Store, minor: Callable[[object], str], tree_of: Callable[[Path], dict[str, bytes]]
 ) -> None:
-    before = tree_of(store.root)
     with Store(store.root).lock():
         before = tree_of(store.root)
         reader = Store(store.root, lock_timeout=0)
@@ -102,7 +101,7 @@ def test_readers_neither_lock_nor_write(
         assert reader.stats.versions() == []
         assert reader.temp.files() == []
         assert list(reader.fsck()) == []
-    assert tree_of(store.root) == before
+        assert tree_of(store.root) == before
 
 
 def test_create_is_idempotent_and_keeps_what_is_there(store: Store) -> None:

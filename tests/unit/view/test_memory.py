@@ -143,3 +143,15 @@ def test_nothing_of_the_kind() -> None:
 def test_other_profiles_are_refused() -> None:
     with pytest.raises(ProfileError, match="type 'time' says nothing of memory"):
         shown(profile([{"type": "time", "uid": "a", "amount": 1}], kind="time"))
+
+
+ODD = [["a"], [["a"], {"b": 1}], {"k": [1]}, float("nan"), float("inf"), 10**400, "\ud800", None, True, ""]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:12])
+def test_odd_values_are_shown_or_left_out(odd: Any) -> None:
+    constants = {"type": "memory", "subtype": "malloc", "uid": "f", "trace": FILL}
+    for key in ("subtype", "trace", "uid", "amount", "leaked", "count"):
+        shown(profile([{"amount": 1, **constants, key: odd}]))
+    for key in RUN:
+        shown(profile([{"amount": 1, **constants}], {**RUN, key: odd}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -197,3 +198,19 @@ def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint
 def test_points_need_both_numbers(shown: Any) -> None:
     with pytest.raises(UsageError, match="no resource has a number both in 'amount' and in 'order'"):
         shown([{"uid": "f", "amount": 1}, {"uid": "f", "order": 1}], per="order")
+
+
+@pytest.mark.parametrize(
+    "odd", [math.nan, math.inf, -math.inf, 10**400, 1e308, None, [1], "x"], ids=lambda odd: str(odd)[:9]
+)
+@pytest.mark.parametrize("field", ["r_square", "x_start", "x_end", "coeffs"])
+@pytest.mark.parametrize("kind", ["linear", "power", "regressogram"])
+def test_odd_numbers_in_models_are_drawn_or_told(shown: Any, kind: str, field: str, odd: Any) -> None:
+    value = odd if field == "coeffs" else 1.0
+    coefficients = [{"name": name, "value": value} for name in ("b0", "b1", "b2")]
+    parts = {"bucket_stats": [1, odd]} if kind == "regressogram" else {"coeffs": coefficients}
+    broken = model(kind, **{**parts, **({} if field == "coeffs" else {field: odd})})
+    (chart,) = shown(uid=("f",), models=[broken, broken])
+    for line in chart.series:
+        assert np.isfinite(line.x).all()
+        assert not np.isinf(line.y).any()

@@ -11,6 +11,7 @@ from perun.cli import formats
 from perun.cli.answers.data import change_data, write_json
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
+from perun.porcelain.lookup import identity
 
 if TYPE_CHECKING:
     from perun.porcelain.status import Status
@@ -77,6 +78,8 @@ def _profiles(
         return
     columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))])]
     raw = " "
+    if session.verbosity:
+        columns.append(Column("stable id", [f"{identity(info)}@{kind}" for info in infos], raw))
     for piece in pieces:
         if isinstance(piece, str):
             raw += piece
@@ -121,6 +124,7 @@ def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
     """A profile in the JSON of `status`."""
     return {
         "tag": tag,
+        "id": f"{identity(info)}@{tag[-1]}",
         "name": info.source,
         "type": info.type,
         "cmd": info.cmd,

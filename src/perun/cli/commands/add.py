@@ -29,7 +29,8 @@ def add(
 ) -> None:
     """Register profiles in the index of a version.
 
-    PROFILE is a pending tag (`0@p`), a range of tags (`0@p-5@p`), the name of a pending profile or a path.
+    PROFILE is a pending tag (`0@p`), a range of tags (`0@p-5@p`), a stable id (`kxmzpqrstv@p`), the name of a
+    pending profile or a path.
     """
     from perun.porcelain.add import add as run
 

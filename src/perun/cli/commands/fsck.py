@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,37 +14,63 @@ from perun.cli.table import one_line
 if TYPE_CHECKING:
     from perun.store.fsck import Finding
 
-PAINT = {"error": "bold red", "warning": "yellow", "info": "dim"}
+PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "green"}
 
 
 @click.command()
+@click.option("--repair", is_flag=True, help="Remove what is left over, and make anew what can be.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
-def fsck(session: Session, as_json: bool) -> int:
+def fsck(session: Session, repair: bool, as_json: bool) -> int:
     """Verify everything that is stored.
 
-    Reads every object, index, pending profile and list of changes. Exit code 10 where something is damaged.
+    Reads every object, index, pending profile, list of changes, journal and hook. Exit code 10 where
+    something is damaged and was not repaired. --repair says what it does; it never removes the only copy of
+    anything.
     """
     from perun.porcelain.fsck import fsck as run
 
     repo = session.repository
     findings = []
     with session.progress(0, "verifying", enabled=not as_json) as bar:
-        for finding in run(repo, bar.update):
+        for finding in run(repo, bar.update, repair=repair):
             findings.append(finding)
-            if not as_json and (finding.severity != "info" or session.verbosity):
-                label = session.paint(finding.severity, PAINT[finding.severity])
+            if not as_json and (finding.severity != "info" or finding.done or session.verbosity):
+                word = "repaired" if finding.done else finding.severity
+                label = session.paint(word, PAINT[word])
                 bar.write(f"{label}: {one_line(_told(finding))}")
-    errors = sum(finding.severity == "error" for finding in findings)
+    errors = sum(finding.severity == "error" and not finding.done for finding in findings)
     if as_json:
-        rows = [{"severity": f.severity, "path": str(f.path), "message": f.message} for f in findings]
-        session.say(json.dumps({"schema": "perun.fsck/1", "errors": errors, "findings": rows}, indent=2))
+        session.say(json.dumps(_data(findings, errors), indent=2))
     else:
-        count = f"{errors} error{'s' * (errors > 1)}"
-        session.say(session.paint(count, "bold red") if errors else "no damage found")
+        _sum_up(session, findings, errors, repair)
     return 10 if errors else 0
+
+
+def _data(findings: Sequence[Finding], errors: int) -> dict[str, Any]:
+    rows = [
+        {
+            "severity": one.severity,
+            "path": str(one.path),
+            "message": one.message,
+            "repairable": one.repair is not None,
+            "repaired": one.done or None,
+        }
+        for one in findings
+    ]
+    return {"schema": "perun.fsck/1", "errors": errors, "findings": rows}
+
+
+def _sum_up(session: Session, findings: Sequence[Finding], errors: int, repair: bool) -> None:
+    told = f"{errors} error{'s' * (errors > 1)}"
+    left = "left" if repair else "found"
+    session.say(session.paint(told, "bold red") if errors else f"no damage {left}")
+    count = sum(one.repair is not None for one in findings)
+    if count and not repair:
+        session.note(f"note: {count} of {len(findings)} findings can be mended: perun fsck --repair")
 
 
 def _told(finding: Finding) -> str:
     path = str(finding.path)
-    return finding.message if path in finding.message else f"{path}: {finding.message}"
+    told = finding.message if path in finding.message else f"{path}: {finding.message}"
+    return f"{told}: {finding.done}" if finding.done else told

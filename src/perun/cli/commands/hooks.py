@@ -16,12 +16,13 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import NotPerunRepository, NotTrusted, PerunError
 from perun.porcelain import hooks as porcelain
+from perun.porcelain.hook_files import CHECKING, MEASURING
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import background
 
 COMMAND = (sys.executable, "-P", "-m", "perun")
 """How this very Perun is called, whatever the PATH of the one who commits."""
-DEFAULT = ",".join(porcelain.MEASURING)
+DEFAULT = ",".join(MEASURING)
 _DEGRADED = 1
 """Exit code of `perun check --fail-on`."""
 _NOTHING = "0"
@@ -69,7 +70,7 @@ def install(session: Session, names: list[str]) -> None:
         )
     if not repo.standing.decided:
         session.note("note: nothing is measured until you say that you trust this repository: perun trust")
-    measuring = set(names) & set(porcelain.MEASURING)
+    measuring = set(names) & set(MEASURING)
     config = repo.config
     if measuring and not (config.get("cmds") and config.get("collectors")):
         session.note("next: say what to measure with `perun config edit`; until then the hooks do nothing")
@@ -127,9 +128,11 @@ def status(session: Session, wait: bool, as_json: bool) -> None:
         if hook.keeps:
             word += ", and what was there before"
         session.say(f"{hook.name:<12} {word}")
+        if hook.problem:
+            session.warn(f"{hook.path}: {hook.problem}; perun hooks install or perun fsck --repair mends it")
     _tell_news(session, repo)
     if state.waiting:
-        names = ", ".join(version[:10] for version in state.waiting)
+        names = ", ".join(one_line(version[:10]) for version in state.waiting)
         word = "being measured" if state.working else "left behind, measured with the next commit"
         session.say(f"{word}: {names}")
     if state.log:
@@ -144,7 +147,7 @@ def run(session: Session, name: str, arguments: tuple[str, ...]) -> int:
     """Do what is to be done in a hook; git calls this."""
     try:
         repo = session.repository
-        return _before_push(session, repo) if name in porcelain.CHECKING else _after_commit(session, repo)
+        return _before_push(session, repo) if name in CHECKING else _after_commit(session, repo)
     except NotPerunRepository:
         return 0
     except PerunError as problem:

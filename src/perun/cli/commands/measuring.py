@@ -225,6 +225,8 @@ class Teller:
         if error.hint and error.hint not in self._hints:
             self._line(f"hint: {error.hint}")
         self._hints.add(error.hint)
+        for note in getattr(error, "__notes__", ()):
+            self._line(f"note: {note}")
 
     def _name(self, version: MinorVersion) -> str:
         return f"{version.checksum[:10]} " if self._named else ""

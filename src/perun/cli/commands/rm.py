@@ -16,8 +16,9 @@ from perun.cli.table import one_line
 def rm(session: Session, profile: tuple[str, ...], minor: str | None) -> None:
     """Unlink registered profiles, delete pending ones.
 
-    PROFILE is a tag (`0@i` registered, `0@p` pending), a range of tags (`0@i-2@i`) or a name. What an
-    unlinked profile holds is kept in `.perun/objects`.
+    PROFILE is a tag (`0@i` registered, `0@p` pending), a range of tags (`0@i-2@i`), a stable id as `perun -v
+    status` shows (`kxmzpqrstv@i`) or a name; `HEAD~1:0@i` is in that version. Typed again, a tag is the next
+    profile, an id none. What an unlinked profile holds is kept in `.perun/objects`.
     """
     from perun.porcelain.rm import rm as run
 

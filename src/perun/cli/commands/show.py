@@ -30,8 +30,8 @@ class _Views(PluginGroup):
 def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     """Interpret a profile: as a table, as text, as a picture.
 
-    PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a registered or pending profile, or a
-    path.
+    PROFILE is a tag (`0@i` registered, `0@p` pending), also of another version (`HEAD~1:0@i`), a stable id
+    (`kxmzpqrstv@i`), the name of a registered or pending profile, or a path.
 
     \b
     perun show 0@i tableof resources

@@ -24,6 +24,7 @@ def status(session: Session, short: bool, sort_by: str | None, as_json: bool) ->
     """Show the current version and its profiles.
 
     Registered profiles have tags such as `0@i`, pending ones such as `0@p`; other commands take these tags.
+    `perun -v status` shows ids, too, which do not change with the list.
     """
     if sort_by:
         from perun.porcelain.status import set_sort_key

@@ -296,7 +296,12 @@ class _Batch:
         self._counter += 1
         self._notes.saved(task.number, path.name)
         if registering:
-            path = path.with_name(saving.register(self._repo, path, profile, version.checksum))
+            try:
+                name = saving.register(self._repo, path, profile, version.checksum)
+            except (PerunError, OSError) as problem:
+                problem.add_note(f"the profile is stored, but not registered: {path}")
+                raise
+            path = path.with_name(name)
         self._notes.done(task.number)
         return path
 
@@ -435,9 +440,13 @@ def failure_of(events: Sequence[Event]) -> PerunError | None:
     counts.append(_count(skipped, "version", "skipped"))
     first = errors[0].message.partition("\n")[0]
     beginning = "the first: " if len(errors) > 1 else ""
+    # The error of a job whose profile is stored all the same says so in a note.
+    stored = any(getattr(error, "__notes__", ()) for error in errors)
     return JobFailed(
         f"{', '.join(filter(None, counts)) or 'nothing collected'}; {beginning}{first}",
-        "a failed job stores nothing; the others are stored",
+        "perun status shows what is stored"
+        if stored
+        else "a failed job stores nothing; the others are stored",
     )
 
 

@@ -2,8 +2,9 @@
 ended: by Ctrl-C, `kill -9` or the power.
 
 A journal is a file of `.perun/batches`. Its first line is the plan of the batch, which never changes; each
-other line is one step of one task, a list in JSON. The process that runs the batch holds a lock on the file,
-which the kernel releases: a journal without a lock is that of a batch that nobody runs.
+other line is one step of one task, a list in JSON. Each line ends with a tab and its checksum. The process
+that runs the batch locks the file, and the kernel releases that: a journal without a lock is that of a batch
+that nobody runs.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perun.atomic import TEMPORARY_PREFIX
+from perun.atomic import temporary_name
 from perun.errors import NotPerunRepository
+from perun.regular import read_regular
 from perun.store import tree
 from perun.store.lock import try_lock
 
 SUFFIX = ".jsonl"
 MAX_BYTES = 256 << 20
 """A larger file is no journal: that of a million tasks is smaller."""
+_DIGITS = 16
+"""Of a SHA-1: against accidents, not against forgery."""
 KEPT = 20
 """Journals of batches that were interrupted or had failures that are kept."""
 
@@ -66,6 +70,7 @@ class Journal(Notes):
         self.path = path
         self.plan = plan
         self.ended = False
+        self.damaged_line = 0
         self._descriptor = descriptor
         self._last: dict[int, str] = {}
         self._unsettled: dict[int, Unsettled] = {}
@@ -166,7 +171,7 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
     _prune(folder)
     # In the order of time by name, and never the same for two batches.
     name = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{os.getpid()}{SUFFIX}"
-    temporary = folder / f"{TEMPORARY_PREFIX}{name}"
+    temporary = folder / temporary_name()
     descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try_lock(descriptor, folder / name)  # nobody else knows it yet
@@ -224,7 +229,9 @@ def _open(path: Path) -> Journal | None:
         if plan is not None and path.exists():  # it may have come to its end meanwhile
             # A line that was not finished would spoil the next one.
             os.ftruncate(descriptor, data.rfind(b"\n") + 1)
-            return Journal(path, descriptor, plan, lines)
+            journal = Journal(path, descriptor, plan, lines)
+            journal.damaged_line = _damaged_line(data)
+            return journal
     except OSError:
         pass
     except NotPerunRepository:
@@ -248,14 +255,50 @@ def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:
     return plan if isinstance(plan, dict) else None, lines
 
 
+def damaged(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The journals that are not what was written, each with the reason; a last line may be cut short."""
+    for path in _paths(folder):
+        try:
+            data = read_regular(path, MAX_BYTES)
+        except FileNotFoundError:
+            continue  # its batch came to its end
+        except OSError as problem:
+            yield path, f"it cannot be read: {problem.strerror}"
+            continue
+        if line := _damaged_line(data):
+            yield path, f"line {line} is damaged: its checksum does not match"
+        elif _parse(data)[0] is None:
+            yield path, "it holds no plan"
+
+
+def _damaged_line(data: bytes) -> int:
+    """The number of the first line that is not what was written; 0 where there is none."""
+    lines = data.split(b"\n")[:-1]
+    return next((number for number, line in enumerate(lines, 1) if not _is_whole(line)), 0)
+
+
+def _is_whole(line: bytes) -> bool:
+    content, tab, checksum = line.rpartition(b"\t")
+    if not tab:  # of an earlier release
+        return _decoded(line) is not None
+    return checksum == _checksum(content)
+
+
+def _checksum(content: bytes) -> bytes:
+    return tree.sha1(content).hex()[:_DIGITS].encode()
+
+
 def _decoded(line: bytes) -> Any:
+    if b"\t" in line:
+        line = line.rpartition(b"\t")[0] if _is_whole(line) else b""
     with suppress(ValueError, RecursionError):
         return json.loads(line)
     return None
 
 
 def _append(descriptor: int, line: Any) -> None:
-    data = json.dumps(line).encode() + b"\n"
+    content = json.dumps(line).encode()
+    data = content + b"\t" + _checksum(content) + b"\n"
     while data:
         data = data[os.write(descriptor, data) :]
     with suppress(OSError):  # some file systems cannot; then only the power may spoil it

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from perun.config.places import item_place
-from perun.errors import ConfigError, PerunError, UsageError
+from perun.errors import ConfigError, DamagedStore, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, Run, silent
 from perun.porcelain import saving
 from perun.porcelain.repository import PERUN_FOLDER, Repository
@@ -92,11 +93,17 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
 
     :raises UsageError: where there is neither.
     :raises ConfigError: where the job matrix has changed since.
+    :raises DamagedStore: where the journal is not what was written, so that it cannot tell what is done.
     """
-    journal = journals.newest(_folder(repo))
+    journal = journals.newest(folder(repo))
     if journal is None:
         raise UsageError("no batch was interrupted", "start one with: perun run matrix")
     try:
+        if journal.damaged_line:
+            raise DamagedStore(
+                f"{journal.path}, line {journal.damaged_line}: its checksum does not match",
+                "move it away, and run what is missing with: perun run matrix --missing",
+            )
         planned = _restored(repo, journal.plan, f"the batch of {journal.path}")
         _settle(repo, planned, journal)
         left = schedule.without(planned.stops, journal.finished)
@@ -108,7 +115,7 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
 
 def interrupted(repo: Repository) -> str:
     """The path of the journal of the batch that was interrupted last; empty where none was."""
-    with journals.interrupted(_folder(repo)) as journal:
+    with journals.interrupted(folder(repo)) as journal:
         return str(journal.path) if journal is not None else ""
 
 
@@ -126,7 +133,7 @@ def run(
     :param journal: that of the batch where it is resumed; closed at the end.
     :param retry_broken: also try versions that `execute.pre_run` is known to fail on.
     """
-    with journal or journals.create(_folder(repo), _written(planned)) as kept:
+    with journal or journals.create(folder(repo), _written(planned)) as kept:
         yield from run_jobs(
             repo,
             planned.stops,
@@ -180,7 +187,8 @@ def _settle(repo: Repository, planned: Plan, journal: Journal) -> None:
         journal.done(number)
 
 
-def _folder(repo: Repository) -> Any:
+def folder(repo: Repository) -> Path:
+    """Where the journals of batches lie."""
     return repo.root / PERUN_FOLDER / FOLDER
 
 

@@ -12,10 +12,11 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from perun import atomic
 from perun.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
@@ -247,18 +248,30 @@ def recover(repo: Repository) -> str | None:
 
 def remove_left_overs(repo: Repository) -> None:
     """Remove the working copies and scratch folders of runs that were killed."""
+    for folder in left_overs(repo):
+        remove_left_over(repo, folder)
+
+
+def left_overs(repo: Repository) -> list[Path]:
+    """The working copies and scratch folders of runs that were killed, sorted."""
+    temporary = repo.root / PERUN_FOLDER / "tmp"
+    found = []
+    for name in sorted(tree.listing(temporary)):
+        match = _OF_A_RUN.fullmatch(name)
+        if match is not None and not _is_alive(int(match[1])):
+            found.append(temporary / name)
+    return found
+
+
+def remove_left_over(repo: Repository, folder: Path) -> None:
+    """Remove one of :func:`left_overs`."""
     import shutil
 
-    temporary = repo.root / PERUN_FOLDER / "tmp"
-    for folder in list(temporary.iterdir()) if temporary.is_dir() else ():
-        match = _OF_A_RUN.fullmatch(folder.name)
-        if match is None or _is_alive(int(match[1])):
-            continue
-        if folder.name.startswith("worktree"):
-            # Entering removes what a killed run left; a folder that git knows nothing of is only a folder.
-            with contextlib.suppress(PerunError), repo.vcs.working_copy(folder):
-                pass
-        shutil.rmtree(folder, ignore_errors=True)
+    if folder.name.startswith("worktree"):
+        # Entering removes what a killed run left; a folder that git knows nothing of is only a folder.
+        with contextlib.suppress(PerunError), repo.vcs.working_copy(folder):
+            pass
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_journal(repo: Repository) -> Journal | None:
@@ -270,8 +283,13 @@ def read_journal(repo: Repository) -> Journal | None:
     data = tree.read(path)
     if data is None:
         return None
-    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
         noted = json.loads(data)
+        if noted.pop("sha1", None) not in (None, _checksum(noted)):
+            raise DamagedStore(
+                f"{path}: its checksum does not match its content",
+                "see git stash list, then delete it",
+            )
         saved, *texts = (noted[key] for key in ("saved", "state", "stash", "folder"))
         if isinstance(saved, bool) and all(isinstance(text, str) for text in texts):
             state, stash, folder = texts
@@ -281,7 +299,11 @@ def read_journal(repo: Repository) -> Journal | None:
 
 def _write_journal(repo: Repository, saved: SavedState) -> None:
     noted = {**saved._asdict(), "folder": str(repo.working_root)}
-    atomic.write(repo.in_place_journal, json.dumps(noted).encode())
+    atomic.write(repo.in_place_journal, json.dumps({**noted, "sha1": _checksum(noted)}).encode())
+
+
+def _checksum(noted: Mapping[str, Any]) -> str:
+    return tree.sha1(json.dumps(noted, sort_keys=True).encode()).hex()
 
 
 def _give_back(repo: Repository, saved: SavedState) -> None:

@@ -31,7 +31,7 @@ def call_stacks(profile: Profile) -> list[CallStack]:
     found: dict[tuple[str, ...], CallStack] = {}
     for group in profile.groups():
         trace = group.constants.get("trace")
-        if not trace or group.constants.get("subtype") in RELEASES:
+        if not trace or flatten(group.constants.get("subtype")) in RELEASES:
             continue
         frames = tuple(map(_shown, trace)) if isinstance(trace, Sequence) else (str(flatten(trace)),)
         stack = found.setdefault(frames, CallStack(frames))
@@ -56,7 +56,15 @@ def _numbers(group: Group, name: str) -> Iterator[float]:
     values = group.columns.get(name)
     if values is None:
         values = [group.constants.get(name, 0)] * group.size
-    return (value for value in values if isinstance(value, (int, float)))
+    return (number for value in values if (number := number_of(value)) is not None)
+
+
+def number_of(value: Any) -> float | None:
+    """The value as a number; None where it is none, or larger than any."""
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return None
 
 
 def _shown(frame: Any) -> str:

@@ -99,14 +99,17 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
     yield f"temporary    {_counted(number('temporary'), 'allocation')} ({share:.1f} %)"
     if run.get("ended") not in (None, "normally"):
         yield _clean(f"ended        {run['ended']}")
-    for note in run.get("notes", ()):
+    notes = run.get("notes")
+    for note in notes if isinstance(notes, (list, tuple)) else ():
         yield _clean(f"note         {note}")
 
 
 def _numbers(run: Mapping[str, Any]) -> Callable[[str], float]:
+    from perun.view.memory.sites import number_of
+
     def number(name: str) -> float:
         value = run.get(name, 0)
-        return float(value) if isinstance(value, (int, float)) else 0.0
+        return number_of(value) or 0.0
 
     return number
 

@@ -69,7 +69,8 @@ def _curve(record: ModelRecord, x: Floats) -> Series:
 
 
 def _of_values(record: ModelRecord, different: Floats, ascending: Floats) -> Series | None:
-    values = np.array(record.values)
+    values = np.array(record.values, np.float64)
+    values[~np.isfinite(values)] = np.nan
     if not (values.size and np.isfinite([record.x_start, record.x_end]).all()):
         return None
     if record.type == _STEPS:

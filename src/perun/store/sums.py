@@ -1,0 +1,137 @@
+"""Checksums of files whose own format has no room for one: pending profiles and lists of changes.
+
+They lie beside, in `.perun/sums`, so that other releases are not disturbed. A file of checksums only grows at
+its end: a line is written before the file that it tells of takes its place, so that of an interrupted writer
+either the old line holds or the new one. It is not flushed to the disk, as a lost line means no more than a
+file that cannot be verified.
+
+A line holds the CRC-32 of what follows, the SHA-1 of the file, its modification time (ns), its name as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+from perun import atomic
+from perun.regular import open_regular, read_regular
+
+FOLDER = "sums"
+"""Of `.perun`."""
+LIMIT = 1 << 30
+"""Bytes of a file of checksums that are read at most."""
+_SMALL = 1 << 16
+_KEPT = 2
+"""Lines kept of each name: that of the file that is there, and of one that is about to take its place."""
+
+Verdict = Literal["intact", "unknown", "damaged", "changed"]
+
+
+class Sum(NamedTuple):
+    """What was noted of a file: SHA-1 in hexadecimal digits, modification time in nanoseconds."""
+
+    sha1: str
+    time: int
+
+
+class Noted(NamedTuple):
+    """All checksums by the names of files, the newest last, and the number of lines that are damaged."""
+
+    sums: dict[str, list[Sum]]
+    damaged: int
+
+    def verdict(self, name: str, sha1: str, time: int) -> Verdict:
+        """Whether a file with this SHA-1 and modification time (ns) is what was written.
+
+        `damaged`: nobody has written to it since, and it is another; `changed`: somebody has. Of files that
+        another program made nothing is known.
+        """
+        noted = self.sums.get(name)
+        if not noted:
+            return "unknown"
+        if any(one.sha1 == sha1 for one in noted):
+            return "intact"
+        return "damaged" if any(one.time == time for one in noted) else "changed"
+
+
+class Sums:
+    """The checksums of the files of one kind; whoever writes holds the lock of the repository.
+
+    :param path: their file. :param exists: whether there is a file of that name, of which they must be kept.
+    """
+
+    def __init__(self, path: Path, exists: Callable[[str], bool]) -> None:
+        self.path = path
+        self._exists = exists
+
+    def note(self, name: str, sha1: str, time: int) -> None:
+        """Note the SHA-1 of a file that is about to get its name; where that fails, it is not verified."""
+        # What counts is the file itself: no reason to fail.
+        with suppress(OSError):
+            self.path.parent.mkdir(exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open(self.path, flags, 0o666)
+            try:
+                # An unfinished line of who was killed ends here.
+                os.write(descriptor, b"\n" + _line(name, Sum(sha1, time)))
+                size = os.fstat(descriptor).st_size
+            finally:
+                os.close(descriptor)
+            if size > _SMALL:
+                self._compact_in_time(size)
+
+    def read(self) -> Noted:
+        """All that is noted; nothing where there is no file, or none that can be read."""
+        sums: dict[str, list[Sum]] = {}
+        damaged = 0
+        data = b""
+        with suppress(OSError):
+            data = read_regular(self.path, LIMIT)
+        for line in data.split(b"\n"):
+            if not line or line.startswith(b"#"):
+                continue
+            parsed = _parse(line)
+            if parsed is None:
+                damaged += 1
+            else:
+                sums.setdefault(parsed[0], []).append(parsed[1])
+        return Noted(sums, damaged)
+
+    def compact(self) -> None:
+        """Forget files that are gone, older checksums and damaged lines."""
+        kept = {name: noted[-_KEPT:] for name, noted in self.read().sums.items() if self._exists(name)}
+        lines = b"".join(_lines(kept.items()))
+        atomic.write(self.path, b"# %d\n" % len(lines) + lines)
+
+    def _compact_in_time(self, size: int) -> None:
+        # Each time it has become twice as large, so that the work for each line stays the same.
+        with open_regular(self.path, LIMIT) as file:
+            first = file.readline(32)
+        before = int(first[2:]) if first[:2] == b"# " and first[2:].strip().isdigit() else 0
+        if size > 2 * max(before, _SMALL):
+            self.compact()
+
+
+def _lines(sums: Iterable[tuple[str, list[Sum]]]) -> Iterable[bytes]:
+    return (_line(name, one) for name, noted in sums for one in noted)
+
+
+def _line(name: str, one: Sum) -> bytes:
+    content = f"{one.sha1} {one.time} {json.dumps(name)}".encode()
+    return b"%08x %s\n" % (crc32(content), content)
+
+
+def _parse(line: bytes) -> tuple[str, Sum] | None:
+    check, _, content = line.partition(b" ")
+    if check != b"%08x" % crc32(content):
+        return None
+    try:
+        sha1, time, name = content.decode().split(" ", 2)
+        return json.loads(name), Sum(sha1, int(time))
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,243 @@
+"""`perun fsck --repair`, checksums beside files of older formats, and what killed writers leave behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from perun import atomic, leftovers
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.store import Store
+from perun.store.changes import ChangeRecord
+
+
+@pytest.fixture
+def store(project):
+    return Store(project.path / ".perun")
+
+
+@pytest.fixture
+def pending(project, perun):
+    """A pending profile that Perun itself wrote."""
+    perun("collect", "-c", "true", "time", "-r", "1", "-w", "0")
+    [path] = (project.path / ".perun/jobs").glob("*.perf")
+    return path
+
+
+def rot(path):
+    """Change a digit of the file as a disk does that decays: nobody has written it."""
+    status, content = path.stat(), path.read_bytes()
+    place = next(place for place, byte in enumerate(content) if chr(byte) in "12345678")
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def findings(perun, *options):
+    return perun("fsck", "--json", *options, check=False).json["findings"]
+
+
+def change(store, version):
+    info = DegradationInfo(PerformanceChange.Degradation, "f", "1", "2", rd=3.0)
+    store.changes.merge(version, [ChangeRecord(info, "0" * 40, "ls")])
+    return store.changes.path(version)
+
+
+def test_a_decayed_pending_profile_is_found(perun, pending):
+    assert findings(perun) == []
+    rot(pending)
+    [found] = findings(perun, "--repair")
+    assert (found["severity"], found["path"], found["repaired"]) == ("error", str(pending), None)
+    assert "checksum does not match" in found["message"]
+    assert pending.exists()
+
+
+def test_decayed_changes_are_found(perun, store, project):
+    path = change(store, project.head)
+    assert findings(perun) == []
+    rot(path)
+    [found] = findings(perun)
+    assert (found["severity"], found["path"]) == ("error", str(path))
+
+
+def test_what_another_program_wrote_is_a_warning_until_it_is_accepted(perun, store, project):
+    path = change(store, project.head)
+    path.write_bytes(path.read_bytes().replace(b"ls", b"ls -l"))
+    [found] = findings(perun)
+    assert (found["severity"], found["repairable"]) == ("warning", True)
+    assert "noted the checksum" in perun("fsck", "--repair").out
+    assert findings(perun) == []
+    change(store, project.head)
+    assert findings(perun) == []
+
+
+def test_profiles_that_other_programs_made_are_taken(perun, write_profile):
+    write_profile()
+    assert findings(perun) == []
+
+
+def test_a_copied_repository_is_sound(perun, pending, store, project, tmp_path):
+    change(store, project.head)
+    for path in (pending, store.changes.path(project.head)):
+        os.utime(path, (1, 1))
+    assert findings(perun) == []
+
+
+def test_a_checksum_that_was_not_finished_is_none(perun, pending, project):
+    sums = project.path / ".perun/sums/jobs"
+    sums.write_bytes(sums.read_bytes()[:-20])
+    [found] = findings(perun)
+    assert (found["severity"], found["path"]) == ("warning", str(sums))
+    perun("fsck", "--repair")
+    assert findings(perun) == []
+
+
+def test_checksums_do_not_grow_without_end(store, make_many=2000):
+    sums = store.pending.sums
+    store.pending.root.joinpath("a.perf").write_bytes(b"a")
+    for number in range(make_many):
+        sums.note("a.perf", b"%d" % number, number)
+    assert sums.path.stat().st_size < 200_000
+    assert sums.read().sums["a.perf"][-1].time == make_many - 1
+
+
+def test_a_decayed_journal_is_found_and_not_gone_on_with(perun, project):
+    (project.path / ".perun/local.yml").write_text(
+        "vcs: {type: git, url: ..}\ncmds: ['false']\n"
+        "collectors: [{name: time, params: {warmup: 0, repeat: 1}}]\n"
+    )
+    perun("run", "matrix", check=False)
+    [journal] = (project.path / ".perun/batches").iterdir()
+    assert findings(perun) == []
+    content = journal.read_bytes()
+    journal.write_bytes(content.replace(b'["failed", 0', b'["failed", 1'))
+    assert journal.read_bytes() != content
+    [found] = findings(perun)
+    assert (found["severity"], found["path"]) == ("error", str(journal))
+    resumed = perun("run", "matrix", "--resume", check=False)
+    assert resumed.code == 6
+    assert str(journal) in resumed.err
+    assert "--missing" in resumed.err
+
+
+def unfinished(folder, process, system=None):
+    path = folder / f"{atomic.TEMPORARY_PREFIX}{process}-{system or atomic.system()}-{'0' * 12}"
+    path.write_bytes(b"half")
+    return path
+
+
+@pytest.fixture(scope="module")
+def dead():
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_only_what_is_certainly_left_over_is_removed(tmp_path, dead):
+    gone = unfinished(tmp_path, dead)
+    alive = unfinished(tmp_path, os.getpid())
+    elsewhere = unfinished(tmp_path, dead, "0badcafe")
+    old = unfinished(tmp_path, dead + 1, "0badcafe")
+    os.utime(old, (time.time() - 2 * leftovers.OLD,) * 2)
+    of_the_user = tmp_path / ".tmp-mine"
+    of_the_user.touch()
+    os.utime(of_the_user, (1, 1))
+    working_copy = tmp_path / "worktree-1"
+    working_copy.mkdir()
+    (working_copy / ".git").touch()
+    tracked = unfinished(working_copy, dead)
+    assert leftovers.sweep(tmp_path) == sorted([gone, old])
+    assert all(path.exists() for path in (alive, elsewhere, of_the_user, tracked))
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(perun, command, project, write_profile, environment):
+    write_profile()
+    killed = (
+        "import os, sys, runpy\n"
+        "os.replace = lambda *given: os._exit(9)\n"
+        "sys.argv = ['perun', 'add', '0@p']\n"
+        "runpy.run_module('perun', run_name='__main__')\n"
+    )
+    subprocess.run([command[0], "-P", "-c", killed], env=environment, check=False)
+    left = list((project.path / ".perun").rglob(".tmp-*"))
+    assert left
+    [found] = findings(perun)
+    assert "left over" in found["message"]
+    perun("add", "0@p")
+    assert list((project.path / ".perun").rglob(".tmp-*")) == []
+
+
+def test_left_over_files_are_removed(perun, project, dead):
+    left = unfinished(project.path / ".perun/objects", dead)
+    writing = unfinished(project.path / ".perun/objects", os.getpid())
+    copy = project.path / f".perun/tmp/worktree-{dead}"
+    copy.mkdir()
+    told = perun("fsck", "--repair").out
+    assert f"repaired: {left}: left over" in told
+    assert f"repaired: {copy}: left over" in told
+    assert not left.exists()
+    assert not copy.exists()
+    assert writing.exists()
+
+
+def test_indexes_out_of_step_are_made_anew(perun, project, store):
+    version = project.head
+    store.stats.add(version, "2024-03-04 09:02:00", "calls", {"a": {"b": 1}})
+    versions = store.stats.versions()
+    index = store.stats.root / ".index"
+    for damage in (index.unlink, lambda: index.write_bytes(b"x")):
+        damage()
+        assert len(findings(perun)) == 1
+        assert "made its index anew: 1 versions" in perun("fsck", "--repair").out
+        assert store.stats.versions() == versions
+    temporary = store.temp.write("a", "x", protect=True)
+    temporary.unlink()
+    assert "it named 1" in perun("fsck", "--repair").out
+    assert findings(perun) == []
+
+
+def test_caches_are_made_anew(perun, project, store, write_profile):
+    write_profile("a.perf")
+    perun("add", "0@p")
+    perun("collect", "-c", "true", "time", "-r", "1", "-w", "0")
+    table = perun("status").out
+    caches = [store.pending.root / ".index", store.summaries.path]
+    caches += sorted((store.root / "cache/machines").glob("*.json"))
+    before = [path.read_bytes() for path in caches]
+    for path in caches:
+        path.write_bytes(b"[" * 100_000)
+    assert {one["path"] for one in findings(perun)} == set(map(str, caches))
+    perun("fsck", "--repair")
+    assert [path.read_bytes() for path in caches] == before
+    assert perun("status").out == table
+
+
+def test_wrong_numbers_of_a_cache_are_found(perun, project, store, write_profile):
+    write_profile()
+    perun("add", "0@p")
+    path = store.summaries.path
+    right = path.read_bytes()
+    path.write_bytes(right.replace(b'{"time":1}', b'{"time":7}'))
+    assert path.read_bytes() != right
+    [found] = findings(perun)
+    assert "out of step" in found["message"]
+    perun("fsck", "--repair")
+    assert path.read_bytes() == right
+
+
+def test_what_is_damaged_and_the_only_copy_stays(perun, project, store, write_profile):
+    write_profile("a.perf")
+    perun("add", "0@p")
+    broken = write_profile("b.perf")
+    [entry] = store.indexes.read(project.head)
+    stored = store.objects.root / entry.checksum[:2] / entry.checksum[2:]
+    files = [broken, store.indexes.path(project.head), stored]
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-9])
+    before = [path.read_bytes() for path in files]
+    assert perun("fsck", "--repair", check=False).code == 10
+    assert [path.read_bytes() for path in files] == before
