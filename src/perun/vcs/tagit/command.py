@@ -80,7 +80,9 @@ def secure(git_folder: Path) -> None:
 
     :raises VersionControlError: where the folder is not what Perun makes, or cannot be read or written.
     """
-    for entry in os.scandir(git_folder):
+    with os.scandir(git_folder) as found:
+        entries = list(found)
+    for entry in entries:
         if entry.is_symlink() or entry.name in _ELSEWHERE:
             raise VersionControlError(
                 f"{entry.path} would lead git to another folder", "Perun makes no such file: remove it"
