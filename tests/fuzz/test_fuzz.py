@@ -22,7 +22,7 @@ ROOM = 512 << 20
 """Bytes of address space that a reader may take beside what the tests have already."""
 SECONDS = 20
 """Of the processor, for one input; the usual is a thousandth."""
-QUICK = 40
+QUICK = 25
 THOROUGH = 100_000 // len(READERS) + 1
 """Inputs for each reader, in `make test` and in `make test-all`."""
 TOKENS = [
