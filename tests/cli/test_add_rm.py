@@ -323,3 +323,13 @@ def test_many_writers_at_once(command, environment, perun, four, names):
     assert [one.wait() for one in running] == [0] * 4
     assert names() == [f"p{n}.perf" for n in range(4)]
     assert names("pending") == []
+
+
+def test_adding_again_after_a_half_done_removal(perun, four, names, jobs):
+    """The index has both; a kill came after the file of the first was removed."""
+    perun("add", "--keep-profile", "p0.perf", "p1.perf")
+    (jobs / "p0.perf").unlink()
+    again = perun("add", "p0.perf", "p1.perf")
+    assert "p0.perf was registered in" in again.err
+    assert names() == ["p0.perf", "p1.perf"]
+    assert not (jobs / "p1.perf").exists()

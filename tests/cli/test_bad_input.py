@@ -597,3 +597,10 @@ def test_no_header_makes_an_object_larger_than_the_limit(
     path.write_bytes(zlib.compress(b"profile time %d\0" % length + content + b" " * size))
     with pytest.raises(DamagedStore, match=str(path)):
         objects.get("ab" + "c" * 38)
+
+
+def test_parameters_that_are_not_utf8(perun: Any, project: Any) -> None:
+    given = os.fsdecode(b"warmup=\xff")
+    failed = perun("run", "job", "-b", "true", "-c", "time", "-cp", "time", given, check=False)
+    assert failed.code == 5
+    assert "is not UTF-8" in failed.err

@@ -98,6 +98,10 @@ def parse(text: str, source: str) -> Node | None:
     :raises ConfigError: with `source:line:column`, where the text is not YAML, holds a key twice or one
         that is not text, a tag or alias that is not known, or more than the limits of this module allow.
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # an argument of the command line, whose bytes may be any
+        raise ConfigError(f"{source} is not UTF-8", "write it as UTF-8") from None
     return _Builder(source).build(text)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perun.errors import PerunError, ProfileError
+from perun.errors import ProfileError, ProfileNotFound
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.store.linking import link
@@ -50,7 +51,7 @@ def add(
     """
     with repo.store.lock():
         minor_version = "" if to_origin else repo.version(minor)
-        paths = dict.fromkeys(found.path for spec in specs for found in lookup.find_pending(repo, spec, cwd))
+        paths, done = _find(repo, specs, cwd, minor_version)
         items: dict[str, list[tuple[Profile, Path]]] = {}
         for path in paths:
             profile = repo.store.pending.load(path)
@@ -70,7 +71,27 @@ def add(
                 if one.is_new:
                     problem.add_note(f"{one.name} was registered in {one.minor_version[:10]} before that")
             raise
-    return linked
+    return done + linked
+
+
+def _find(
+    repo: Repository, specs: Sequence[str], cwd: Path, minor_version: str
+) -> tuple[list[Path], list[Linked]]:
+    """The files that `specs` name, each once, and the profiles that are registered in the version already.
+
+    A command that was ended while it removed the files can so be typed again.
+    """
+    paths: dict[Path, None] = {}
+    done = []
+    for spec in specs:
+        try:
+            paths.update((found.path, None) for found in lookup.find_pending(repo, spec, cwd))
+        except ProfileNotFound:
+            registered = lookup.registered(repo, minor_version) if minor_version else []
+            if spec not in {info.source for info in registered}:
+                raise
+            done.append(Linked(spec, minor_version, False))
+    return list(paths), done
 
 
 def _link(repo: Repository, target: str, group: Sequence[tuple[Profile, Path]]) -> Iterator[Linked]:

@@ -322,3 +322,19 @@ def test_main_working_tree(repo: Any, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     with pytest.raises(VersionControlError):
         main_working_tree(tmp_path / "plain", repo.environ)
+
+
+def test_half_a_note_of_a_killed_run_is_in_nobodys_way(repo: Any, tmp_path: Path) -> None:
+    """A git that was killed, or found the disk full, before it had written all of `.git/worktrees/<name>`."""
+    notes = repo.root / ".git/worktrees/worktree-999999999"
+    notes.mkdir(parents=True)
+    (notes / "gitdir").write_text(f"{tmp_path}/worktree-999999999/.git\n")
+    (notes / "commondir").touch()
+    users = notes.with_name("of-the-user")
+    users.mkdir()
+    (users / "locked").touch()
+    with repo.vcs.working_copy(tmp_path / "worktree-4711") as copy:
+        copy.switch(versions(repo)[0])
+    assert not notes.exists()
+    assert users.exists()
+    assert worktrees(repo) == 1

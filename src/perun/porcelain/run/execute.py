@@ -312,9 +312,13 @@ def _prepare(repo: Repository, places: Checkouts, version: MinorVersion) -> Path
     if prepared_by:
         log = repo.root / PERUN_FOLDER / "logs" / f"{version.checksum}-pre-run.log"
         log.parent.mkdir(exist_ok=True)
-        with log.open("wb") as file:
-            for command, _ in prepared_by:
-                _pre_run(command, folder, repo, file, log)
+        try:
+            with log.open("wb") as file:
+                for command, _ in prepared_by:
+                    _pre_run(command, folder, repo, file, log)
+        except OSError as problem:
+            problem.filename = problem.filename or str(log)  # of a full disk the system says no more
+            raise
     return folder
 
 
@@ -407,7 +411,10 @@ def _collect(repo: Repository, job: Job, run: Run, report: Report, note: Callabl
     collector = repo.registry.get("collect", job.collector.name)
     temporary = repo.root / PERUN_FOLDER / "tmp"
     temporary.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"collect-{os.getpid()}-", dir=temporary) as scratch:
+    # What cannot be removed is no reason to lose what was measured; the next run removes it.
+    with tempfile.TemporaryDirectory(
+        prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
+    ) as scratch:
         context = CollectContext(Path(scratch), report, note, _cache(repo, collector.name))
         profile: Profile = collector.collect(run, job.collector.params, context)
     return profile

@@ -131,7 +131,7 @@ class Journal(Notes):
         self.close()
 
     def _note(self, *line: Any) -> None:
-        _append(self._descriptor, list(line))
+        _append(self._descriptor, self.path, list(line))
         self._take(list(line))
 
     def _take(self, line: list[Any]) -> None:
@@ -175,7 +175,7 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
     descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try_lock(descriptor, folder / name)  # nobody else knows it yet
-        _append(descriptor, plan)
+        _append(descriptor, folder / name, plan)
         os.rename(temporary, folder / name)
     except BaseException:
         os.close(descriptor)
@@ -296,11 +296,15 @@ def _decoded(line: bytes) -> Any:
     return None
 
 
-def _append(descriptor: int, line: Any) -> None:
+def _append(descriptor: int, path: Path, line: Any) -> None:
     content = json.dumps(line).encode()
     data = content + b"\t" + _checksum(content) + b"\n"
-    while data:
-        data = data[os.write(descriptor, data) :]
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError as problem:
+        problem.filename = str(path)  # of a full disk the system says no more
+        raise
     with suppress(OSError):  # some file systems cannot; then only the power may spoil it
         os.fdatasync(descriptor)
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, write-protected parts of it included; nothing happens where there is none."""
+    """Remove a folder, write-protected parts of it included; nothing happens where there is none.
+
+    :raises OSError: names the folder, where something of it cannot be removed.
+    """
     from shutil import rmtree
 
     if not folder.exists():
@@ -18,4 +21,19 @@ def remove(folder: Path) -> None:
             path = os.path.join(place, name)
             if not os.path.islink(path):
                 os.chmod(path, 0o700)
-    rmtree(folder)
+    try:
+        rmtree(folder)
+    except OSError as problem:
+        problem.filename = str(folder)  # it is told by its name alone
+        raise
+
+
+def is_at_work(process: int) -> bool:
+    """Whether there is a process of that number, whoever's."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # another user's
+    return True

@@ -169,7 +169,9 @@ def _bring_back(git: GitCommand, state: str, entry: str) -> None:
     found = stashes.contents(git, now) if now else None
     if found and found.folder == wanted.folder:
         # An earlier run was cut off when the folder held everything already; later staging is respected.
-        staged = wanted.staged if found.staged == wanted.folder else ""
+        # The index is then that of the folder or, before git has replaced it, that of the version measured.
+        untouched = (wanted.folder, stashes.tree_of(git, found.base))
+        staged = wanted.staged if found.staged in untouched else ""
     else:
         _put_away(git, now, state)
         _checkout(git, entry, "bringing back the uncommitted changes")
@@ -221,7 +223,7 @@ def _find(git: GitCommand, state: str, stash: str) -> str:
 
 def _checkout(git: GitCommand, commit: str, doing: str) -> None:
     answer = git.attempt("checkout", "--quiet", "--no-overwrite-ignore", "--detach", commit, shield=True)
-    if answer.code == 0:
+    if answer.code == 0 and not _unwritten(answer):
         return
     files = _files_in_the_way(answer)
     if not files:
@@ -231,6 +233,12 @@ def _checkout(git: GitCommand, commit: str, doing: str) -> None:
         f"{doing} would overwrite files in {git.folder} that no version holds: {shown}",
         f"{git.make_version} or move them away, or measure without --in-place",
     )
+
+
+def _unwritten(answer: Answer) -> bool:
+    """Whether files could not be replaced, as where the disk fails: git warns, and ends as if they were."""
+    lines = answer.complaint.splitlines()
+    return any(line.startswith(("error: ", "warning: unable to unlink")) for line in lines)
 
 
 def _files_in_the_way(answer: Answer) -> list[str]:

@@ -45,6 +45,13 @@ def create(git: GitCommand) -> str:
         refreshed = git.attempt("update-index", "--refresh", shield=True)
         if refreshed.code > 1:
             raise git.failure("update-index", refreshed)
+        # Where there was nothing to refresh, git has not looked for the lock of another one.
+        lock = git.folder / git.ask("rev-parse", "--git-path", "index.lock")
+        if lock.exists():
+            raise VersionControlError(
+                f"git cannot put aside the uncommitted changes in {git.folder}: {lock} is there; "
+                "another git works here, or remove the lock that a dead one left"
+            )
         answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
     if answer.code:
         reason = answer.complaint or "without a message"
@@ -64,6 +71,11 @@ def contents(git: GitCommand, checksum: str) -> Contents:
     """What the entry holds."""
     names = (f"{checksum}^1", f"{checksum}^{{tree}}", f"{checksum}^2^{{tree}}")
     return Contents(*git.ask("rev-parse", *names).split())
+
+
+def tree_of(git: GitCommand, commit: str) -> str:
+    """Checksum of the tree of a commit."""
+    return git.ask("rev-parse", f"{commit}^{{tree}}")
 
 
 def entries(git: GitCommand) -> list[Entry]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from perun.errors import VersionControlError
 from perun.vcs._common import folders
 from perun.vcs._common.git.command import GitCommand
+
+_NOTED: Final = ("gitdir", "commondir", "HEAD")
+"""What git writes of each linked working tree; where one is missing or empty, it lists none of the trees."""
 
 
 class GitWorkingCopy:
@@ -32,6 +37,7 @@ class GitWorkingCopy:
 
     def __enter__(self) -> GitWorkingCopy:
         self._prefix = self._repository.ask("rev-parse", "--show-prefix")
+        self._remove_unfinished()
         self._clean_up_after_killed_run()
         return self
 
@@ -81,6 +87,24 @@ class GitWorkingCopy:
             self._repository.alter("worktree", "prune")
         self._made = False
 
+    def _remove_unfinished(self) -> None:
+        """Remove what `git worktree add` noted of one of ours before it was killed, or the disk was full.
+
+        With such a half of a note git lists, makes and removes no working tree at all.
+        """
+        common = self._folder_of_git()
+        named = re.compile(re.sub("[0-9]+", "([0-9]+)", re.escape(self._folder.name)))
+        for notes in (common / "worktrees").glob("*"):
+            match = named.fullmatch(notes.name)
+            if match is None or all(_has_content(notes / name) for name in _NOTED):
+                continue
+            numbers = [int(digits) for digits in match.groups()]
+            if not any(number != os.getpid() and folders.is_at_work(number) for number in numbers):
+                folders.remove(notes)
+
+    def _folder_of_git(self) -> Path:
+        return (self._repository.folder / self._repository.ask("rev-parse", "--git-common-dir")).resolve()
+
     def _clean_up_after_killed_run(self) -> None:
         if self._is_ours():
             self._made = True
@@ -97,6 +121,13 @@ class GitWorkingCopy:
             lines = entry.split("\n")
             if lines[0] == f"worktree {self._folder}":
                 return "detached" in lines
+        return False
+
+
+def _has_content(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except OSError:
         return False
 
 

@@ -1,0 +1,284 @@
+"""Everything that reads bytes which somebody else may have written, each as a function of these bytes.
+
+Each has a folder of the same name in `tests/data/corpus`: what it reads every day, and what once made it
+fail. Where a checksum or compression would keep most changes from what is behind it, there are two readers:
+of the file as it is, and of what is inside, sealed anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from perun import machine
+from perun.cli import formats as cli_formats
+from perun.collect.complexity.records import processes
+from perun.collect.memory.elf import read_elf
+from perun.collect.memory.records import Recording
+from perun.collect.trace.engines.records import boundaries, pieces
+from perun.config import cache as config_cache
+from perun.config import layers
+from perun.config import reader as config_reader
+from perun.porcelain import journal, versions
+from perun.profile import formats, helpers
+from perun.store import Store, changes, index_file, objects, tree
+from perun.store import stats as stats_file
+from perun.vcs.git import history as git_history
+from perun.vcs.svs import Svs
+from perun.vcs.tagit import Tagit
+
+MINOR = "ab" * 20
+_RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
+"""Of a memory recording: bytes of its header, and the header of a chunk (see `memory/native/record.h`)."""
+Read = Callable[[bytes, Path], object]
+"""From the bytes, and an empty folder, to anything; it may raise `PerunError`, and nothing else."""
+
+
+def _profile(data: bytes, folder: Path) -> object:
+    profile = formats.loads(data, "p.perf")
+    # What views and checks begin with.
+    return profile.type, sum(1 for _ in profile.all_resources()), sum(1 for _ in profile.all_models())
+
+
+def _header(data: bytes, folder: Path) -> object:
+    return helpers.header_of(data, "p.perf"), formats.decode_head(data, "p.perf")
+
+
+def _object(data: bytes, folder: Path) -> object:
+    return objects.decode(data, "0" * 40, "object")
+
+
+def _content_of_an_object(data: bytes, folder: Path) -> object:
+    type_, body = objects.decode(zlib.compress(data, 1), hashlib.sha1(data).hexdigest(), "object")
+    return type_, formats.loads(body, "object")
+
+
+def _index(data: bytes, folder: Path) -> object:
+    return index_file.parse(data, "index")
+
+
+def _sealed_index(data: bytes, folder: Path) -> object:
+    entries, certain = index_file.parse(data[:-20] + tree.sha1(data[:-20]), "index")
+    # What was read can be written again, and is the same then.
+    with contextlib.suppress(UnicodeEncodeError):
+        assert sorted(index_file.parse(index_file.serialize(entries), "again").entries) == sorted(entries)
+    return certain
+
+
+def _store(folder: Path) -> Store:
+    store = Store(folder / ".perun")
+    store.create()
+    return store
+
+
+def _put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _pending(data: bytes, folder: Path) -> object:
+    store = _store(folder)
+    _put(store.pending.root / "p.perf", data)
+    return store.pending.scan(), [finding.message for finding in store.fsck()]
+
+
+def _pending_cache(data: bytes, folder: Path) -> object:
+    store = _store(folder)
+    _put(store.pending.root / "p.perf", b"{}")
+    _put(store.pending.root / ".index", data[:-20] + tree.sha1(data[:-20]))
+    return store.pending.list()
+
+
+def _changes(data: bytes, folder: Path) -> object:
+    found = changes.parse(data, "changes")
+    return changes.serialize(found)
+
+
+def _batch(data: bytes, folder: Path) -> object:
+    _put(folder / "batches" / "1.jsonl", data)
+    with journal.interrupted(folder / "batches") as found:
+        return found and (found.finished, found.unsettled, found.plan)
+
+
+def _in_place(data: bytes, folder: Path) -> object:
+    _put(folder / "in-place.json", data)
+    repository: Any = SimpleNamespace(in_place_journal=folder / "in-place.json")
+    return versions.read_journal(repository)
+
+
+def _statistics(data: bytes, folder: Path) -> object:
+    store = _store(folder)
+    _put(store.stats.path(MINOR, "calls"), data)
+    return store.stats.get(MINOR, "calls")
+
+
+def _content_of_statistics(data: bytes, folder: Path) -> object:
+    return _statistics(zlib.compress(data, 1), folder)
+
+
+def _index_of_statistics(data: bytes, folder: Path) -> object:
+    store = _store(folder)
+    _put(store.stats.root / stats_file.INDEX, zlib.compress(data, 1))
+    return store.stats.versions()
+
+
+def _index_of_temporary_files(data: bytes, folder: Path) -> object:
+    store = _store(folder)
+    _put(store.temp.root / "a", zlib.compress(b"[1]", 1))
+    _put(store.temp.root / ".index", zlib.compress(data, 1))
+    return store.temp.files(), store.temp.read("a")
+
+
+def _summaries(data: bytes, folder: Path) -> object:
+    store = _store(folder)
+    _put(store.root / "cache" / "summaries.json", data)
+    return store.summaries.read([MINOR])
+
+
+def _machines(data: bytes, folder: Path) -> object:
+    store = _store(folder)
+    for name in ("pending", MINOR):
+        _put(store.root / "cache" / "machines" / f"{name}.json", data)
+    return store.machines.of_pending(), store.machines.of_version(MINOR)
+
+
+def _configuration(data: bytes, folder: Path) -> object:
+    found = []
+    for name in ("local.yml", "shared.yml"):
+        _put(folder / name, data)
+        found.append(layers.read_file(folder / name))
+    return found
+
+
+def _parameters(data: bytes, folder: Path) -> object:
+    return config_reader.loads(data.decode("utf-8", "surrogateescape"), "params.yml")
+
+
+def _configuration_cache(data: bytes, folder: Path) -> object:
+    _put(folder / "config.json", data)
+    _put(folder / ".perun" / "local.yml", b"vcs: {type: git}\n")
+    config = layers.load([folder / ".perun"], folder / "shared", folder / "config.json")
+    return config_cache.read(folder / "config.json"), config.get("vcs.type")
+
+
+def _memory(data: bytes, folder: Path) -> object:
+    _put(folder / "recording", data)
+    return [piece.total for piece in Recording(folder / "recording").pieces()]
+
+
+def _content_of_memory(data: bytes, folder: Path) -> object:
+    # A header, then chunks that are not packed: each is packed and sealed as the recorder does it.
+    sealed, place = [data[:_RECORDING]], _RECORDING
+    while place + _CHUNK.size <= len(data):
+        magic, _, kind, number, _, size, *rest = _CHUNK.unpack_from(data, place)
+        content = data[place + _CHUNK.size : place + _CHUNK.size + size]
+        packer = zlib.compressobj(1, zlib.DEFLATED, -15)
+        packed = packer.compress(content) + packer.flush()
+        head = _CHUNK.pack(magic, 0, kind, number, len(packed), size, *rest)
+        sealed += [head[:4], zlib.crc32(head[8:] + packed).to_bytes(4, "little"), head[8:], packed]
+        place += _CHUNK.size + len(content)
+    return _memory(b"".join(sealed), folder)
+
+
+def _calls(data: bytes, folder: Path) -> object:
+    # The files of one recording after the other, as they lie in the corpus: each with its length before it.
+    place = 0
+    for name in ("77.0.process", "77.0.modules", "77.0-0.calls"):
+        size = int.from_bytes(data[place : place + 4], "little")
+        _put(folder / name, data[place + 4 : place + 4 + size])
+        place += 4 + size
+    return [sum(len(calls.time) for calls in _calls_of(process)) for process in processes(folder)]
+
+
+def _calls_of(process: Any) -> Iterator[Any]:
+    for calls in process.calls(0):
+        yield SimpleNamespace(time=calls[0])
+
+
+def _trace(data: bytes, folder: Path) -> object:
+    _put(folder / "records", data)
+    count = 0
+    for words in pieces(folder / "records"):
+        at, words.consumed = boundaries(words.values, 63)
+        assert 0 <= words.consumed <= len(words.values)
+        count += len(at)
+    return count
+
+
+def _elf(data: bytes, folder: Path) -> object:
+    _put(folder / "program", data)
+    return read_elf(str(folder / "program"))
+
+
+def _machine(data: bytes, folder: Path) -> object:
+    for name in ("cpuinfo", "meminfo", "sys/kernel/osrelease"):
+        _put(folder / "proc" / name, data)
+    return machine.describe(folder / "proc", folder / "sys")
+
+
+def _git_log(data: bytes, folder: Path) -> object:
+    middle = len(data) // 2
+    return list(git_history.parse([data[:middle], data[middle:]]))
+
+
+def _tagit(data: bytes, folder: Path) -> object:
+    _put(folder / ".tagit" / "history", data)
+    vcs = Tagit(folder, {})
+    return vcs.get_minor_head(), list(vcs.walk_minor_versions("HEAD"))
+
+
+def _svs(data: bytes, folder: Path) -> object:
+    _put(folder / ".svs", data)
+    return list(Svs(folder, {}).walk_minor_versions("HEAD"))
+
+
+def _format(data: bytes, folder: Path) -> object:
+    text = data.decode("utf-8", "surrogateescape")
+    return cli_formats.parse(text, ("type", "cmd", "id"), "format.status")
+
+
+READERS: Mapping[str, Read] = {
+    "profile": _profile,
+    "profile-header": _header,
+    "object": _object,
+    "object-content": _content_of_an_object,
+    "index": _index,
+    "index-sealed": _sealed_index,
+    "pending": _pending,
+    "pending-cache": _pending_cache,
+    "changes": _changes,
+    "batch": _batch,
+    "in-place": _in_place,
+    "statistics": _statistics,
+    "statistics-content": _content_of_statistics,
+    "statistics-index": _index_of_statistics,
+    "temp-index": _index_of_temporary_files,
+    "summaries": _summaries,
+    "machines": _machines,
+    "configuration": _configuration,
+    "parameters": _parameters,
+    "configuration-cache": _configuration_cache,
+    "memory": _memory,
+    "memory-content": _content_of_memory,
+    "complexity": _calls,
+    "trace": _trace,
+    "elf": _elf,
+    "machine": _machine,
+    "git-log": _git_log,
+    "tagit": _tagit,
+    "svs": _svs,
+    "format": _format,
+}
+CORPUS_OF: Mapping[str, str] = {
+    "profile-header": "profile",
+    "pending": "profile",
+    "index-sealed": "index",
+    "pending-cache": "index",
+}
+"""Readers that share the corpus of another one."""
