@@ -79,7 +79,7 @@ def test_the_user_may_say_that_it_is_trusted(perun, parent):
 @as_root
 def test_only_root_heeds_who_called_sudo():
     code = (
-        "import os; from perun.porcelain.ownership import own_users\n"
+        "import os; from perun.porcelain.user import own_users\n"
         "os.setuid(4322); print(sorted(own_users({'SUDO_UID': '4321'})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

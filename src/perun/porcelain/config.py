@@ -19,9 +19,9 @@ from perun.porcelain.repository import (
     cache_config,
     locate,
     read_config,
-    shared_folder,
 )
 from perun.porcelain.trust import Ask, kept
+from perun.porcelain.user import shared_folder
 from perun.store import Store
 
 Scope = Literal["local", "shared", "nearest"]

@@ -10,15 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perun.errors import ForeignRepository
-
-
-def own_users(environ: Mapping[str, str]) -> frozenset[int]:
-    """The users whose files count as one's own: oneself, and under sudo who called it, as in git."""
-    user = os.geteuid()
-    caller = environ.get("SUDO_UID", "")
-    if user == 0 and caller.isascii() and caller.isdigit() and len(caller) < 11:
-        return frozenset((user, int(caller)))
-    return frozenset((user,))
+from perun.porcelain.user import own_users
 
 
 def check(root: Path, environ: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from perun.errors import ConfigError, ForeignRepository, NotPerunRepository, Plu
 from perun.plugin.api import Vcs
 from perun.plugin.registry import Candidate, Registry
 from perun.porcelain.ownership import check as check_owner
+from perun.porcelain.user import cache_folder, shared_folder
 from perun.store import Store
 
 if TYPE_CHECKING:
@@ -206,21 +207,6 @@ def _cache_file(perun_folder: Path, environ: Mapping[str, str]) -> Path | None:
     """
     folder = cache_folder(environ)
     return folder and folder / "config" / f"{crc32(os.fsencode(perun_folder)):08x}.json"
-
-
-def cache_folder(environ: Mapping[str, str]) -> Path | None:
-    """Where Perun keeps what it can make again: `$XDG_CACHE_HOME/perun`, else `~/.cache/perun`; else None."""
-    folder = environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(folder):  # so says the specification of these folders
-        folder = os.path.join(environ.get("HOME", ""), ".cache")
-    return Path(folder, "perun") if os.path.isabs(folder) else None
-
-
-def shared_folder(environ: Mapping[str, str]) -> Path:
-    """Where `shared.yml` lies: `$PERUN_CONFIG_DIR`, else `~/.config/perun` (manual 11.1)."""
-    if environ.get("PERUN_CONFIG_DIR"):
-        return Path(environ["PERUN_CONFIG_DIR"])
-    return Path(environ.get("HOME") or "~").expanduser() / ".config" / "perun"
 
 
 def enclosing(folder: Path) -> Iterator[Path]:

@@ -25,7 +25,7 @@ from perun.config.layers import LOCAL_FILE, MISSING, Config, Layer
 from perun.config.schema import FALSE, KEYS, RUNS, TRUE
 from perun.errors import ConfigError, NotTrusted, PerunError
 from perun.plugin.registry import Registry
-from perun.porcelain.ownership import own_users
+from perun.porcelain.user import own_users, shared_folder
 from perun.regular import open_regular, read_regular
 from perun.store import tree
 
@@ -204,8 +204,6 @@ def knows(root: Path, environ: Mapping[str, str]) -> bool:
 
 def record_file(root: Path, environ: Mapping[str, str]) -> Path:
     """Where the decision about `root` lies: a file for each repository, so that writing needs no lock."""
-    from perun.porcelain.repository import shared_folder
-
     name = tree.sha1(os.fsencode(root)).hex()
     return shared_folder(environ) / FOLDER / f"{name}.json"
 

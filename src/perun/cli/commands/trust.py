@@ -27,11 +27,11 @@ WHY = {
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def trust(session: Session, path: Path | None, show: bool, revoke: bool, as_json: bool) -> None:
-    """Say that what the repository at PATH (here by default) names may run.
+    """Say that what a repository names may run.
 
-    A `.perun` names programs: commands, builds, generators of workloads, an editor, plugins. One that came
-    with a clone runs nothing before you say so. What you make by `perun init` and change by `perun config`
-    needs no other word. You are asked again where what would run has changed.
+    That is the one at PATH, or here. A `.perun` names programs: commands, builds, generators of workloads, an
+    editor, plugins. One that came with a clone runs nothing before you say so. What you make by `perun init`
+    and change by `perun config` needs no other word. You are asked again where what would run has changed.
 
     In continuous integration set PERUN_TRUST=1, or to a list of folders with colons between them.
     """
