@@ -393,8 +393,8 @@ def test_failing_pre_run_skips_that_version_only(
 @pytest.mark.parametrize(
     ("first", "message"),
     [
-        ("no-such-program --now", "cannot be started in {here}: No such file or directory"),
-        ("sh -c 'kill -9 $$'", "was ended by signal 9"),
+        ("no-such-program --now", "'no-such-program' is in no folder of the PATH (running in {here})"),
+        ("sh -c 'kill -9 $$'", "was killed by SIGKILL"),
     ],
 )
 def test_pre_run_that_cannot_run(

@@ -67,6 +67,7 @@ def test_json(perun, project, write_profile):
     common = {
         **{"type": "time", "cmd": "./app", "workload": "input.txt", "collector": "time"},
         "other_machine": None,
+        "incomplete": None,
     }
     assert answer == {
         "schema": "perun.status/1",
