@@ -313,7 +313,7 @@ def test_the_wheel_measures_where_no_compiler_is(fresh: Callable[..., Any], tmp_
     if "ok    trace (ebpf): can run here" in said:
         fresh("collect", "-c", "./program", "trace", "--strategy", "custom", "--func", "grow", cwd=project)
         assert "grow" in fresh("show", "0@p", "flamegraph", "--format", "folded", cwd=project)
-    fresh("collect", "-c", "./hooked", "complexity", "--func", "grow", cwd=project)
+    fresh("collect", "-c", "./hooked", "complexity", cwd=project)
     assert "grow" in fresh("show", "0@p", "flamegraph", "--format", "folded", cwd=project)
     fresh("collect", "-c", "./program", "time", "--repeat", "1", "--warmup", "0", cwd=project)
 
