@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from fault_injection import Ended, Server
 
 from perun.profile.factory import Profile
-from perun.profile.formats import dumps_pending
+from perun.profile.format.json import dumps_pending
 from perun.store import Store
-from perun.vcs.tagit.objects import Objects
 
 Facts = dict[tuple[str, ...], Any]
 """What is stored, in parts that are each wholly old or wholly new whatever happens."""
@@ -255,15 +254,23 @@ def facts(project: Project) -> Facts:
     for hook in sorted(hooks.iterdir()) if hooks.is_dir() else ():
         if not hook.name.startswith(".tmp-"):
             found["hook", hook.name] = (hook.read_bytes(), os.access(hook, os.X_OK))
-    history = project.path / ".tagit" / "history"
-    if history.exists():
-        snapshots = [json.loads(line) for line in history.read_text().splitlines()]
-        found["history",] = tuple(one["tag"] for one in snapshots)
-        kept = Objects(project.path / ".tagit" / "objects")
-        for one in snapshots:
-            listed = json.loads(kept.get(one["tree"]))
-            found["snapshot", one["tag"]] = {path: kept.get(entry[1]) for path, entry in listed.items()}
+    snapshots = project.path / ".tagit"
+    if (snapshots / "refs" / "heads" / "main").exists():
+        lines = _git(snapshots, "log", "--reverse", "--format=%H %s", "main").decode().splitlines()
+        tags = dict(line.split(" ", 1) for line in lines)
+        found["history",] = tuple(tags.values())
+        for checksum, tag in tags.items():
+            listed = _git(snapshots, "ls-tree", "-r", "-z", checksum).decode().split("\0")[:-1]
+            entries = [entry.split("\t", 1) for entry in listed]
+            found["snapshot", tag] = {
+                path: _git(snapshots, "cat-file", "blob", described.split()[2]) for described, path in entries
+            }
     return found
+
+
+def _git(folder: Path, *arguments: str) -> bytes:
+    argv = ["git", f"--git-dir={folder}", *arguments]
+    return subprocess.run(argv, check=True, capture_output=True).stdout
 
 
 def names(found: Facts) -> frozenset[str]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perun.errors import PerunError, ProfileError
-from perun.errors import ProfileError, ProfileNotFound
+from perun.errors import PerunError, ProfileError, ProfileNotFound
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.store.linking import link
