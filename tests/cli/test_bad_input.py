@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from perun.errors import DamagedStore, ProfileError, UsageError
 from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run.versions import read_journal
+from perun.porcelain.run.in_place import read_journal
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.store import Store
 from perun.store.changes import ChangeRecord

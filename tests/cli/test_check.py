@@ -303,7 +303,8 @@ def test_conditions_of_a_rule(
     if applies:
         assert outcome.lines[-1].endswith("0 optimizations(+), 1 degradation(-)")
     else:
-        assert outcome.lines[-1] == "nothing compared: no rule of degradation.strategies applies to it"
+        nothing = "nothing compared: no rule of degradation.strategies applies to this profile"
+        assert outcome.lines[-1] == nothing
 
 
 def test_first_or_all_of_the_gathered_rules(

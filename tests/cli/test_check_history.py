@@ -159,7 +159,7 @@ def test_counting_what_the_others_have_changes_no_pair(
         damage(repo.store.indexes.path(branched.versions[unreadable]))
     expected = pairs(branched, list(check_all(repo, None)))
     assert (expected["head", "new"] == ("", "damaged")) == bool(unreadable)
-    monkeypatch.setattr(baselines, "WORTH_COUNTING", worth)
+    monkeypatch.setattr(baselines, "COUNT_CONFIGURATIONS_AFTER", worth)
     monkeypatch.setattr(baselines, "KEPT_LISTS", 1)
     assert pairs(branched, list(check_all(repo, None))) == expected
     head = {key: found for key, found in expected.items() if key[0] == "head"}

@@ -89,7 +89,7 @@ def test_in_the_repository(perun, measured, environment, family, options):
     assert {line.partition(" ")[0] for line in done.lines} == {"created"}
     assert f"python -m pytest {plugins}/tests/test_{family}_my_first.py" in done.err
     own_test([sys.executable], plugins / "tests", environment)
-    assert "where you trust it" not in done.err  # the repository is the user's own
+    assert "only if you trust it" not in done.err  # the repository is the user's own
     use(perun, family, "my-first")
     refused = perun("utils", "create", family, "my_first", check=False)
     assert (refused.code, "already" in refused.err) == (9, True)
@@ -148,7 +148,7 @@ def test_supported_types(perun, project, environment, family):
         (("collect", "x", "-nb"), 2, "--legacy"),
         (("check", "x", "--legacy", "-na"), 2, "phases"),
         (("check", "x", "-st", "time"), 2, "all types"),
-        (("view", "x", "-st", 'a"b'), 2, "cannot be a type"),
+        (("view", "x", "-st", 'a"b'), 2, "is not a valid profile type"),
         (("workload", "x", "--legacy"), 2, "typed contract"),
         (("fuzz", "x"), 2, "fuzz"),
     ],

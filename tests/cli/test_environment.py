@@ -58,7 +58,7 @@ def test_status_marks_profiles_of_other_machines(perun: Any, project: Any, matri
     done = perun("status")
     rows = [line for line in done.lines if "@i" in line]
     assert sorted("other machine" in row for row in rows) == [False, True]
-    assert done.err == f"note: from another machine than this one, so times do not compare: {CLASS}\n"
+    assert done.err == f"note: collected on another machine, times do not compare with this one's: {CLASS}\n"
     registered = perun("status", "--json").json["registered"]
     assert sorted(str(one["other_machine"]) for one in registered) == [CLASS, "None"]
 

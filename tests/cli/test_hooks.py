@@ -106,7 +106,7 @@ def test_what_was_found_is_told_at_the_next_commit(perun: Any, measured: Any, gi
     subprocess.run(
         ["sh", "-c", "until [ -s .perun/hooks/news ]; do sleep 0.05; done"], timeout=60, check=True
     )
-    assert f"perun: {head[:10]} could not be measured as a whole  (see " in commit(measured, git, 0.02)
+    assert f"perun: {head[:10]} could not be measured completely  (see " in commit(measured, git, 0.02)
     perun("hooks", "status", "--wait")
 
 
@@ -157,7 +157,8 @@ def test_a_push_of_something_slower_is_stopped(perun: Any, measured: Any, git: A
     told = git("push", "origin", "main", code=1)
     assert "Degradation" in told
     assert (
-        "error: what you push made something slower\nhint: to push all the same: git push --no-verify" in told
+        "error: the pushed commits make something slower\n"
+        "hint: push anyway with: git push --no-verify" in told
     )
     git("push", "--no-verify", "origin", "main")
     git("push", "origin", "main:refs/heads/other", ":refs/heads/absent", code=None)
@@ -193,7 +194,7 @@ def test_a_hook_that_is_there_is_kept(
         hook(measured, name, text)
     before = hooks_of(measured)
     installed = perun("hooks", "install", "--on", "post-commit,pre-push")
-    assert installed.out.count("calls perun; what was there before still runs") == 2
+    assert installed.out.count("calls perun; the hook that was there before still runs") == 2
     assert perun("hooks", "install", "--on", "post-commit,pre-push").out == installed.out
     told = commit(measured, git, 0.03)
     assert "is measured in the background" in told
@@ -208,7 +209,7 @@ def test_a_hook_that_is_there_is_kept(
     removed = perun("hooks", "uninstall")
     assert removed.out.count("no longer calls perun; your hook is as it was") == 2
     assert hooks_of(measured) == before
-    assert perun("hooks", "uninstall").lines == ["nothing to take away: perun is in none of these hooks"]
+    assert perun("hooks", "uninstall").lines == ["nothing to uninstall: none of these hooks calls perun"]
 
 
 def test_a_hook_that_refuses_still_does(perun: Any, measured: Any, git: Any, remote: Path) -> None:
@@ -297,7 +298,8 @@ def test_without_perun_commits_go_on(perun: Any, measured: Any, git: Any) -> Non
     perun("hooks", "install")
     path = measured.path / ".git/hooks/post-commit"
     path.write_text(path.read_text().replace("python", "nohtyp"))
-    assert "is gone, nothing is measured; repair: perun hooks install" in commit(measured, git, 0.02)
+    said = commit(measured, git, 0.02)
+    assert "no longer exists, nothing is measured; repair with: perun hooks install" in said
     perun("hooks", "install")
     (measured.path / ".perun").rename(measured.path / "away")
     assert commit(measured, git, 0.03) == ""
@@ -305,7 +307,7 @@ def test_without_perun_commits_go_on(perun: Any, measured: Any, git: Any) -> Non
 
 def test_without_a_matrix_nothing_happens(perun: Any, project: Any, git: Any) -> None:
     done = perun("hooks", "install")
-    assert "next: say what to measure with `perun config edit`" in done.err
+    assert "next: configure what to measure with `perun config edit`" in done.err
     assert git("commit", "-q", "--allow-empty", "-m", "Empty") == ""
 
 
@@ -328,7 +330,8 @@ def test_what_a_killed_process_left_is_measured_later(perun: Any, measured: Any,
     queue.mkdir(parents=True)
     (queue / measured.head).touch()
     old = measured.head
-    assert "left behind, measured with the next commit: " + old[:10] in perun("hooks", "status").out
+    left = "left by an interrupted run, measured with the next commit: " + old[:10]
+    assert left in perun("hooks", "status").out
     commit(measured, git, 0.02)
     perun("hooks", "status", "--wait")
     assert (measured.path / f".perun/logs/{old}-hook.log").exists()
@@ -387,10 +390,10 @@ def test_a_hook_that_an_earlier_installation_left_off(perun: Any, project: Any, 
     hook(project, "post-commit.before-perun", OTHER)
     [finding] = [one for one in perun("fsck", "--json").json["findings"] if "post-commit" in one["path"]]
     assert finding["severity"] == "warning"
-    assert "it is off" in finding["message"]
-    assert "it is off" in perun("hooks", "status").err
+    assert "it does not run" in finding["message"]
+    assert "it does not run" in perun("hooks", "status").err
     told = perun("hooks", "install", "--on", "post-commit")
-    assert "what was there before still runs" in told.out
+    assert "the hook that was there before still runs" in told.out
     assert runs_the_hook(project, git)
     perun("hooks", "uninstall")
     assert hooks_of(project) == {"post-commit": OTHER.encode()}

@@ -158,7 +158,7 @@ def test_what_the_run_changes_is_kept_apart(
     for version, warning in zip(versions, outcome.err.splitlines(), strict=True):
         assert warning == (
             f"warning: measuring {version[:10]} changed tracked files; "
-            "these changes are kept in git stash, see: git stash list"
+            "git stash keeps these changes, list them with: git stash list"
         )
     after = picture(dirty)
     assert after["stash"].count("\n") == 2
@@ -263,7 +263,7 @@ def test_interruption(
     wait_for(lambda: record.exists() and record.read_text() == "3\n3\n2\n")
     run.send_signal(number)
     out, err = run.communicate(timeout=20)
-    left = b"\ninterrupted, 2 of 4 jobs are left; go on with: perun run matrix --resume\n"
+    left = b"\ninterrupted, 2 of 4 jobs are left; run them with: perun run matrix --resume\n"
     assert (run.returncode, err) == (code, left)
     assert out.count(b"stored") == 2
     assert picture(dirty) == before
@@ -292,7 +292,7 @@ def interrupted(
 
 
 def test_recovery(perun: Callable[..., Any], dirty: Any, interrupted: dict[str, Any]) -> None:
-    said = f"an in-place run in {dirty.path} was interrupted; that was at main before"
+    said = f"an in-place run in {dirty.path} was interrupted; the folder was at main before"
     for arguments in (
         ["run", "matrix"],
         ["run", "job", "-b", "true", "-c", "time"],
@@ -302,12 +302,12 @@ def test_recovery(perun: Callable[..., Any], dirty: Any, interrupted: dict[str, 
         outcome = perun(*arguments, check=False)
         assert outcome.code == 3
         assert outcome.err == (
-            f"error: {said}\nhint: give it and your uncommitted changes back with: perun recover\n"
+            f"error: {said}\nhint: restore it and your uncommitted changes with: perun recover\n"
         )
     for arguments in (["status"], ["log"], ["check", "head"]):
         outcome = perun(*arguments)
         assert outcome.err.startswith(
-            f"warning: {said}; perun recover gives it and your uncommitted changes back\n"
+            f"warning: {said}; perun recover restores it and your uncommitted changes\n"
         )
     outcome = perun("recover")
     assert (outcome.out, outcome.err) == ("back at main\n", "")
@@ -383,7 +383,7 @@ def test_while_a_run_is_at_work(
     before = picture(dirty)
     run = start("run", "-m", "HEAD~2", "--in-place", "matrix")
     wait_for(lambda: record.exists() and record.read_text() == "2\n")
-    assert perun("status").err.startswith("warning: an in-place run is under way")
+    assert perun("status").err.startswith("warning: an in-place run is active")
     for arguments in (
         ["recover"],
         ["run", "--in-place", "-m", "HEAD~1", "matrix"],

@@ -121,7 +121,7 @@ def test_an_interruption_ends_the_batch_and_its_profile_says_so(
     (reason,) = profile["header"]["incomplete"]
     assert (reason["reason"], reason["unit"]) == ("interrupted", "s")
     assert "incomplete: interrupted after" in out
-    assert "3 of 3 jobs are left; go on with: perun run matrix --resume" in out
+    assert "3 of 3 jobs are left; run them with: perun run matrix --resume" in out
 
     status = perun("status")
     assert "interrupted after" in status.out
@@ -187,7 +187,7 @@ def test_a_time_limit_keeps_what_was_recorded(perun: Any, project: Any, batch: s
     )
     done = perun("run", "--force-dirty", "matrix")
     assert "incomplete: stopped by the time limit of 1.5 s" in done.out
-    assert "1 profile is incomplete; to measure again: perun run matrix --resume" in done.err
+    assert "1 profile is incomplete; measure again with: perun run matrix --resume" in done.err
     (profile,) = pending(project)
     assert profile["header"]["incomplete"] == [{"reason": "timeout", "amount": 1.5, "unit": "s"}]
 
@@ -240,7 +240,7 @@ def test_lost_events_are_tried_again(perun: Any, project: Any, fake: str) -> Non
     )
     done = perun("run", "matrix")
     assert "incomplete: 7 events lost" in done.out
-    assert "1 profile is incomplete; to measure again: perun run matrix --resume" in done.err
+    assert "1 profile is incomplete; measure again with: perun run matrix --resume" in done.err
     registered = perun("status", "--json").json["registered"]
     assert {one["args"]: one["incomplete"] for one in registered} == {
         "lost=7": "7 events lost",

@@ -134,7 +134,7 @@ def test_where_a_file_is_called_perun(perun, tmp_path):
     Path(tmp_path / ".perun").touch()
     failed = perun("init", check=False)
     assert failed.code == 3
-    assert f"cannot make a Perun repository in {tmp_path}" in failed.err
+    assert f"cannot create a Perun repository in {tmp_path}" in failed.err
 
 
 def test_a_folder_with_an_odd_name(perun, tmp_path):

@@ -231,7 +231,7 @@ def test_only_versions_with_changes(perun, project):
         third, [ChangeRecord(DegradationInfo(PerformanceChange.NoChange, "f", "", ""), third, "time ./app")]
     )
     done = perun("log", "--changes-only", "HEAD~1")
-    assert (done.out, done.err) == ("", "no version has stored changes; perun check all finds them\n")
+    assert (done.out, done.err) == ("", "no version has stored changes; find them with: perun check all\n")
     # Where it cannot be told, the version is shown.
     changes.path(second).write_text("nonsense")
     done = perun("log", "--changes-only", "-s", "HEAD~1", check=False)

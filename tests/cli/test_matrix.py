@@ -253,7 +253,7 @@ def test_dry_run(
     assert outcome.lines == [
         *(f"* {head[:10]} Version 6", *jobs),
         *(f"* {parent[:10]} Version 5", *jobs),
-        "4 jobs in 2 versions; no stored profile tells how long they take",
+        "4 jobs in 2 versions; no stored profile says how long they take",
     ]
     assert sorted(project.path.rglob("*")) == before
     assert record.read_text() == ""
@@ -270,7 +270,7 @@ def test_dry_run(
     assert outcome.lines[2] == "  sh run.sh b (time)"
     assert outcome.lines[-1] == (
         "8 jobs in 2 versions: about 3.00 s, 2.00 s of it for execute.pre_run; "
-        "and 4 of them whose time no stored profile tells"
+        "4 of them of unknown duration are not counted in"
     )
 
 
@@ -439,7 +439,8 @@ def test_resume_goes_with_no_other_plan(
     configure(SIXTY)
     outcome = perun("run", "matrix", "--resume", *options, check=False)
     assert outcome.code == 2
-    assert "--resume goes on with what was planned before" in outcome.err
+    refusal = "--resume runs the rest of an existing plan and takes no option that changes the plan"
+    assert refusal in outcome.err
     assert perun("run", "-m", "HEAD", "matrix", "--resume", check=False).code == 2
 
 
@@ -451,7 +452,7 @@ def test_a_changed_matrix_is_not_resumed(
     configure(f"cmds: ['true', 'echo']\ncollectors: [{QUICK}]\n")
     outcome = perun("run", "matrix", "--resume", check=False)
     assert outcome.code == 5
-    assert f"{journals(project)[0]} was of another job matrix" in outcome.err
+    assert f"has changed since the batch of {journals(project)[0]}" in outcome.err
 
 
 def test_an_interruption_says_how_to_go_on(
@@ -473,18 +474,18 @@ def test_an_interruption_says_how_to_go_on(
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
-    assert b"interrupted, 2 of 3 jobs are left; go on with: perun run matrix --resume" in err
+    assert b"interrupted, 2 of 3 jobs are left; run them with: perun run matrix --resume" in err
     listed = perun("run", "matrix", "--resume", "--dry-run").lines
     assert [line.partition(" (")[0] for line in listed[1:3]] == ["  sleep 30", "  sleep 0.01"]
 
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
     other = perun("run", "matrix")
-    assert "an earlier batch was interrupted; perun run matrix --resume goes on with it" in other.err
+    assert "an earlier batch was interrupted; perun run matrix --resume runs the rest of it" in other.err
 
 
 STEPS = [
     (journal, "_append"),
-    (Pending, "_create"),
+    (Pending, "_claim"),
     (Pending, "_refresh"),
     (Pending, "remove"),
     (saving, "link"),
@@ -535,7 +536,8 @@ def test_ended_at_each_step(
         try:
             planned, kept = batch.resumable(repo)
         except Exception:
-            planned, kept = batch.plan(repo, batch.Wanted()), None  # it had not begun, or has come to its end
+            # The batch had not begun, or has come to its end.
+            planned, kept = batch.plan(repo, batch.BatchOptions()), None
             if stored(project):
                 kept, planned = None, batch.Plan((), (), planned.placement, None, registering)
         if planned.total:
@@ -554,7 +556,7 @@ def batch_of_two(
     repo = repository(project)
     with monkeypatch.context() as patched:
         patched.setattr(owner, name, ending)
-        stream = batch.run(repo, batch.plan(repo, batch.Wanted()))
+        stream = batch.run(repo, batch.plan(repo, batch.BatchOptions()))
         try:
             list(stream)
         except KeyboardInterrupt:

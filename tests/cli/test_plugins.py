@@ -216,7 +216,7 @@ def test_an_untrusted_plugin_is_not_loaded(perun, cloned, plugin, write_profile,
     for arguments in (("show", "0@p", "myview"), ("collect", "-c", "ls", "mycollector")):
         failed = perun(*arguments, check=False)
         assert failed.code == 2
-        assert "needs trust" in failed.err
+        assert "which you do not trust" in failed.err
         assert f"perun trust {cloned.path}" in failed.err
     perun("status")
     perun("log")

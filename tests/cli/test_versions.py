@@ -321,7 +321,7 @@ def test_interruption(
     assert run.returncode == code
     told, _, left = err.partition(b"\n")
     assert told == b"warning: uncommitted changes are not measured; --force-dirty (-f) measures them too"
-    assert left.endswith(b" jobs are left; go on with: perun run matrix --resume\n") or not left
+    assert left.endswith(b" jobs are left; run them with: perun run matrix --resume\n") or not left
     assert out.count(b"stored") == 1
     wait_for(lambda: not any(map(is_running, processes)))
     assert picture(dirty.path) == before

@@ -24,7 +24,7 @@ def own(git_repository):
 
 
 def standing(repository, **environ):
-    return open_repository(repository.path, {**os.environ, **environ}).standing
+    return open_repository(repository.path, {**os.environ, **environ}).trust_state
 
 
 def write(repository, text="cmds: [./mine]\n"):
@@ -124,7 +124,7 @@ def test_a_stranger_s_repository_in_the_same_place_is_not_trusted(own, tmp_path)
 def test_a_moved_or_copied_repository_is_not_trusted(own, tmp_path):
     write(own)
     shutil.copytree(own.path, tmp_path / "copy", symlinks=True)
-    found = open_repository(tmp_path / "copy", dict(os.environ)).standing
+    found = open_repository(tmp_path / "copy", dict(os.environ)).trust_state
     assert not found.trusted
 
 

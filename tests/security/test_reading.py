@@ -31,7 +31,7 @@ ALLOWED = {
     "perun.porcelain.hooks": "hooks of git",
     "perun.porcelain.check.precollect": "writes a log",
     "perun.porcelain.run.journal": "opened to be written on; checked before it is read",
-    "perun.porcelain.run": "the log of a build, which it has written itself",
+    "perun.porcelain.run.pre_run": "the log of a build, which it has written itself",
     "perun.porcelain.run.workloads": "files that a generator has written for it",
     "perun.profile.factory": "the file that the user names, which may be a pipe",
     "perun.store.pending": "makes a file",

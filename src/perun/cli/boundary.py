@@ -63,7 +63,7 @@ def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Sessi
     except PerunError as problem:
         if streams.COMPLETE not in session.environ:
             session.fail(problem.message, problem.hint)
-            _tell_what_was_done(session, problem)
+            _print_notes(session, problem)
         return problem.exit_code
     except KeyboardInterrupt:
         if session.err.isatty():
@@ -73,7 +73,7 @@ def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Sessi
         if isinstance(bug, BrokenPipeError) and streams.reader_is_gone():
             return streams.failed(bug)
         if isinstance(bug, OSError) and bug.errno in ENVIRONMENT:
-            return _tell_environment(session, bug)
+            return _report_refusal(session, bug)
         if session.dev_mode:
             raise
         from perun.cli.crash import report_crash
@@ -81,7 +81,7 @@ def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Sessi
         return report_crash(session, bug, list(arguments))
 
 
-def _tell_environment(session: Session, problem: OSError) -> int:
+def _report_refusal(session: Session, problem: OSError) -> int:
     """A full disk, a file that may not be written and the like; the exit code."""
     where = str(problem.filename or "")
     folder, _, name = where.rpartition("/")
@@ -89,14 +89,14 @@ def _tell_environment(session: Session, problem: OSError) -> int:
         where = folder
     session.fail(
         f"cannot read or write {where}: {problem.strerror}" if where else f"cannot write: {problem.strerror}",
-        "see that there is space left, and that you may write there",
+        "check the free disk space and your permission to write there",
     )
-    _tell_what_was_done(session, problem)
+    _print_notes(session, problem)
     return PerunError.exit_code
 
 
-def _tell_what_was_done(session: Session, problem: BaseException) -> None:
-    """Tell the notes of the error: what the command had changed before it failed."""
+def _print_notes(session: Session, problem: BaseException) -> None:
+    """Print the notes of the error: what the command changed before it failed."""
     for note in getattr(problem, "__notes__", ()):
         session.note(f"note: {clean(note)}")
 

@@ -22,16 +22,19 @@ COMMANDS = {
     "hooks": ("perun.cli.commands.hooks:hooks", "Have git call Perun: measure commits, check before a push."),
     "add": ("perun.cli.commands.add:add", "Register profiles in the index of a version."),
     "rm": ("perun.cli.commands.rm:rm", "Unlink registered profiles, delete pending ones."),
-    "trust": ("perun.cli.commands.trust:trust", "Say that what a repository names may run."),
+    "trust": ("perun.cli.commands.trust:trust", "Trust a repository: allow what it configures to run."),
     "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
-    "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Make a new profile out of one."),
-    "doctor": ("perun.cli.commands.doctor:doctor", "Tell what can be measured here, and how well."),
+    "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Process a profile into a new one."),
+    "doctor": (
+        "perun.cli.commands.doctor:doctor",
+        "Show what can be measured on this machine, and how reliably.",
+    ),
     "fsck": ("perun.cli.commands.fsck:fsck", "Verify everything that is stored."),
     "recover": (
         "perun.cli.commands.recover:recover",
-        "Give back what an interrupted --in-place run put aside.",
+        "Restore the working directory after an interrupted --in-place run.",
     ),
     "stats": ("perun.cli.commands.stats:stats", "Show and delete statistics of versions."),
     "temp": ("perun.cli.commands.temp:temp", "Show and delete temporary files."),
@@ -49,7 +52,7 @@ COMMANDS = {
 )
 @click.option("--no-pager", is_flag=True, help="Do not page the output of status and log.")
 @click.option("--no-color", "-nc", is_flag=True, help="Do not colour the output.")
-@click.option("--verbose", "-v", count=True, help="Say more; may be repeated.")
+@click.option("--verbose", "-v", count=True, help="Print more details; may be repeated.")
 @click.version_option(__version__, "--version", message="perun %(version)s")
 @click.option(
     "--metrics",
@@ -71,9 +74,9 @@ def cli(
 
     \b
     perun init               make this folder a Perun repository
-    perun config edit        say what is to be measured (the job matrix)
+    perun config edit        choose what to measure (the job matrix)
     perun run matrix         measure the current version
-    perun check head         what got slower since the version before
+    perun check head         find what got slower since the previous version
     """
     session: Session = ctx.obj
     session.command = ctx.invoked_subcommand or ""

@@ -20,7 +20,7 @@ class Metrics:
         self._identifier = identifier
         self._started = time.monotonic()
         self.values: dict[str, Any] = {"command": command}
-        self._read()  # a wrong file is told before anything is done
+        self._read()  # reports a wrong file before anything is done
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -77,7 +77,7 @@ class PluginGroup(click.Group):
             click.echo(ctx.get_help())
             ctx.exit()
         if args[0].startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"{args[0]} stands in the wrong place: options come before the arguments.")
+            ctx.fail(f"{args[0]} is in the wrong place: options come before the arguments.")
         return super().resolve_command(ctx, args)
 
 
@@ -120,7 +120,7 @@ def command_of(plugin: Any, name: str, runner: Runner) -> click.Command:
 
 
 def _described(spec: ParamSpec) -> str:
-    """What is to be said of an argument, which click describes nowhere; empty for an option."""
+    """The description of an argument, which click prints nowhere; empty for an option."""
     if not spec.info.argument:
         return ""
     default = f"; {spec.default} by default" if spec.has_default else ""

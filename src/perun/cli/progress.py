@@ -45,7 +45,7 @@ def progress(
     """
     out = out or sys.stdout
     if enabled and stream.isatty():
-        shown: Progress = _Drawn(total, title, stream, out, _Look(clock, after, colour))
+        shown: Progress = _ProgressBar(total, title, stream, out, _BarSettings(clock, after, colour))
     else:
         shown = Progress(total, title, stream if enabled and verbose else None, out)
     try:
@@ -124,28 +124,28 @@ class Progress:
         return f"{self._done}/{self._total}" if self._total else str(self._done or "")
 
 
-class _Look(NamedTuple):
+class _BarSettings(NamedTuple):
     clock: Callable[[], float]
     after: float
     colour: bool
 
 
-class _Drawn(Progress):
+class _ProgressBar(Progress):
     """Progress with a bar on a terminal, from the moment on that the work has lasted long enough."""
 
-    def __init__(self, total: int, title: str, stream: TextIO, out: TextIO, look: _Look) -> None:
-        super().__init__(total, title, None, cast(TextIO, _Above(self, out)))
+    def __init__(self, total: int, title: str, stream: TextIO, out: TextIO, settings: _BarSettings) -> None:
+        super().__init__(total, title, None, cast(TextIO, _OutputAboveBar(self, out)))
         from threading import RLock, Timer
 
         self._stream = stream
-        self._look = look
-        self._started = look.clock()
+        self._settings = settings
+        self._started = settings.clock()
         self._end: float | None = None
         self._bar: RichProgress | None = None
         self._closed = False
         self._lock = RLock()
         # The first step may last for minutes without a report.
-        self._timer = Timer(look.after, self._show)
+        self._timer = Timer(settings.after, self._show)
         self._timer.daemon = True
         self._timer.start()
 
@@ -154,7 +154,7 @@ class _Drawn(Progress):
         return self._bar is not None
 
     def expect(self, seconds: float | None) -> None:
-        self._end = None if seconds is None else self._look.clock() + seconds
+        self._end = None if seconds is None else self._settings.clock() + seconds
 
     def above(self, lines: str) -> None:
         """Print whole lines above the bar, which must be visible."""
@@ -178,14 +178,14 @@ class _Drawn(Progress):
         with self._lock:
             if self._bar is not None:
                 self._put(self._bar)
-            elif self._look.clock() - self._started >= self._look.after:
+            elif self._settings.clock() - self._started >= self._settings.after:
                 self._show()
 
     def _show(self) -> None:
         with self._lock:
             if self._closed or self._bar is not None:
                 return
-            bar = _rich_bar(self._stream, self._look, self._times)
+            bar = _rich_bar(self._stream, self._settings, self._times)
             bar.add_task(self._title, count="", activity="")
             self._put(bar)
             self._bar = bar
@@ -206,7 +206,7 @@ class _Drawn(Progress):
 
     def _times(self) -> str:
         """Elapsed time, and the remaining one: as expected, or as far as the steps done tell it."""
-        now = self._look.clock()
+        now = self._settings.clock()
         elapsed = now - self._started
         if self._end is not None:
             return f"{duration(elapsed)}, {duration(self._end - now)} left"
@@ -216,10 +216,10 @@ class _Drawn(Progress):
         return f"{duration(elapsed)}, {duration(elapsed * (self._total - position) / position)} left"
 
 
-class _Above(io.TextIOBase):
+class _OutputAboveBar(io.TextIOBase):
     """A terminal that shares the screen with the bar; anything else passes through."""
 
-    def __init__(self, shown: _Drawn, out: TextIO) -> None:
+    def __init__(self, shown: _ProgressBar, out: TextIO) -> None:
         self._shown = shown
         self._out = out
         self._rest = ""
@@ -262,7 +262,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _rich_bar(stream: TextIO, look: _Look, times: Callable[[], str]) -> RichProgress:
+def _rich_bar(stream: TextIO, settings: _BarSettings, times: Callable[[], str]) -> RichProgress:
     # Imported now, not before: most invocations of Perun end long before a bar is wanted.
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
@@ -281,11 +281,11 @@ def _rich_bar(stream: TextIO, look: _Look, times: Callable[[], str]) -> RichProg
         TextColumn("{task.fields[count]}", markup=False),
         Times(table_column=Column(no_wrap=True)),
         TextColumn("{task.fields[activity]}", markup=False, table_column=activity),
-        console=Console(file=stream, color_system="auto" if look.colour else None, highlight=False),
+        console=Console(file=stream, color_system="auto" if settings.colour else None, highlight=False),
         refresh_per_second=REFRESHES,
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
-        get_time=look.clock,
+        get_time=settings.clock,
         expand=True,
     )

@@ -1,4 +1,4 @@
-"""What the command line knows of its surroundings: read once, handed to every command as `ctx.obj`."""
+"""The environment of one invocation: read once, passed to every command as `ctx.obj`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perun.cli.metrics import Metrics
     from perun.cli.progress import Progress
     from perun.plugin.registry import Registry
-    from perun.porcelain.trust import Standing
+    from perun.porcelain.trust import TrustState
     from perun.profile.factory import Profile
 
 STYLES = {
@@ -35,7 +35,7 @@ STYLES = {
 }
 """Styles that :meth:`Session.paint` knows, with their code for the terminal."""
 REFUSED_AFTER_INTERRUPTION = ("collect", "run", "recover")
-"""Verbs that speak for themselves of an `--in-place` run that was killed; the others warn."""
+"""Verbs that refuse or repair after a killed `--in-place` run; the others warn."""
 
 
 class Session:
@@ -72,7 +72,7 @@ class Session:
         for warning in repository.config.warnings:
             self.warn(warning)
         if self.command not in REFUSED_AFTER_INTERRUPTION and repository.in_place_journal.exists():
-            from perun.porcelain.run.versions import interruption
+            from perun.porcelain.run.in_place import interruption
 
             self.warn(interruption(repository))
         return repository
@@ -123,7 +123,7 @@ class Session:
             return 0
 
     def progress(self, total: int, title: str, *, enabled: bool = True) -> AbstractContextManager[Progress]:
-        """The progress of long work, on standard error; what is said meanwhile must go to its `out`."""
+        """The progress of long work, on standard error; output meanwhile must go to its `out`."""
         from perun.cli.progress import progress
 
         return progress(
@@ -138,7 +138,7 @@ class Session:
 
     @contextmanager
     def writing_to(self, out: TextIO) -> Iterator[None]:
-        """Let everything that is said in the block go to `out`, coloured as standard output is."""
+        """Write all output of the block to `out`, coloured as standard output is."""
         before, _ = self.out, (self.coloured, self.columns)  # decided by the real standard output
         self.out = out
         try:
@@ -160,7 +160,7 @@ class Session:
     def note(self, text: str) -> None:
         """One line beside the answer, on standard error, after what was answered so far."""
         for stream, line in ((self.out, ""), (self.err, text + "\n")):
-            # What becomes of the answer itself is told at the end; without standard error nobody can be told.
+            # `streams` reports a failing standard output at the end; a failing standard error stays silent.
             with suppress(OSError):
                 stream.write(line)
                 stream.flush()
@@ -205,8 +205,8 @@ class Session:
         assert self.postprocessor_runner is not None
         self.postprocessor_runner(profile, name, params)
 
-    def ask_trust(self, found: Standing, doing: str) -> bool:
-        """Show what a repository would run, and ask whether that is trusted; no, where nobody can answer."""
+    def ask_trust(self, found: TrustState, doing: str) -> bool:
+        """Show what a repository would run, and ask whether the user trusts it; no without a terminal."""
         if not (sys.stdin.isatty() and self.err.isatty()):
             return False
         import click
@@ -218,7 +218,7 @@ class Session:
         return click.confirm("Do you trust it?", default=False, err=True)
 
     def confirm(self, path: Path) -> bool:
-        """Ask whether a profile found by walking the files is the one meant; no, where nobody can answer."""
+        """Ask whether a profile found by walking the files is the one meant; no without a terminal."""
         if not sys.stdin.isatty():
             self.note(f"found {one_line(str(path))}; give this path to use it")
             return False

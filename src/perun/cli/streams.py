@@ -1,4 +1,4 @@
-"""The standard streams, which may be closed, full, or have nobody who reads them."""
+"""The standard streams, which may be closed, full, or without a reader."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def finish(code: int) -> int:
 
 
 def reader_is_gone() -> bool:
-    """Whether standard output is a pipe or a socket that nobody reads any more."""
+    """Whether standard output is a pipe or a socket without a reader."""
     import select
 
     poll = select.poll()
-    poll.register(sys.stdout, 0)  # errors are always told
+    poll.register(sys.stdout, 0)  # poll reports errors always
     return bool(poll.poll(0))
 
 

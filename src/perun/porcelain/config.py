@@ -20,7 +20,7 @@ from perun.porcelain.repository import (
     locate,
     read_config,
 )
-from perun.porcelain.trust import Ask, kept
+from perun.porcelain.trust import Ask, keep_trust
 from perun.porcelain.user import shared_folder
 from perun.store import Store
 
@@ -49,7 +49,7 @@ def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope =
     layer = config.layer(scope)
     value = effective if scope == "nearest" or layer is None else layer.get(key)
     if value is MISSING and scope == "shared":
-        layer = config.layer("defaults")  # what the shared configuration holds where nobody wrote one
+        layer = config.layer("defaults")  # the shared configuration holds the defaults until it is written
         value = layer.get(key) if layer else MISSING
     if value is None or value is MISSING:
         where, option = ("", "") if scope == "nearest" else (f" in the {scope} configuration", f" --{scope}")
@@ -104,7 +104,7 @@ def _writing(folder: Path, environ: Mapping[str, str], path: Path) -> Iterator[N
     roots = [] if path.name == SHARED_FILE else locate(folder, environ)[0]
     if roots and path.parent == roots[0] / PERUN_FOLDER:
         with Store(path.parent).lock():
-            with kept(roots[0], lambda: read_config(roots[:1], environ), environ):
+            with keep_trust(roots[0], lambda: read_config(roots[:1], environ), environ):
                 yield
             _cache(roots, environ)
         return
@@ -115,12 +115,12 @@ def _writing(folder: Path, environ: Mapping[str, str], path: Path) -> Iterator[N
 
 @contextmanager
 def edited(folder: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Around an edit of the configuration by the user: what was trusted before is trusted afterwards."""
+    """Keep the trust of the user in the configuration while he edits it."""
     roots, _ = locate(folder, environ)
     if not roots:
         yield
         return
-    with kept(roots[0], lambda: read_config(roots[:1], environ), environ):
+    with keep_trust(roots[0], lambda: read_config(roots[:1], environ), environ):
         yield
 
 
@@ -169,7 +169,7 @@ def editor_command(folder: Path, environ: Mapping[str, str], asks: Ask | None = 
 
 
 def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str | None = None) -> Path:
-    """Write the file of the scope anew: the local one from `template`, the shared one from the defaults.
+    """Replace the file of the scope: the local one from `template`, the shared one from the defaults.
 
     :raises UsageError: where there is no such template.
     """

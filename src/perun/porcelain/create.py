@@ -45,7 +45,7 @@ _TAKEN: Final = frozenset(
 """Names that a module of the documented API uses itself."""
 
 
-class Wanted(NamedTuple):
+class PluginRequest(NamedTuple):
     """What is to be created.
 
     :param legacy: as the manual's chapters 4.2, 5.2, 6.2 and 8.4 document it, not as a class of a contract.
@@ -73,107 +73,107 @@ class Created(NamedTuple):
     usage: str
 
 
-def in_repository(wanted: Wanted, root: Path, registry: Registry) -> Created:
+def in_repository(request: PluginRequest, root: Path, registry: Registry) -> Created:
     """Write the plugin into `.perun/plugins` of the repository at `root`.
 
     :param registry: the plugins there are.
     :raises UsageError: where the name cannot be one, or files are there already; nothing is written then.
     :raises PluginError: where there is a plugin of that name.
     """
-    _refuse(wanted, registry)
+    _refuse(request, registry)
     plugins = root / ".perun" / "plugins"
-    folder, stem = plugins / wanted.family, wanted.stem
-    test = plugins / "tests" / f"test_{wanted.family}_{stem}.py"
-    values = _values(wanted) | {
+    folder, stem = plugins / request.family, request.stem
+    test = plugins / "tests" / f"test_{request.family}_{stem}.py"
+    values = _values(request) | {
         "folders": "[Path(__file__).parents[1]]",
         "where": ", found beside this folder",
     }
-    if len(_modules(wanted)) == 1:
+    if len(_modules(request)) == 1:
         places = {"": folder / f"{stem}.py"}
     else:
-        places = {name: folder / stem / f"{name}.py" for name in _modules(wanted)}
-    texts = {places[name]: _rendered(text, values, wanted) for name, text in _modules(wanted).items()}
-    texts[test] = _test(wanted, values, {"path"})
+        places = {name: folder / stem / f"{name}.py" for name in _modules(request)}
+    texts = {places[name]: _rendered(text, values, request) for name, text in _modules(request).items()}
+    texts[test] = _test(request, values, {"path"})
     return Created(_written(texts), f"python -m pytest {test}", values["usage"])
 
 
-def as_package(wanted: Wanted, folder: Path) -> Created:
+def as_package(request: PluginRequest, folder: Path) -> Created:
     """Write an installable package, which announces the plugin by an entry point, into `folder`.
 
     :raises UsageError: as :func:`in_repository`; where the folder is not empty.
     :raises PluginError: where a plugin of that name is built in.
     """
-    _refuse(wanted, Registry(), installed=False)
+    _refuse(request, Registry(), installed=False)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
-            f"{folder} is there already, and not an empty folder", "name a new one with --package"
+            f"{folder} exists and is not an empty folder", "name a new one with --package"
         )
-    package = f"perun_{wanted.stem}"
+    package = f"perun_{request.stem}"
     source = folder / "src" / package
-    values = _values(wanted) | {
+    values = _values(request) | {
         "folders": "",
         "where": ", which has to be installed",
         "package": package,
-        "distribution": f"perun-{wanted.name.replace('_', '-').lower()}",
-        "group": GROUPS[wanted.family],
-        "entry_name": wanted.name if wanted.family in _TYPED_FOR else wanted.stem,
-        "entry_value": package if wanted.legacy else f"{package}.plugin:PLUGIN",
+        "distribution": f"perun-{request.name.replace('_', '-').lower()}",
+        "group": GROUPS[request.family],
+        "entry_name": request.name if request.family in _TYPED_FOR else request.stem,
+        "entry_value": package if request.legacy else f"{package}.plugin:PLUGIN",
     }
-    modules = _modules(wanted)
-    names = {"": "__init__" if wanted.legacy else "plugin"}
+    modules = _modules(request)
+    names = {"": "__init__" if request.legacy else "plugin"}
     places = {name: source / f"{names.get(name, name)}.py" for name in modules}
     values["module_path"] = str(next(reversed(places.values())).relative_to(folder))
-    texts = {places[name]: _rendered(text, values, wanted) for name, text in modules.items()}
-    if not wanted.legacy:
-        texts[source / "__init__.py"] = _rendered("package/init", values, wanted)
-    texts[folder / "tests" / f"test_{wanted.stem}.py"] = _test(
-        wanted, values, {"path"} if wanted.family == "collect" else set()
+    texts = {places[name]: _rendered(text, values, request) for name, text in modules.items()}
+    if not request.legacy:
+        texts[source / "__init__.py"] = _rendered("package/init", values, request)
+    texts[folder / "tests" / f"test_{request.stem}.py"] = _test(
+        request, values, {"path"} if request.family == "collect" else set()
     )
-    texts[folder / "pyproject.toml"] = _rendered("package/pyproject", values, wanted)
-    texts[folder / "README.md"] = _rendered("package/readme", values, wanted)
+    texts[folder / "pyproject.toml"] = _rendered("package/pyproject", values, request)
+    texts[folder / "README.md"] = _rendered("package/readme", values, request)
     test = f'python -m pip install -e "{folder}[test]" && python -m pytest {folder}'
     return Created(_written(texts), test, values["usage"])
 
 
-def _modules(wanted: Wanted) -> dict[str, str]:
+def _modules(request: PluginRequest) -> dict[str, str]:
     """The modules of the plugin and the texts they are made from; the only one has no name."""
-    if not wanted.legacy:
-        return {"": f"typed/{wanted.family}"}
-    if wanted.family == "check":
+    if not request.legacy:
+        return {"": f"typed/{request.family}"}
+    if request.family == "check":
         return {"": "legacy/check"}
-    return {"__init__": f"legacy/{wanted.family}-init", "run": f"legacy/{wanted.family}-run"}
+    return {"__init__": f"legacy/{request.family}-init", "run": f"legacy/{request.family}-run"}
 
 
-def _values(wanted: Wanted) -> dict[str, str]:
-    suffix, kind = FAMILIES[wanted.family]
-    words = "".join(word[:1].upper() + word[1:] for word in wanted.stem.split("_"))
-    types = wanted.types or ("time",)
+def _values(request: PluginRequest) -> dict[str, str]:
+    suffix, kind = FAMILIES[request.family]
+    words = "".join(word[:1].upper() + word[1:] for word in request.stem.split("_"))
+    types = request.types or ("time",)
     return {
-        "family": wanted.family,
-        "name": wanted.name,
-        "stem": wanted.stem,
-        "title": wanted.name,
+        "family": request.family,
+        "name": request.name,
+        "stem": request.stem,
+        "title": request.name,
         "class_name": words if words.lower().endswith(suffix.lower()) else words + suffix,
-        "short": short_string(wanted.stem),
+        "short": short_string(request.stem),
         "kind": kind,
         "kind_capital": kind[:1].upper() + kind[1:],
         "type": types[0],
         "types": repr(types).replace("'", '"'),
-        "types_joined": "|".join(wanted.types or ("mixed", "memory", "time")),
-        "usage": _USAGE[wanted.family].format(name=wanted.name, stem=wanted.stem),
+        "types_joined": "|".join(request.types or ("mixed", "memory", "time")),
+        "usage": _USAGE[request.family].format(name=request.name, stem=request.stem),
     }
 
 
-def _test(wanted: Wanted, values: Mapping[str, str], more: Collection[str]) -> str:
-    words = {wanted.family, *more}
-    if wanted.family in ("postprocess", "view", "check"):
+def _test(request: PluginRequest, values: Mapping[str, str], more: Collection[str]) -> str:
+    words = {request.family, *more}
+    if request.family in ("postprocess", "view", "check"):
         words.add("profile")
-    texts = (_text(f"tests/{name}") for name in ("common", wanted.family))
+    texts = (_text(f"tests/{name}") for name in ("common", request.family))
     return "".join(_filled(text, values, words) for text in texts)
 
 
-def _rendered(text: str, values: Mapping[str, str], wanted: Wanted) -> str:
-    words = set(wanted.phases) | ({"types"} if wanted.types else set())
+def _rendered(text: str, values: Mapping[str, str], request: PluginRequest) -> str:
+    words = set(request.phases) | ({"types"} if request.types else set())
     return _filled(_text(text), values, words)
 
 
@@ -193,48 +193,49 @@ def _filled(text: str, values: Mapping[str, str], words: Collection[str]) -> str
     return "\n".join(lines) + "\n"
 
 
-def _refuse(wanted: Wanted, registry: Registry, *, installed: bool = True) -> None:
-    stem = wanted.stem
-    if not _NAME.fullmatch(wanted.name) or keyword.iskeyword(stem) or (wanted.legacy and stem in _TAKEN):
+def _refuse(request: PluginRequest, registry: Registry, *, installed: bool = True) -> None:
+    stem = request.stem
+    if not _NAME.fullmatch(request.name) or keyword.iskeyword(stem) or (request.legacy and stem in _TAKEN):
         raise UsageError(
-            f"{wanted.name!r} cannot be the name of {FAMILIES[wanted.family][1]}",
-            "take letters and digits, with dashes or underscores between words, e.g. my-plugin",
+            f"{request.name!r} cannot be the name of {FAMILIES[request.family][1]}",
+            "use letters and digits, with dashes or underscores between words, e.g. my-plugin",
         )
-    if wanted.legacy and wanted.family == "workload":
+    if request.legacy and request.family == "workload":
         raise UsageError("workload generators have a typed contract only", "leave --legacy out")
-    if wanted.types and wanted.family not in _TYPED_FOR:
-        raise UsageError(f"{FAMILIES[wanted.family][1]} is for profiles of all types", "leave -st out")
-    if wanted.phases != Wanted._field_defaults["phases"] and not (wanted.legacy and wanted.family in _PHASED):
+    if request.types and request.family not in _TYPED_FOR:
+        raise UsageError(f"{FAMILIES[request.family][1]} is for profiles of all types", "leave -st out")
+    has_phases = request.legacy and request.family in _PHASED
+    if request.phases != PluginRequest._field_defaults["phases"] and not has_phases:
         raise UsageError(
             "only collectors and postprocessors of the documented API have the phases before and after",
             "leave --no-before-phase and --no-after-phase out, or add --legacy",
         )
-    wrong = [one for one in wanted.types if not _TYPE.fullmatch(one)]
+    wrong = [one for one in request.types if not _TYPE.fullmatch(one)]
     if wrong:
-        raise UsageError(f"{wrong[0]!r} cannot be a type of profiles", "such are time, memory and mixed")
-    _refuse_known(wanted, registry, installed)
+        raise UsageError(f"{wrong[0]!r} is not a valid profile type", "use e.g. time, memory or mixed")
+    _refuse_known(request, registry, installed)
 
 
-def _refuse_known(wanted: Wanted, registry: Registry, installed: bool) -> None:
+def _refuse_known(request: PluginRequest, registry: Registry, installed: bool) -> None:
     try:
-        source = registry.source(wanted.family, wanted.name)
+        source = registry.source(request.family, request.name)
     except PluginError:
         return
     if installed or source.kind == "built-in":
         raise PluginError(
-            f"there is {FAMILIES[wanted.family][1]} {wanted.name!r} already ({source})", "take another name"
+            f"there is {FAMILIES[request.family][1]} {request.name!r} already ({source})", "take another name"
         )
 
 
 def _written(texts: Mapping[Path, str]) -> list[Path]:
     there: Sequence[Path] = [path for path in texts if path.exists()]
     if there:
-        raise UsageError(f"{there[0]} is there already", "take another name, or remove it")
+        raise UsageError(f"{there[0]} already exists", "choose another name, or remove it")
     for path, text in texts.items():
         try:
             atomic.write(path, text.encode())
         except OSError as problem:
             raise UsageError(
-                f"cannot write {path}: {problem.strerror}", "name a folder that you may write to"
+                f"cannot write {path}: {problem.strerror}", "choose a folder that you may write to"
             ) from None
     return list(texts)

@@ -13,7 +13,7 @@ from perun.plugin.api import FAMILIES, Readiness
 from perun.plugin.registry import Registry
 from perun.porcelain import hooks
 from perun.porcelain.repository import Repository
-from perun.porcelain.run import background, jobs, preparations
+from perun.porcelain.run import background, jobs, pre_run
 from perun.porcelain.run import matrix as batch
 
 
@@ -88,7 +88,7 @@ def _project(repo: Repository) -> Iterator[Finding]:
     yield _hooks(repo)
     interrupted = batch.interrupted(repo)
     if interrupted:
-        hint = f"go on with: perun run matrix --resume  (or forget it: rm {interrupted})"
+        hint = f"run the rest with: perun run matrix --resume  (to discard it: rm {interrupted})"
         yield Finding("project", "batch", False, "a batch was interrupted", hint)
 
 
@@ -102,7 +102,7 @@ def _matrix(repo: Repository) -> Finding:
 
 def _preparation(repo: Repository) -> Finding:
     try:
-        commands = [command for command, _ in preparations.commands(repo)]
+        commands = [command for command, _ in pre_run.commands(repo)]
     except PerunError as problem:
         return Finding("project", "execute.pre_run", False, problem.message, problem.hint)
     if commands:
@@ -112,7 +112,7 @@ def _preparation(repo: Repository) -> Finding:
     found = recognise(repo.root)
     if found is None:
         return Finding("project", "execute.pre_run", True, "not set; nothing is built before measuring")
-    message = "not set: what is not in the repository is missing when other versions are measured"
+    message = "not set: untracked files, such as builds, are missing when Perun measures other versions"
     return Finding("project", "execute.pre_run", False, message, f"set it with: {found.command}")
 
 
@@ -124,8 +124,8 @@ def _hooks(repo: Repository) -> Finding:
     waiting = background.waiting(repo)
     message = ", ".join(installed) or "none installed: perun hooks install"
     if waiting and not background.state(repo).working:
-        hint = "they are measured after the next commit"
-        return Finding("project", "hooks", False, f"{message}; {len(waiting)} commits were left behind", hint)
+        hint = "Perun measures them after the next commit"
+        return Finding("project", "hooks", False, f"{message}; {len(waiting)} commits are not measured", hint)
     return Finding("project", "hooks", True, message)
 
 

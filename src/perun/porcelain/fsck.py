@@ -1,4 +1,4 @@
-"""`perun fsck`: verify everything that is stored, and repair what can be made anew."""
+"""`perun fsck`: verify everything that is stored, and rebuild what can be rebuilt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perun.errors import PerunError
 from perun.plugin.api import Report, silent
 from perun.porcelain import hooks, stats
 from perun.porcelain.repository import Repository
-from perun.porcelain.run import journal, matrix, versions
+from perun.porcelain.run import checkouts, in_place, journal, matrix
 from perun.store.fsck import Finding
 from perun.store.fsck import fsck as check_store
 
@@ -45,21 +45,21 @@ def _findings(repo: Repository, report: Report) -> Iterator[Finding]:
 
 
 def _journals(repo: Repository) -> Iterator[Finding]:
-    """Journals of batches and of a run in place that are not what was written."""
+    """Damaged journals of batches and of an in-place run."""
     for path, message in journal.damaged(matrix.folder(repo)):
         yield Finding("error", path, message)
     try:
-        versions.read_journal(repo)
+        in_place.read_journal(repo)
     except PerunError as problem:
         yield Finding("error", repo.in_place_journal, problem.message)
 
 
 def _working_copies(repo: Repository) -> Iterator[Finding]:
-    for path in versions.left_overs(repo):
-        message = "left over by a run that was ended"
+    for path in checkouts.leftovers(repo):
+        message = "left over from an interrupted run"
         yield Finding("info", path, message, partial(_remove_working_copy, repo, path))
 
 
 def _remove_working_copy(repo: Repository, path: Path) -> str:
-    versions.remove_left_over(repo, path)
+    checkouts.remove_leftover(repo, path)
     return "removed"

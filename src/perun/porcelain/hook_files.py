@@ -79,11 +79,12 @@ class Hook:
     problem: str = ""
 
 
-def look(path: Path) -> Hook:
+def hook_at(path: Path) -> Hook:
     """The hook as it is."""
     kept = os.path.lexists(_kept(path))
     if not os.path.lexists(path):
-        problem = f"it is off: an interrupted installation left it as {_kept(path).name}" if kept else ""
+        renamed = f"it does not run: an interrupted installation renamed it to {_kept(path).name}"
+        problem = renamed if kept else ""
         return Hook(path.name, path, False, problem=problem)
     text = _read(path)
     block = _BLOCK.search(text)
@@ -101,7 +102,7 @@ def look(path: Path) -> Hook:
 
 
 def repair(path: Path) -> str:
-    """Bring the hook out of the state that :func:`_look` calls a problem; what was done."""
+    """Bring the hook out of the state that :func:`hook_at` calls a problem; what was done."""
     kept = _kept(path)
     if not os.path.lexists(path):
         _link(kept, path)
@@ -156,7 +157,7 @@ def install(path: Path, command: Sequence[str]) -> None:
     :raises OSError: where the folder cannot be written; the hook is as it was.
     """
     sweep_folder(path.parent)
-    hook, kept, text = look(path), _kept(path), _read(path)
+    hook, kept, text = hook_at(path), _kept(path), _read(path)
     left = kept.name if os.path.lexists(kept) else ""
     if hook.installed:  # perhaps by another installation of Perun
         rest = _BLOCK.sub(b"", text, count=1)
@@ -188,7 +189,7 @@ def _keep(path: Path) -> None:
             return
         raise VersionControlError(
             f"{kept} is there already, and is not {path.name}",
-            f"move one of the two away; perun hooks install would keep {path.name} under that name",
+            f"move one of the two away; perun hooks install keeps {path.name} under that name",
         )
     if path.is_dir() and not path.is_symlink():
         path.rename(kept)  # git never ran that
@@ -235,7 +236,7 @@ def uninstall(path: Path) -> None:
 
 
 def _block(name: str, command: Sequence[str], kept: str = "") -> bytes:
-    gone = f"perun: {command[0]} is gone, nothing is measured; repair: perun hooks install"
+    gone = f"perun: {command[0]} no longer exists, nothing is measured; repair with: perun hooks install"
     call = _CALL.format(
         python=shlex.quote(command[0]),
         command=shlex.join(command),

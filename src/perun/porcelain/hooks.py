@@ -10,7 +10,7 @@ from typing import Final
 
 from perun.errors import PerunError, UsageError, VersionControlError
 from perun.porcelain import hook_files
-from perun.porcelain.hook_files import CHECKING, MEASURING, Hook, look, repair
+from perun.porcelain.hook_files import CHECKING, MEASURING, Hook, hook_at, repair
 from perun.porcelain.repository import Repository
 
 HOOKS: Final = MEASURING + CHECKING
@@ -23,7 +23,7 @@ def status(repo: Repository) -> list[Hook]:
     :raises VersionControlError: where the version control system has no hooks.
     """
     folder = _folder(repo)
-    return [look(folder / name) for name in HOOKS]
+    return [hook_at(folder / name) for name in HOOKS]
 
 
 def install(repo: Repository, names: Sequence[str], command: Sequence[str]) -> list[Hook]:
@@ -41,7 +41,7 @@ def install(repo: Repository, names: Sequence[str], command: Sequence[str]) -> l
         for name in wanted:
             hook_files.install(folder / name, command)
             done.append(name)
-    return [look(folder / name) for name in wanted]
+    return [hook_at(folder / name) for name in wanted]
 
 
 def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
@@ -51,7 +51,7 @@ def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
     :raises VersionControlError: where the folder cannot be written.
     """
     folder = _folder(repo)
-    before = [look(folder / name) for name in _known(names)]
+    before = [hook_at(folder / name) for name in _known(names)]
     changed = [hook for hook in before if hook.installed]
     done: list[str] = []
     with repo.store.lock(), _Writing(folder, done, "no longer calls perun"):
@@ -60,7 +60,7 @@ def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
         for hook in changed:
             hook_files.uninstall(hook.path)
             done.append(hook.name)
-    return [look(hook.path) for hook in changed]
+    return [hook_at(hook.path) for hook in changed]
 
 
 def are_shared(repo: Repository) -> bool:
@@ -79,7 +79,7 @@ def _known(names: Sequence[str]) -> list[str]:
 def _folder(repo: Repository) -> Path:
     find: Callable[[], Path] | None = getattr(repo.vcs, "hooks_folder", None)
     if find is None:
-        raise VersionControlError(f"{repo.vcs.type} has no hooks", "run perun run matrix by yourself")
+        raise VersionControlError(f"{repo.vcs.type} has no hooks", "run perun run matrix yourself")
     return find()
 
 
@@ -105,8 +105,8 @@ class _Writing:
         if isinstance(problem, OSError):
             raise VersionControlError(
                 f"the folder of hooks cannot be written: {self._folder}: {problem.strerror}{before}",
-                "get permission to write there, or choose another: git config core.hooksPath FOLDER "
-                "(what sets it now: git config --show-origin core.hooksPath)",
+                "get permission to write there, or choose another folder: git config core.hooksPath FOLDER "
+                "(see what sets it: git config --show-origin core.hooksPath)",
             ) from None
 
 

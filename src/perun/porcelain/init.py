@@ -19,7 +19,7 @@ from perun.store import Store
 
 @dataclass(frozen=True)
 class Initialized:
-    """The repository, whether there was one before, and whether the version control was made anew.
+    """The repository, whether there was one before, and whether the version control was initialised.
 
     `build` is how the project is built, where that was recognised. `trusted` says whether what `.perun` holds
     may run: what was made here may, what was there before may not unless the user had said so.
@@ -79,13 +79,13 @@ def init(
         _exclude(vcs, root)
     except OSError as problem:
         raise NotPerunRepository(
-            f"cannot make a Perun repository in {root}: {problem.strerror}",
-            "name a folder that you may write to",
+            f"cannot create a Perun repository in {root}: {problem.strerror}",
+            "choose a folder that you may write to",
         ) from None
     repository = open_repository(root, environ, asks)
     with repository.store.lock():
         pass  # the first to write caches the parsed configuration
-    trusted = _trusts(repository) if made_here else repository.standing.trusted
+    trusted = _trusts(repository) if made_here else repository.trust_state.trusted
     return Initialized(repository, reinitialized, made, local, recognise(root), trusted)
 
 
@@ -104,7 +104,7 @@ def _type_to_take(wanted: str | None, configured: str, local: Path) -> str:
     if wanted is not None and local.exists() and wanted != configured:
         raise VersionControlError(
             f"this repository wraps {configured}, not {wanted}, as {local} says (vcs.type)",
-            f"say so there first: perun config --local set vcs.type {wanted}",
+            f"change it first with: perun config --local set vcs.type {wanted}",
         )
     return wanted or configured
 

@@ -25,7 +25,7 @@ def log(
 ) -> Iterator[LogEntry]:
     """The ancestors of `minor` (HEAD where None), itself first, as a stream. Reads only.
 
-    What is damaged in the store is told with its version, so that the others are still shown.
+    An entry names damage of the store, so that the other versions are still shown.
 
     :param subjects_only: `version.desc` may be the first line alone; faster on long histories.
     :param changes_only: leave out the versions for which no degradation or optimization is stored.

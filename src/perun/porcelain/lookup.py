@@ -211,7 +211,7 @@ def tagged(repo: Repository, tag: Tag, minor: str | None, spec: str) -> Iterator
 def _of_id(infos: Sequence[ProfileInfo], beginning: str, spec: str) -> ProfileInfo:
     found = [info for info in infos if identity(info).startswith(beginning)]
     if not found:
-        raise ProfileNotFound(f"there is no profile {spec}", "ids of all: perun -v status, or --json")
+        raise ProfileNotFound(f"there is no profile {spec}", "list all ids with: perun -v status, or --json")
     if len(found) > 1:
         names = ", ".join(f"{identity(info)} ({info.source})" for info in found[:5])
         raise UsageError(f"{spec} is the beginning of {len(found)} ids", f"one of: {names}")
@@ -286,4 +286,4 @@ def _not_found(spec: str, what: str, known: Sequence[ProfileInfo]) -> ProfileNot
 
     close = difflib.get_close_matches(spec, [info.source for info in known], n=2, cutoff=0.5)
     hint = "did you mean " + " or ".join(close) + "?" if close else "perun status lists profiles and tags"
-    return ProfileNotFound(f"no {what} answers to {spec!r}", hint)
+    return ProfileNotFound(f"no {what} matches {spec!r}", hint)

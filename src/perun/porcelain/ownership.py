@@ -32,7 +32,7 @@ def check(root: Path, environ: Mapping[str, str]) -> None:
 
     path, owner = foreign
     raise ForeignRepository(
-        f"{path} belongs to {_name(owner)}, not to you: its .perun is not used",
+        f"{path} belongs to {_name(owner)}, not to you, so Perun does not use its .perun",
         f"if you trust it: perun trust {shlex.quote(str(root))}  (in CI: PERUN_TRUST=1)",
     )
 

@@ -19,7 +19,7 @@ from perun.porcelain.user import cache_folder, shared_folder
 from perun.store import Store
 
 if TYPE_CHECKING:
-    from perun.porcelain.trust import Ask, Standing
+    from perun.porcelain.trust import Ask, TrustState
 
 PERUN_FOLDER = ".perun"
 
@@ -46,11 +46,11 @@ class Repository(_Opened):
         return _Store(self.root / PERUN_FOLDER, self.config, self.environ)
 
     @cached_property
-    def standing(self) -> Standing:
+    def trust_state(self) -> TrustState:
         """Whether the user trusts what the `.perun` here would run (see :mod:`perun.porcelain.trust`)."""
         from perun.porcelain import trust
 
-        return trust.standing(self.root, self.config, self.environ)
+        return trust.trust_state(self.root, self.config, self.environ)
 
     def require_trust(self, doing: str) -> None:
         """Raise unless the user trusts what the `.perun` here would run; he is asked where that is possible.
@@ -62,10 +62,10 @@ class Repository(_Opened):
         """
         from perun.porcelain import trust
 
-        if not self.standing.decided and self.asks is not None and self.asks(self.standing, doing):
+        if not self.trust_state.decided and self.asks is not None and self.asks(self.trust_state, doing):
             trust.grant(self.root, self.config, self.environ)
-            self.__dict__.pop("standing")
-        trust.require(self.standing, doing)
+            self.__dict__.pop("trust_state")
+        trust.require(self.trust_state, doing)
 
     @cached_property
     def registry(self) -> Registry:
@@ -92,7 +92,7 @@ class Repository(_Opened):
 
     @property
     def in_place_journal(self) -> Path:
-        """Where a `run --in-place` notes how to give the working directory back; usually there is no file."""
+        """The journal of a `run --in-place`, from which the working directory is restored; usually absent."""
         return self.root / PERUN_FOLDER / "in-place.json"
 
     def version(self, revision: str | None) -> str:
@@ -142,7 +142,7 @@ class _OwnPlugins(Registry):
         self._repo = repo
 
     def _in_folders(self, family: str) -> Iterator[Candidate]:
-        if self._repo.standing.decided:
+        if self._repo.trust_state.decided:
             yield from super()._in_folders(family)
 
     def get(self, family: str, name: str) -> Any:
@@ -151,7 +151,7 @@ class _OwnPlugins(Registry):
         except PluginError:
             stem = name.replace("-", "_")
             here = any((self._folder / family / one).exists() for one in (stem, f"{stem}.py"))
-            if self._repo.standing.decided or not here:
+            if self._repo.trust_state.decided or not here:
                 raise
         self._repo.require_trust(f"the plugin {self._folder / family / name}")
         self.forget()

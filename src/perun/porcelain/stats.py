@@ -99,15 +99,15 @@ def delete_all(repo: Repository, *, keep_folders: bool = False) -> int:
 
 def clean(repo: Repository, *, keep_custom: bool = False, keep_empty: bool = False) -> list[Path]:
     """Remove what cannot be statistics, and empty folders; what was removed."""
-    _refuse_blindness(repo)
+    _require_version_control(repo)
     return repo.store.stats.clean(
         lambda minor: _known_date(repo, minor), keep_strangers=keep_custom, keep_empty=keep_empty
     )
 
 
 def sync(repo: Repository) -> int:
-    """Make the index of versions anew from what is there; how many it has."""
-    _refuse_blindness(repo)
+    """Rebuild the index of versions; how many it has."""
+    _require_version_control(repo)
     repo.store.stats.sync(lambda minor: _known_date(repo, minor))
     return len(repo.store.stats.versions())
 
@@ -117,12 +117,12 @@ def date_of(repo: Repository, minor: str) -> str | None:
 
     :raises VersionControlError: where the version control itself does not answer.
     """
-    _refuse_blindness(repo)
+    _require_version_control(repo)
     return _known_date(repo, minor)
 
 
-def _refuse_blindness(repo: Repository) -> None:
-    """Where the version control itself does not answer, every version would look like an unknown one."""
+def _require_version_control(repo: Repository) -> None:
+    """Raise where the version control does not answer: every version would look unknown."""
     if repo.store.stats.found():
         repo.version(None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perun.plugin.api import MinorVersion, Vcs
 from perun.porcelain.repository import Repository
-from perun.porcelain.run.versions import refuse_after_interruption
+from perun.porcelain.run.in_place import refuse_after_interruption
 
 
 def tag(repo: Repository, name: str, message: str = "") -> MinorVersion:

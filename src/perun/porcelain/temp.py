@@ -50,7 +50,7 @@ def delete(
         protected = [file.path for file in found if file.protected]
         if protected and warn and not force:
             raise UsageError(
-                f"nothing is deleted, as these are protected: {', '.join(protected)}",
+                f"nothing was deleted, because these files are protected: {', '.join(protected)}",
                 "delete them too with --force, or the others alone without --warn",
             )
         kept = temp.delete(path, force=force, keep_folders=keep_folders)

@@ -6,9 +6,9 @@ or by the key `plugins.trusted` of the shared configuration.
 
 The decision lies among the settings of the user, never in the repository: where the repository is, who owns
 it, and a digest of all that would run. What changes the digest is a new decision, with one exception, so that
-nobody is asked about files that he edits himself: where `.perun` still holds the random mark that was put
-there with the decision, and the version control has none of its files, no clone or pull can have brought the
-change.
+the user is not asked about files that he edits himself: where `.perun` still holds the random mark that was
+put there with the decision, and the version control has none of its files, no clone or pull can have brought
+the change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TEXT: Final = 200
 _OTHER_SYSTEMS: Final = (".hg", ".svn", ".bzr", ".jj", "_darcs", ".pijul", ".fslckout", "_FOSSIL_", "CVS")
 
 
-class Running(NamedTuple):
+class RunnableItem(NamedTuple):
     """One thing that would run: the key, or `plugin`, and what it says."""
 
     what: str
@@ -56,16 +56,16 @@ class Running(NamedTuple):
         return f"{self.what}: {self.text}"
 
 
-class Standing(NamedTuple):
+class TrustState(NamedTuple):
     """Whether a repository is trusted, and what would run there.
 
-    :param because: `record`, `environment`, `plugins.trusted`; empty where nobody has decided.
+    :param because: `record`, `environment`, `plugins.trusted`; empty without a decision.
     :param since: the day of a decision that no longer holds, as what would run has changed; else empty.
     """
 
     root: Path
     because: str
-    runs: tuple[Running, ...]
+    runs: tuple[RunnableItem, ...]
     since: str = ""
 
     @property
@@ -75,40 +75,40 @@ class Standing(NamedTuple):
 
     @property
     def trusted(self) -> bool:
-        """Whether it may run; where there is nothing that would, nobody has to decide."""
+        """Whether it may run; without anything to run no decision is needed."""
         return self.decided or not self.runs
 
 
-Ask = Callable[[Standing, str], bool]
+Ask = Callable[[TrustState, str], bool]
 """Asks the user about what a command is about to do, e.g. `running the job matrix`."""
 
 
-def standing(root: Path, config: Config, environ: Mapping[str, str]) -> Standing:
-    """How the user stands to the `.perun` of `root`.
+def trust_state(root: Path, config: Config, environ: Mapping[str, str]) -> TrustState:
+    """Whether the user trusts the `.perun` of `root`.
 
     :param config: of `root`: its first local layer says what would run.
     """
     root = root.resolve()
-    runs = _Runs(root, _local(config))
+    runs = _Runnables(root, _local(config))
     listed = runs.listed()
     if _named(environ.get(VARIABLE, ""), root):
-        return Standing(root, "environment", listed)
+        return TrustState(root, "environment", listed)
     if _is_listed(root, config):
-        return Standing(root, "plugins.trusted", listed)
+        return TrustState(root, "plugins.trusted", listed)
     record = _Record.of(root, environ)
     if record is None:
-        return Standing(root, "", listed)
+        return TrustState(root, "", listed)
     digest = runs.digest()
     if record.digest == digest:
-        return Standing(root, "record", listed)
-    if not runs.lead_out() and _is_edited_here(root, record, environ):
+        return TrustState(root, "record", listed)
+    if not runs.links_outside() and _is_edited_here(root, record, environ):
         with suppress(OSError):
             record._replace(digest=digest).write(environ)
-        return Standing(root, "record", listed)
-    return Standing(root, "", listed, record.day)
+        return TrustState(root, "record", listed)
+    return TrustState(root, "", listed, record.day)
 
 
-def require(found: Standing, doing: str) -> None:
+def require(found: TrustState, doing: str) -> None:
     """Raise unless the user has decided to trust what is there.
 
     :param doing: what would run it, as the beginning of a sentence, e.g. `running the job matrix`.
@@ -118,16 +118,17 @@ def require(found: Standing, doing: str) -> None:
         return
     import shlex
 
-    changed = f"changed since you trusted it on {found.since}"
-    why = f"it has {changed}" if found.since else "you have not said that you trust it"
+    why = "which you do not trust"
+    if found.since:
+        why = f"which has changed since you trusted it on {found.since}"
     shown = [f"  {one}" for one in found.runs[:SHOWN]]
     if len(found.runs) > SHOWN:
         shown.append(f"  and {len(found.runs) - SHOWN} more: perun trust --show")
     if not shown:
-        shown = ["  nothing by itself, but filters that the version control is configured with"]
+        shown = ["  only filters from the configuration of the version control"]
     raise NotTrusted(
-        "\n".join([f"{doing} needs trust in {found.root / '.perun'}; {why}. It would run", *shown]),
-        f"look at it; if you trust it: perun trust {shlex.quote(str(found.root))}  (in CI: {VARIABLE}=1)",
+        "\n".join([f"{doing} runs code from {found.root / '.perun'}, {why}. It would run", *shown]),
+        f"review it; to trust it: perun trust {shlex.quote(str(found.root))}  (in CI: {VARIABLE}=1)",
     )
 
 
@@ -147,7 +148,7 @@ def grant(root: Path, config: Config, environ: Mapping[str, str]) -> None:
     except OSError:
         mark = ""  # the digest alone decides then
     day = datetime.now(UTC).strftime("%Y-%m-%d")
-    digest = _Runs(root, _local(config)).digest()
+    digest = _Runnables(root, _local(config)).digest()
     _Record(str(root), os.stat(perun).st_uid, digest, mark, day).write(environ)
 
 
@@ -163,12 +164,12 @@ def revoke(root: Path, environ: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def kept(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> Iterator[None]:
-    """Around a change that the user typed himself: what was trusted before is trusted afterwards.
+def keep_trust(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> Iterator[None]:
+    """Keep the trust in the repository across a change that the user makes himself.
 
     :param read: reads the configuration of `root`, before and after.
     """
-    before = _may_follow(root.resolve(), read, environ)
+    before = _trust_persists(root.resolve(), read, environ)
     yield
     if before:
         # What cannot be recorded, as the settings cannot be written, is asked about when it would run.
@@ -188,9 +189,9 @@ def without_untrusted(config: Config, roots: Sequence[Path], environ: Mapping[st
         if root is None or layer.origin == "missing":
             continue
         of_parent = Config((layer._replace(name="local"), *config.layers[-2:]))
-        found = standing(root, of_parent, environ)
+        found = trust_state(root, of_parent, environ)
         if not found.trusted:
-            text = f"{layer.path} is not used, as you have not said you trust it; what it would run: "
+            text = f"{layer.path} is not used, because you do not trust it; it would run: "
             warning = f"{text}{'; '.join(map(str, found.runs[:SHOWN]))} (perun trust {root})"
             layers[number] = layer._replace(values={}, origin="missing", warnings=(warning,))
     return Config(tuple(layers))
@@ -208,9 +209,9 @@ def record_file(root: Path, environ: Mapping[str, str]) -> Path:
     return shared_folder(environ) / FOLDER / f"{name}.json"
 
 
-def _may_follow(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> bool:
+def _trust_persists(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> bool:
     try:
-        found = standing(root, read(), environ)
+        found = trust_state(root, read(), environ)
     except ConfigError:
         # A file too broken to read, which `config reset` or an editor is about to repair.
         record = _Record.of(root, environ)
@@ -287,7 +288,7 @@ class _Record(NamedTuple):
         atomic.write(path, data.encode(), private=True)
 
 
-class _Runs:
+class _Runnables:
     """What the `.perun` of a repository would have run: keys of its local configuration, and plugins."""
 
     def __init__(self, root: Path, local: Layer | None) -> None:
@@ -296,13 +297,13 @@ class _Runs:
         values = {} if local is None else {key: local.get(key) for key in RUNS}
         self._values = {key: value for key, value in values.items() if self._matters(key, value)}
 
-    def listed(self) -> tuple[Running, ...]:
+    def listed(self) -> tuple[RunnableItem, ...]:
         """One by one, for people."""
         found = []
         for key, value in self._values.items():
             items = value if isinstance(value, list) else [value]
-            found += [Running(key, _short(item)) for item in items]
-        found += [Running("plugin", _short(name)) for name in self._files() if name.endswith(".py")]
+            found += [RunnableItem(key, _short(item)) for item in items]
+        found += [RunnableItem("plugin", _short(name)) for name in self._files() if name.endswith(".py")]
         return tuple(found)
 
     def digest(self) -> str:
@@ -322,11 +323,11 @@ class _Runs:
             if left < 0:
                 raise NotTrusted(
                     f"the files in {self._plugins} have more than {MAX_BYTES} bytes",
-                    "remove what is no code",
+                    "remove files that are not code",
                 )
         return digest.hexdigest()
 
-    def lead_out(self) -> bool:
+    def links_outside(self) -> bool:
         """Whether something of it lies outside of `.perun`, by a link: the version control may have that."""
         folder = os.path.realpath(self._root / ".perun")
         files = [self._root / ".perun" / LOCAL_FILE, *self._files().values()]
@@ -355,7 +356,7 @@ class _Runs:
                 found[str(path.relative_to(self._plugins))] = path
             if len(found) + len(known) > MAX_FILES:
                 raise NotTrusted(
-                    f"{self._plugins} holds more than {MAX_FILES} files", "remove what is no code of plugins"
+                    f"{self._plugins} holds more than {MAX_FILES} files", "remove files that are not code"
                 )
         return dict(sorted(found.items()))
 

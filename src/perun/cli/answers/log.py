@@ -31,26 +31,26 @@ def answer(
     as_json: bool = False,
     changes_only: bool = False,
 ) -> int:
-    """Tell the history down from `minor`, HEAD where None; the exit code, which tells of damage."""
+    """Print the history down from `minor`, HEAD where None; the exit code, which reports damage."""
     damages: list[str] = []
     entries = run(session.repository, minor, subjects_only=short, changes_only=changes_only)
-    told = _Told(entries, damages)
+    counted = _CountedEntries(entries, damages)
     if as_json:
-        _json(session, told)
+        _json(session, counted)
     else:
-        _text(session, told, short)
-    if changes_only and not told.count:
-        session.note("no version has stored changes; perun check all finds them")
+        _text(session, counted, short)
+    if changes_only and not counted.count:
+        session.note("no version has stored changes; find them with: perun check all")
     for damage in damages:
         session.warn(damage)
     if not damages:
         return 0
-    session.note("perun fsck names all that is damaged")
+    session.note("perun fsck lists all damage")
     return DamagedStore.exit_code
 
 
-class _Told:
-    """The entries as they are told: how many there were, and what is damaged."""
+class _CountedEntries:
+    """The entries as they are printed: how many there were, and what is damaged."""
 
     def __init__(self, entries: Iterable[LogEntry], damages: list[str]) -> None:
         self.count = 0

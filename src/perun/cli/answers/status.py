@@ -22,7 +22,7 @@ TAGS = ("type", "cmd", "args", "workload", "collector", "time", "source", "postp
 
 
 def answer(session: Session, *, short: bool = False, as_json: bool = False) -> None:
-    """Tell where the project stands."""
+    """Print the current version, its profiles and changes."""
     from perun.porcelain.status import status
 
     found = status(session.repository)
@@ -55,11 +55,11 @@ def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag],
     _profiles(session, found.pending, "p", "pending", pieces, found)
     for machine in sorted(set(found.elsewhere.values())):
         session.note(
-            f"note: from another machine than this one, so times do not compare: {one_line(machine)}"
+            f"note: collected on another machine, times do not compare with this one's: {one_line(machine)}"
         )
     for name, reason in found.damaged:
         session.warn(reason)
-        session.note(f"it can be removed with: perun rm {one_line(name)}")
+        session.note(f"remove it with: perun rm {one_line(name)}")
     if found.changes:
         session.say()
         session.say(change_counts(session, [record.info.result.value for record in found.changes]))

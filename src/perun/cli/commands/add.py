@@ -56,7 +56,7 @@ def add(
             raise ProfileError(
                 f"{one.name} is not registered: "
                 f"{one.minor_version[:10]} has another profile of that name and time",
-                "give the file another name",
+                "rename the file",
             )
     if not linked:
         session.note("no profile is in this range; perun status shows the tags")

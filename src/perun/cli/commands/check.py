@@ -35,13 +35,13 @@ MODELS = (
     "all-models",
     "best-both",
 )
-TOLD_TROUBLES = 10
-"""Troubles that are told one by one on standard error."""
+LISTED_TROUBLES = 10
+"""Errors that are listed one by one on standard error."""
 
 
 @dataclass(frozen=True)
-class Edge:
-    """How the answer leaves the program: in which format, where to, and what makes the exit code 1."""
+class OutputOptions:
+    """The format of the answer, the file it goes to, and which changes make the exit code 1."""
 
     format: str
     output: Path | None
@@ -49,11 +49,11 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What `check` is asked for; before or behind the name of the subcommand, as in git."""
+class CheckOptions:
+    """The options of `check`, before or behind the name of the subcommand, as in git."""
 
     force: bool = param(
-        False, short="-f", help="Compare profiles although their configurations differ, or one is incomplete."
+        False, short="-f", help="Compare profiles even if their configurations differ or one is incomplete."
     )
     compute_missing: bool = param(
         False, short="-c", help="Run the job matrix first where a version lacks profiles."
@@ -64,9 +64,9 @@ class Asked:
     ignore: tuple[str, ...] = param(
         (),
         metavar="REGEX",
-        help="Leave out what is found at locations in which REGEX is found; may be repeated.",
+        help="Ignore changes at locations that REGEX matches; may be repeated.",
     )
-    format: str | None = param(None, choices=tuple(FORMATS), help="How to answer; text by default.")
+    format: str | None = param(None, choices=tuple(FORMATS), help="Format of the answer; text by default.")
     as_json: bool = param(False, long="--json", help="Answer as JSON: short for --format json.")
     output: str | None = param(
         None,
@@ -76,13 +76,13 @@ class Asked:
     fail_on: str | None = param(
         None,
         choices=tuple(LEVELS),
-        help="Exit code 1 where a degradation was found; maybe: also a possible one; severe: only those.",
+        help="Exit with code 1 on a degradation; maybe: also on a possible one; severe: only on those.",
     )
 
-    def over(self, before: Asked) -> Asked:
-        """What is asked for here, and elsewhere in front of the subcommand."""
+    def over(self, before: CheckOptions) -> CheckOptions:
+        """These options, completed by those in front of the subcommand."""
         both = {name: value or getattr(before, name) for name, value in vars(self).items()}
-        return Asked(**both | {"ignore": before.ignore + self.ignore})
+        return CheckOptions(**both | {"ignore": before.ignore + self.ignore})
 
     @property
     def options(self) -> Options:
@@ -98,7 +98,7 @@ class Asked:
         return Options(self.force, self.compute_missing, self.models_type or MODELS[0], ignore)
 
     @property
-    def edge(self) -> Edge:
+    def destination(self) -> OutputOptions:
         """How the answer leaves the program.
 
         :raises click.UsageError: where two formats are asked for.
@@ -107,24 +107,24 @@ class Asked:
             raise click.UsageError(f"--json and --format {self.format} contradict each other.")
         name = "json" if self.as_json else self.format or "text"
         output = None if self.output in (None, "-") else Path(self.output)
-        return Edge(name, output, self.fail_on)
+        return OutputOptions(name, output, self.fail_on)
 
 
-def _asked(models_short: str = "-m") -> Callable[[Any], Any]:
-    """Give a command the options of :class:`Asked`, as its keyword `asked`."""
-    return takes(Asked, "asked", models_type={"short": models_short}, output={"type": click.Path()})
+def _takes_check_options(models_short: str = "-m") -> Callable[[Any], Any]:
+    """Give a command the options of :class:`CheckOptions`, as its keyword `given`."""
+    return takes(CheckOptions, "given", models_type={"short": models_short}, output={"type": click.Path()})
 
 
 @click.group()
-@_asked()
+@_takes_check_options()
 @click.pass_context
-def check(ctx: click.Context, /, asked: Asked) -> None:
+def check(ctx: click.Context, /, given: CheckOptions) -> None:
     """Find changes of performance between versions.
 
     Each registered profile (the target) is compared with the one of the same configuration in the nearest
     ancestor that has it (the baseline), by the methods that `degradation.strategies` names.
     """
-    ctx.meta["asked"] = asked
+    ctx.meta["given"] = given
 
 
 @check.command()
@@ -135,74 +135,76 @@ def check(ctx: click.Context, /, asked: Asked) -> None:
     shell_complete=complete_minor,
     help="Compare with this version, e.g. a release, or the nearest of its ancestors that has profiles.",
 )
-@_asked()
+@_takes_check_options()
 @click.pass_context
-def head(ctx: click.Context, /, minor: str | None, baseline: str | None, asked: Asked) -> int:
+def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: CheckOptions) -> int:
     """Check one version, HEAD by default, against its nearest ancestors that have profiles."""
     from perun.porcelain.check.check import check_head
 
-    asked = asked.over(ctx.meta["asked"])
-    options, edge = asked.options, asked.edge
+    given = given.over(ctx.meta["given"])
+    options, destination = given.options, given.destination
     words = ["check", "head", *([minor] if minor else []), *(["--baseline", baseline] if baseline else [])]
-    with _answering(ctx.obj, edge, words) as (told, report):
-        told.version(check_head(_repository(ctx), minor, options, report, baseline))
-    return told.code
+    with _answering(ctx.obj, destination, words) as (writer, report):
+        writer.version(check_head(_repository(ctx), minor, options, report, baseline))
+    return writer.code
 
 
 @check.command("all")
 @click.argument("minor", metavar="[HASH]", required=False, shell_complete=complete_minor)
-@_asked()
+@_takes_check_options()
 @click.pass_context
-def all_(ctx: click.Context, /, minor: str | None, asked: Asked) -> int:
+def all_(ctx: click.Context, /, minor: str | None, given: CheckOptions) -> int:
     """Check every version from HASH (HEAD by default) down to the root."""
     from perun.porcelain.check.check import check_all
 
-    asked = asked.over(ctx.meta["asked"])
-    options, edge = asked.options, asked.edge
+    given = given.over(ctx.meta["given"])
+    options, destination = given.options, given.destination
     words = ["check", "all", *([minor] if minor else [])]
-    with _answering(ctx.obj, edge, words, single=False) as (told, report):
+    with _answering(ctx.obj, destination, words, single=False) as (writer, report):
         for version in check_all(_repository(ctx), minor, options, report):
-            told.version(version)
-    return told.code
+            writer.version(version)
+    return writer.code
 
 
 @check.command()
 @click.argument("base", shell_complete=complete_minor)
 @click.argument("target", shell_complete=complete_minor)
-@_asked()
+@_takes_check_options()
 @click.pass_context
-def diff(ctx: click.Context, /, base: str, target: str, asked: Asked) -> int:
+def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> int:
     """Check version TARGET against version BASE, any two of them.
 
     Profiles are paired by their configuration; nothing is stored.
     """
     from perun.porcelain.check.check import check_diff
 
-    asked = asked.over(ctx.meta["asked"])
-    options, edge = asked.options, asked.edge
-    with _answering(ctx.obj, edge, ["check", "diff", base, target]) as (told, report):
-        told.version(check_diff(_repository(ctx), base, target, options, report))
-    return told.code
+    given = given.over(ctx.meta["given"])
+    options, destination = given.options, given.destination
+    with _answering(ctx.obj, destination, ["check", "diff", base, target]) as (writer, report):
+        writer.version(check_diff(_repository(ctx), base, target, options, report))
+    return writer.code
 
 
 @check.command()
 @click.argument("baseline", shell_complete=complete_any)
 @click.argument("target", shell_complete=complete_any)
 @minor_option()
-@_asked(models_short="")
+@_takes_check_options(models_short="")
 @click.pass_context
-def profiles(ctx: click.Context, /, baseline: str, target: str, minor: str | None, asked: Asked) -> int:
+def profiles(
+    ctx: click.Context, /, baseline: str, target: str, minor: str | None, given: CheckOptions
+) -> int:
     """Check two profiles, wherever they are: tags, names or paths."""
     from perun.porcelain.check.check import check_profiles
 
     session: Session = ctx.obj
-    asked = asked.over(ctx.meta["asked"])
-    options, edge = asked.options, asked.edge
+    given = given.over(ctx.meta["given"])
+    options, destination = given.options, given.destination
     words = ["check", "profiles", baseline, target, *(["--minor", minor] if minor else [])]
-    # Who has to confirm which profile is meant needs no progress beside the question.
-    with _answering(session, edge, words, progress=False) as (told, _):
-        told.pair(check_profiles(_repository(ctx), baseline, target, minor, options, session.confirm))
-    return told.code
+    # No progress beside a question to the user.
+    with _answering(session, destination, words, progress=False) as (writer, _):
+        writer.pair(check_profiles(_repository(ctx), baseline, target, minor, options, session.confirm))
+    return writer.code
 
 
 def _repository(ctx: click.Context) -> Repository:
@@ -212,14 +214,19 @@ def _repository(ctx: click.Context) -> Repository:
 
 @contextmanager
 def _answering(
-    session: Session, edge: Edge, words: Iterable[str], *, single: bool = True, progress: bool = True
-) -> Iterator[tuple[_Told, Callable[[str, int, int], None]]]:
-    """The answer to the command `words`, and where its progress is reported; the block tells what was found.
+    session: Session,
+    destination: OutputOptions,
+    words: Iterable[str],
+    *,
+    single: bool = True,
+    progress: bool = True,
+) -> Iterator[tuple[AnswerWriter, Callable[[str, int, int], None]]]:
+    """The writer of the answer to the command `words`, and the function that gets the progress.
 
-    Where the block raises, the answer is left as it is, and a file that it would be written to as it was.
+    Where the block raises, the answer ends there, and its file stays as it was.
     """
     with (
-        _output(edge.output) as file,
+        _output(destination.output) as file,
         session.progress(0, "checking", enabled=progress) as bar,
         session.writing_to(bar.out),
     ):
@@ -229,20 +236,20 @@ def _answering(
             paint=session.paint if file is None else plain,
             verbose=session.verbosity > 0,
             single=single,
-            level=edge.fail_on or "degradation",
+            level=destination.fail_on or "degradation",
             describe=partial(_description, session),
         )
-        told = _Told(edge.fail_on, partial(answer_in, edge.format, page))
-        yield told, bar.update
-        told.end()
-    if edge.output is not None:
-        session.say(f"{told.tally.summary(session.paint)}; see {one_line(str(edge.output))}")
-    elif edge.format != "text" and told.tally.nothing_compared:
-        session.note(told.tally.nothing_compared)
-    if edge.format not in ("text", "markdown") or edge.output is not None:
-        for incomplete in list(told.tally.incomplete)[:TOLD_TROUBLES]:
+        writer = AnswerWriter(destination.fail_on, partial(answer_in, destination.format, page))
+        yield writer, bar.update
+        writer.end()
+    if destination.output is not None:
+        session.say(f"{writer.tally.summary(session.paint)}; see {one_line(str(destination.output))}")
+    elif destination.format != "text" and writer.tally.nothing_compared:
+        session.note(writer.tally.nothing_compared)
+    if destination.format not in ("text", "markdown") or destination.output is not None:
+        for incomplete in list(writer.tally.incomplete)[:LISTED_TROUBLES]:
             session.warn(incomplete)
-    told.tell_troubles(session)
+    writer.report_troubles(session)
 
 
 @contextmanager
@@ -254,18 +261,18 @@ def _output(path: Path | None) -> Iterator[TextIO | None]:
         yield file
 
 
-class _Told:
-    """Passes on to the answer what was found, and counts it for the exit code and the last words."""
+class AnswerWriter:
+    """Writes what was found to the answer, and counts it for the exit code and the summary."""
 
     def __init__(self, fail_on: str | None, make: Callable[[], Answer]) -> None:
         self.tally = Tally()
         self._troubles: dict[str, str] = {}
-        self._untold = 0
+        self._unlisted = 0
         self._verdict = Verdict(fail_on)
         self._make = make
 
     def version(self, report: VersionReport) -> None:
-        """Tell of a version."""
+        """Write a version."""
         self.tally.add(report)
         self._verdict.add(report)
         for error in report.errors:
@@ -277,20 +284,19 @@ class _Told:
         self.answer.version(report)
 
     def pair(self, comparison: Comparison) -> None:
-        """Tell of two profiles."""
+        """Write two profiles."""
         self.tally.add_pair(comparison)
         self._verdict.add(comparison)
         self._note(comparison.error)
         self.answer.pair(comparison)
 
     def end(self) -> None:
-        """All was told."""
+        """The check is complete."""
         self.answer.end()
 
     @cached_property
     def answer(self) -> Answer:
-        """The answer, which begins once there is something to tell: where the check fails before, it has
-        not begun."""
+        """The answer, which begins with the first result: where the check fails before, it has not begun."""
         return self._make()
 
     @property
@@ -298,20 +304,20 @@ class _Told:
         """The exit code."""
         return self._verdict.code
 
-    def tell_troubles(self, session: Session) -> None:
-        """What is damaged or could not be measured, on standard error, as the exit code speaks of it."""
+    def report_troubles(self, session: Session) -> None:
+        """Print what is damaged or could not be measured to standard error, as the exit code reports it."""
         for message, hint in self._troubles.items():
             session.fail(message, hint)
-        if self._untold:
-            session.note(f"and {self._untold} more")
+        if self._unlisted:
+            session.note(f"and {self._unlisted} more")
 
     def _note(self, error: PerunError | None, where: str = "") -> None:
         if error is None or where + error.message in self._troubles:
             return
-        if len(self._troubles) < TOLD_TROUBLES:
+        if len(self._troubles) < LISTED_TROUBLES:
             self._troubles[where + error.message] = error.hint
         else:
-            self._untold += 1
+            self._unlisted += 1
 
 
 def _description(session: Session, method: str) -> str:

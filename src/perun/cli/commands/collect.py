@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from perun.cli.commands.measuring import Where, measure, takes_versions
+from perun.cli.commands.measuring import VersionOptions, measure, takes_versions
 from perun.cli.options import read_params
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
-from perun.porcelain.run.jobs import Unit, combined
+from perun.porcelain.run.jobs import Unit, combine_units
 
 
 def _run(session: Session, name: str, params: Any) -> None:
@@ -50,7 +50,7 @@ def collect(
     args: tuple[str, ...],
     workload: tuple[str, ...],
     params: tuple[str, ...],
-    where: Where,
+    where: VersionOptions,
 ) -> None:
     """Measure one command with one collector.
 
@@ -69,7 +69,7 @@ def collect(
         if not cmd and not getattr(plugin, "without_command", False):
             raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         unit = Unit(plugin.name, values if not isinstance(values, dict) else _params(plugin, values))
-        jobs = combined(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
+        jobs = combine_units(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
         measure(session, jobs, where, profile_name)
 
     session.collector_runner = runner

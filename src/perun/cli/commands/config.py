@@ -89,13 +89,15 @@ def edit(ctx: click.Context) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_context
 def reset(ctx: click.Context, template: str | None, yes: bool) -> None:
-    """Write the configuration anew, from TEMPLATE: user, developer or master (the default)."""
+    """Replace the configuration by TEMPLATE: user, developer or master (the default)."""
     session: Session = ctx.obj
     scope = ctx.meta["scope"]
     path = porcelain.file_of(session.cwd, session.environ, scope)
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError(f"what {path} holds would be lost, and nobody is there to ask; give --yes")
+            raise click.UsageError(
+                f"what {path} holds would be lost, and there is no terminal to ask on; confirm with --yes"
+            )
         if not click.confirm(f"replace {path}? what it holds now is lost", err=True):
             session.note("nothing was changed")
             return
@@ -103,7 +105,7 @@ def reset(ctx: click.Context, template: str | None, yes: bool) -> None:
 
 
 def open_editor(session: Session, path: Path) -> None:
-    """Open `path` in the user's editor and wait; afterwards what is wrong in it is told."""
+    """Open `path` in the user's editor and wait; raises what is wrong in it afterwards."""
     with porcelain.edited(session.cwd, session.environ):
         start_editor(session, [path])
         porcelain.verify(path)

@@ -27,7 +27,7 @@ from perun.porcelain.repository import open_repository
     "--legacy",
     "-l",
     is_flag=True,
-    help="Write it as the manual's chapters 4.2, 5.2, 6.2 and 8.4 say: functions, not a class.",
+    help="Use the functions of the manual's chapters 4.2, 5.2, 6.2 and 8.4, not a class.",
 )
 @click.option("--no-before-phase", "-nb", is_flag=True, help="With --legacy: leave before() out.")
 @click.option("--no-after-phase", "-na", is_flag=True, help="With --legacy: leave after() out.")
@@ -60,12 +60,12 @@ def create(
     """
     left_out = {"before": no_before_phase, "after": no_after_phase}
     phases = frozenset(phase for phase, without in left_out.items() if not without)
-    wanted = porcelain.Wanted(family, name, legacy, types, phases)
+    request = porcelain.PluginRequest(family, name, legacy, types, phases)
     if package is not None:
-        created = porcelain.as_package(wanted, session.cwd / package)
+        created = porcelain.as_package(request, session.cwd / package)
     else:
         with edited(session.repository.root, session.environ):
-            created = porcelain.in_repository(wanted, session.repository.root, session.repository.registry)
+            created = porcelain.in_repository(request, session.repository.root, session.repository.registry)
     for path in created.files:
         session.say(f"created {one_line(str(path))}")
     session.note(f"test it with: {created.test}")
@@ -81,5 +81,5 @@ def create(
 
 def _tell_trust(session: Session) -> None:
     repository = open_repository(session.cwd, session.environ)
-    if not repository.standing.trusted:
-        session.note("plugins of a repository are loaded where you trust it: perun trust")
+    if not repository.trust_state.trusted:
+        session.note("Perun loads plugins of a repository only if you trust it: perun trust")

@@ -21,7 +21,7 @@ from perun.porcelain.doctor import diagnose as run
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def doctor(session: Session, as_json: bool) -> None:
-    """Tell what can be measured here, and how well.
+    """Show what can be measured on this machine, and how reliably.
 
     Looks at this machine, the project and the plugins, and says what to do about what is not as it should be.
     Nothing is measured.
@@ -68,7 +68,7 @@ class _Report:
         for condition in found.conditions:
             self._line(False, condition.key, condition.message, condition.advice)
         if not found.conditions:
-            self._line(True, "environment", "nothing was found that makes times uncertain")
+            self._line(True, "environment", "nothing found that makes times unreliable")
         self._title("this project")
         self._findings(found.project)
         if not found.project:
@@ -76,7 +76,7 @@ class _Report:
         self._title("collectors")
         self._findings(found.collectors)
         if found.plugins:
-            self._title("plugins that cannot be used, or not with all they do")
+            self._title("plugins that cannot be used, or only in part")
             self._findings(found.plugins)
 
     def _title(self, text: str) -> None:

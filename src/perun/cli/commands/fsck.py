@@ -18,7 +18,7 @@ PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "g
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Remove what is left over, and make anew what can be.")
+@click.option("--repair", is_flag=True, help="Remove leftovers, and rebuild what can be rebuilt.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def fsck(session: Session, repair: bool, as_json: bool) -> int:
@@ -67,7 +67,7 @@ def _sum_up(session: Session, findings: Sequence[Finding], errors: int, repair: 
     session.say(session.paint(told, "bold red") if errors else f"no damage {left}")
     count = sum(one.repair is not None for one in findings)
     if count and not repair:
-        session.note(f"note: {count} of {len(findings)} findings can be mended: perun fsck --repair")
+        session.note(f"note: {count} of {len(findings)} findings can be repaired with: perun fsck --repair")
 
 
 def _told(finding: Finding) -> str:

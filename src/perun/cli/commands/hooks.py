@@ -21,12 +21,12 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.run import background
 
 COMMAND = (sys.executable, "-P", "-m", "perun")
-"""How this very Perun is called, whatever the PATH of the one who commits."""
+"""The command that starts this Perun, whatever the PATH of the committing user."""
 DEFAULT = ",".join(MEASURING)
 _DEGRADED = 1
 """Exit code of `perun check --fail-on`."""
 _NOTHING = "0"
-"""Git writes zeros for a checksum that there is not."""
+"""Git writes zeros where there is no checksum."""
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
@@ -51,7 +51,7 @@ def hooks() -> None:
     show_default=True,
     metavar="HOOKS",
     callback=_names,
-    help="Which hooks, with commas between them; pre-push is the third one.",
+    help="The hooks, separated by commas; pre-push is the third one.",
 )
 @click.pass_obj
 def install(session: Session, names: list[str]) -> None:
@@ -62,18 +62,20 @@ def install(session: Session, names: list[str]) -> None:
     """
     repo = session.repository
     for hook in porcelain.install(repo, names, COMMAND):
-        kept = "; what was there before still runs" if hook.keeps else ""
+        kept = "; the hook that was there before still runs" if hook.keeps else ""
         session.say(f"{one_line(str(hook.path))} calls perun{kept}")
     if porcelain.are_shared(repo):
         session.note(
-            "note: core.hooksPath is outside of this repository; where there is no .perun, nothing is done"
+            "note: core.hooksPath is outside of this repository; without a .perun they do nothing"
         )
-    if not repo.standing.decided:
-        session.note("note: nothing is measured until you say that you trust this repository: perun trust")
+    if not repo.trust_state.decided:
+        session.note("note: Perun measures nothing until you trust this repository: perun trust")
     measuring = set(names) & set(MEASURING)
     config = repo.config
     if measuring and not (config.get("cmds") and config.get("collectors")):
-        session.note("next: say what to measure with `perun config edit`; until then the hooks do nothing")
+        session.note(
+            "next: configure what to measure with `perun config edit`; until then the hooks do nothing"
+        )
     elif measuring and not config.get("execute.pre_run"):
         session.note(
             "note: commits are measured in a fresh working directory; set execute.pre_run to build there"
@@ -93,7 +95,7 @@ def install(session: Session, names: list[str]) -> None:
     show_default=True,
     metavar="HOOKS",
     callback=_names,
-    help="Which hooks, with commas between them.",
+    help="The hooks, separated by commas.",
 )
 @click.pass_obj
 def uninstall(session: Session, names: list[str]) -> None:
@@ -103,11 +105,11 @@ def uninstall(session: Session, names: list[str]) -> None:
         left = "; your hook is as it was" if hook.other else ""
         session.say(f"{one_line(str(hook.path))} no longer calls perun{left}")
     if not changed:
-        session.say("nothing to take away: perun is in none of these hooks")
+        session.say("nothing to uninstall: none of these hooks calls perun")
 
 
 @hooks.command()
-@click.option("--wait", is_flag=True, help="First wait until the commits that are being measured are done.")
+@click.option("--wait", is_flag=True, help="First wait until all queued commits are measured.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def status(session: Session, wait: bool, as_json: bool) -> None:
@@ -124,16 +126,19 @@ def status(session: Session, wait: bool, as_json: bool) -> None:
         session.say(json.dumps({"schema": "perun.hooks/1", **data}, indent=2))
         return
     for hook in found:
-        word = "calls perun" if hook.installed else "is another's" if hook.other else "not installed"
+        word = "calls perun" if hook.installed else "is not Perun's" if hook.other else "not installed"
         if hook.keeps:
-            word += ", and what was there before"
+            word += ", and the hook that was there before"
         session.say(f"{hook.name:<12} {word}")
         if hook.problem:
-            session.warn(f"{hook.path}: {hook.problem}; perun hooks install or perun fsck --repair mends it")
-    _tell_news(session, repo)
+            session.warn(
+                f"{hook.path}: {hook.problem}; repair it with perun hooks install or perun fsck --repair"
+            )
+    _print_news(session, repo)
     if state.waiting:
         names = ", ".join(one_line(version[:10]) for version in state.waiting)
-        word = "being measured" if state.working else "left behind, measured with the next commit"
+        left = "left by an interrupted run, measured with the next commit"
+        word = "being measured" if state.working else left
         session.say(f"{word}: {names}")
     if state.log:
         session.say(f"newest log: {one_line(str(state.log))}")
@@ -144,21 +149,21 @@ def status(session: Session, wait: bool, as_json: bool) -> None:
 @click.argument("arguments", nargs=-1)
 @click.pass_obj
 def run(session: Session, name: str, arguments: tuple[str, ...]) -> int:
-    """Do what is to be done in a hook; git calls this."""
+    """Run a hook; git calls this."""
     try:
         repo = session.repository
         return _before_push(session, repo) if name in CHECKING else _after_commit(session, repo)
     except NotPerunRepository:
         return 0
     except PerunError as problem:
-        # Whatever is wrong with Perun, commits and pushes go on.
+        # An error of Perun never stops a commit or a push.
         hint = f"\nhint: {problem.hint}" if isinstance(problem, NotTrusted) else ""
         session.warn(f"perun hooks: {problem.message}{hint}")
         return 0
 
 
 def _after_commit(session: Session, repo: Repository) -> int:
-    _tell_news(session, repo)
+    _print_news(session, repo)
     if not (repo.config.get("cmds") and repo.config.get("collectors")):
         return 0
     is_rebasing = getattr(repo.vcs, "is_rebasing", None)
@@ -171,7 +176,7 @@ def _after_commit(session: Session, repo: Repository) -> int:
     return 0
 
 
-def _tell_news(session: Session, repo: Repository) -> None:
+def _print_news(session: Session, repo: Repository) -> None:
     for line in background.news(repo):
         session.note(f"perun: {one_line(line)}")
 
@@ -187,7 +192,7 @@ def _before_push(session: Session, repo: Repository) -> int:
         if _perun(session, "check", "--fail-on", "degradation", "head", local, *baseline) == _DEGRADED:
             degraded.append(local)
     if degraded:
-        session.fail("what you push made something slower", "to push all the same: git push --no-verify")
+        session.fail("the pushed commits make something slower", "push anyway with: git push --no-verify")
         return 1
     return 0
 
@@ -211,7 +216,7 @@ def _is_known(repo: Repository, version: str) -> bool:
 
 
 def _perun(session: Session, *arguments: str, log: IO[str] | None = None) -> int:
-    """Run Perun, its answer among the messages of git or in the log; the exit code."""
+    """Run Perun, its answer among the messages of git or in the log; returns the exit code."""
     flush: Sequence[IO[str]] = (session.out, session.err) if log is None else (log,)
     for stream in flush:
         stream.flush()
@@ -231,7 +236,7 @@ def _perun(session: Session, *arguments: str, log: IO[str] | None = None) -> int
 @hooks.command(hidden=True)
 @click.pass_obj
 def work(session: Session) -> None:
-    """Measure what waits; a hook starts this in the background."""
+    """Measure the queued commits; a hook starts this in the background."""
     repo = session.repository
 
     def measure(version: str) -> str:
@@ -244,9 +249,9 @@ def work(session: Session) -> None:
 
 
 def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
-    """Run the matrix for the version, and compare; what came of it in one line."""
+    """Run the matrix for the version, and check it; the result in one line."""
     code = _perun(session, "run", "-m", version, "--in-a-copy", "matrix", "--missing", log=log)
-    news = "" if code == 0 else "could not be measured as a whole"
+    news = "" if code == 0 else "could not be measured completely"
     if _registers(session.repository):
         code = _perun(session, "check", "--fail-on", "degradation", "head", version, log=log)
         if code == _DEGRADED:

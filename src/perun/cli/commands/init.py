@@ -54,7 +54,7 @@ def _key_values(
     metavar="TEMPLATE",
     default="master",
     show_default=True,
-    help="What the local configuration starts with: user, developer or master.",
+    help="Template of the local configuration: user, developer or master.",
 )
 @click.pass_obj
 def init(
@@ -92,9 +92,9 @@ def init(
         )
     if not done.trusted:
         session.note(
-            "note: nothing that was in .perun before runs until you say that you trust it: perun trust --show"
+            "note: what was in .perun before runs only if you trust it; review it with: perun trust --show"
             if done.reinitialized
-            else "note: that you trust what is here could not be recorded in your settings; set PERUN_TRUST=1"
+            else "note: your settings cannot record that you trust this repository; set PERUN_TRUST=1"
         )
     if done.build is not None and not done.reinitialized:
         _propose(session, done.build, is_set=template != "master")
@@ -103,11 +103,11 @@ def init(
 
         open_editor(session, done.config_file)
     elif not done.reinitialized and template == "master":
-        session.note("next: say what to measure with `perun config edit`, then `perun run matrix`")
+        session.note("next: configure what to measure with `perun config edit`, then `perun run matrix`")
 
 
 def _propose(session: Session, build: Build, *, is_set: bool) -> None:
-    """Tell how every version is built before it is measured, or how to have it built."""
+    """Print how every version is built before it is measured, or the command that sets it."""
     what = f"this project is built by {build.system} ({build.file})"
     if is_set:
         session.note(f"{what}; execute.pre_run is set: {'; '.join(build.commands)}")

@@ -1,30 +1,27 @@
-"""What `perun run matrix` does and says: the plan, the progress with the remaining time, the summary."""
+"""`perun run matrix`: the plan, the progress with the remaining time, the summary of failures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Callable
 
-from perun.cli.commands.measuring import MatrixOptions, Teller, Where, tell_all
+from perun.cli.commands.measuring import EventPrinter, MatrixOptions, VersionOptions
 from perun.cli.progress import duration
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.conditions import observe
 from perun.errors import UsageError
 from perun.porcelain.run import matrix as batch
-from perun.porcelain.run.execute import Event, JobBroke, JobDone, VersionSkipped, VersionStarted, failure_of
+from perun.porcelain.run.events import JobFailure, Tally, VersionSkipped
 from perun.porcelain.run.forecast import Forecast
+from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.run.journal import Journal
-from perun.porcelain.run.preparations import Preparations
-from perun.porcelain.run.versions import refuse_after_interruption
-
-if TYPE_CHECKING:
-    from perun.cli.progress import Progress
+from perun.porcelain.run.preparations import PreparationRecord
 
 
-def run_matrix(session: Session, options: MatrixOptions, where: Where) -> None:
-    """Plan the batch, or take up the interrupted one; list it or run it; raise where something failed."""
-    wanted = batch.Wanted(
+def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) -> None:
+    """Plan a batch or resume the interrupted one; list it or run it; raise where something failed."""
+    wanted = batch.BatchOptions(
         where.minor,
         where.crawl_parents,
         options.since,
@@ -38,10 +35,10 @@ def run_matrix(session: Session, options: MatrixOptions, where: Where) -> None:
     repo = session.repository
     journal: Journal | None = None
     if options.resume:
-        if wanted != batch.Wanted():
+        if wanted != batch.BatchOptions():
             raise UsageError(
-                "--resume goes on with what was planned before: no option that plans anew goes with it",
-                "only --dry-run, --retry-broken and --without-vcs-history go with it",
+                "--resume runs the rest of an existing plan and takes no option that changes the plan",
+                "it takes only --dry-run, --retry-broken, --quiet-env and --without-vcs-history",
             )
         planned, journal = batch.resumable(repo)
     else:
@@ -49,7 +46,7 @@ def run_matrix(session: Session, options: MatrixOptions, where: Where) -> None:
     if options.dry_run:
         if journal is not None:
             journal.close()
-        _Listing(session, planned, options.retry_broken).write()
+        _DryRun(session, planned, options.retry_broken).write()
         return
     if not planned.total:
         if journal is not None:
@@ -58,12 +55,12 @@ def run_matrix(session: Session, options: MatrixOptions, where: Where) -> None:
         reason = "the batch is complete" if options.resume else "no profile is missing"
         session.say(f"nothing to run: {reason}")
         return
-    refuse_after_interruption(repo)  # before anything is told
-    left_over = "" if options.resume else batch.interrupted(repo)
-    if left_over:
+    refuse_after_interruption(repo)  # before any output
+    unfinished = "" if options.resume else batch.interrupted(repo)
+    if unfinished:
         session.note(
-            "note: an earlier batch was interrupted; perun run matrix --resume goes on with it "
-            f"(or forget it: rm {left_over})"
+            "note: an earlier batch was interrupted; perun run matrix --resume runs the rest of it "
+            f"(to discard it: rm {unfinished})"
         )
     if not options.quiet_env:
         for condition in observe():
@@ -72,128 +69,110 @@ def run_matrix(session: Session, options: MatrixOptions, where: Where) -> None:
 
 
 def _run(session: Session, planned: batch.Plan, journal: Journal | None, options: MatrixOptions) -> None:
-    total = planned.total
-    rounds = max(stop.round for stop in planned.stops)
-    events: list[Event] = []
-    with session.progress(total, "measuring") as bar:
-        stream = batch.run(
+    tally = Tally(planned.slots)
+    forecast = Forecast(session.repository, planned.slots)
+
+    def expected() -> float | None:
+        estimate = forecast.estimate(tally.remaining)
+        return None if estimate.unknown else estimate.seconds
+
+    with session.progress(tally.total, "measuring") as bar:
+        printer = EventPrinter(
+            session,
+            bar.write,
+            several=len(planned.slots) > 1,
+            history=not options.without_vcs_history,
+            rounds=max(slot.round for slot in planned.slots),
+        )
+        bar.expect(expected())
+        events = batch.run(
             session.repository,
             planned,
             journal,
             retry_broken=options.retry_broken,
+            tally=tally,
             report=bar.update,
             report_inside=bar.inside,
         )
-        expected = _expecting(Forecast(session.repository, planned.stops), planned, bar, stream, events)
-        several = len(planned.stops) > 1
-        history = not options.without_vcs_history
-        teller = Teller(session, bar.write, several=several, history=history, rounds=rounds)
         try:
-            tell_all(expected, teller)
+            with contextlib.closing(events):  # restores the working directory of an interrupted run at once
+                for event in events:
+                    forecast.learn(event)
+                    bar.expect(expected())
+                    printer.show(event)
         except (KeyboardInterrupt, SystemExit):
-            done = sum(isinstance(event, JobDone) and not event.incomplete for event in events)
-            left = f"{total - done} of {total} jobs are left"
-            session.note(f"\ninterrupted, {left}; go on with: perun run matrix --resume")
+            left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
+            session.note(f"\ninterrupted, {left}; run them with: perun run matrix --resume")
             raise
-    _summarise(session, events)
-    lacking = sum(isinstance(event, JobDone) and bool(event.incomplete) for event in events)
-    if lacking:
-        they = "profile is" if lacking == 1 else "profiles are"
-        session.note(f"note: {lacking} {they} incomplete; to measure again: perun run matrix --resume")
-    failure = failure_of(events)
-    if failure is not None:
-        raise failure
+    _summarise(session, tally)
+    if tally.incomplete:
+        they = "profile is" if tally.incomplete == 1 else "profiles are"
+        session.note(
+            f"note: {tally.incomplete} {they} incomplete; measure again with: perun run matrix --resume"
+        )
+    if tally.error is not None:
+        raise tally.error
 
 
-def _expecting(
-    forecast: Forecast, planned: batch.Plan, bar: Progress, stream: Generator[Event], events: list[Event]
-) -> Generator[Event]:
-    """The events; after each the bar is told how long the rest will take."""
-    left = list(planned.stops)
-
-    def expect() -> None:
-        estimate = forecast.estimate(left)
-        bar.expect(None if estimate.unknown else estimate.seconds)
-
-    expect()
-    try:
-        for event in stream:
-            events.append(event)
-            match event:
-                case VersionStarted(seconds=seconds) if seconds:
-                    forecast.prepared(seconds)
-                case VersionSkipped():
-                    del left[0]
-                case JobDone(job=job, seconds=seconds):
-                    forecast.learn(job, seconds)
-            if isinstance(event, (JobDone, JobBroke)):
-                rest = left[0].tasks[1:]
-                left[:1] = [left[0]._replace(tasks=rest)] if rest else []
-            expect()
-            yield event
-    finally:
-        stream.close()
-
-
-def _summarise(session: Session, events: Sequence[Event]) -> None:
-    """Name what failed once more, where it may have scrolled away among the others."""
-    failed = [event for event in events if isinstance(event, JobBroke)]
-    skipped = [event for event in events if isinstance(event, VersionSkipped)]
-    if len(events) - len(failed) - len(skipped) == 0 or not (failed or skipped):
+def _summarise(session: Session, tally: Tally) -> None:
+    """List the failures once more, as their lines may have scrolled away among the others."""
+    if not (tally.started and tally.failures):
         return
     session.say(session.paint("what failed:", "red"))
+    failed = [event for event in tally.failures if isinstance(event, JobFailure)]
+    skipped = [event for event in tally.failures if isinstance(event, VersionSkipped)]
     for event in failed:
         _line(session, f"{event.version.checksum[:10]} {event.job} ({event.job.collector.name})", event)
     for version in dict.fromkeys(event.version for event in skipped):
         _line(session, version.checksum[:10], next(one for one in skipped if one.version == version))
 
 
-def _line(session: Session, what: str, event: JobBroke | VersionSkipped) -> None:
+def _line(session: Session, what: str, event: JobFailure | VersionSkipped) -> None:
     session.say(f"  {one_line(what)}: {one_line(event.error.message.partition(chr(10))[0])}")
 
 
-class _Listing:
-    """What would be run, and how long it would take."""
+class _DryRun:
+    """The list of the jobs that the batch runs, and how long it takes."""
 
     def __init__(self, session: Session, planned: batch.Plan, retry_broken: bool) -> None:
         repo = session.repository
-        memory = Preparations(repo)
+        record = PreparationRecord(repo)
         self._session = session
         self._planned = planned
-        self._why: Callable[[str], str] = (lambda version: "") if retry_broken else memory.why_broken
-        self._forecast = Forecast(repo, planned.stops)
+        self._why: Callable[[str], str] = (lambda version: "") if retry_broken else record.why_broken
+        self._forecast = Forecast(repo, planned.slots)
 
     def write(self) -> None:
-        """Write it."""
+        """Print the list."""
         session = self._session
-        rounds = max((stop.round for stop in self._planned.stops), default=0)
-        for stop in self._planned.stops:
-            which = f" (round {stop.round} of {rounds})" if stop.round else ""
-            checksum = session.paint(stop.version.checksum[:10], "yellow")
-            session.say(f"* {checksum} {one_line(stop.version.subject)}{which}")
-            why = self._why(stop.version.checksum)
+        rounds = max((slot.round for slot in self._planned.slots), default=0)
+        for slot in self._planned.slots:
+            which = f" (round {slot.round} of {rounds})" if slot.round else ""
+            checksum = session.paint(slot.version.checksum[:10], "yellow")
+            session.say(f"* {checksum} {one_line(slot.version.subject)}{which}")
+            why = self._why(slot.version.checksum)
             if why:
                 session.say(f"  skipped: known to fail: {one_line(why)}")
                 continue
-            for task in stop.tasks:
+            for task in slot.tasks:
                 seconds = self._forecast.seconds(task.job)
                 time = "" if seconds is None else f", about {_seconds(seconds)}"
                 session.say(f"  {one_line(str(task.job))} ({task.job.collector.name}{time})")
-        session.say(self._sum())
+        session.say(self._totals())
 
-    def _sum(self) -> str:
-        stops = [stop for stop in self._planned.stops if not self._why(stop.version.checksum)]
-        total = sum(len(stop.tasks) for stop in stops)
-        versions = len({stop.version.checksum for stop in stops})
+    def _totals(self) -> str:
+        slots = [slot for slot in self._planned.slots if not self._why(slot.version.checksum)]
+        total = sum(len(slot.tasks) for slot in slots)
+        versions = len({slot.version.checksum for slot in slots})
         counts = f"{total} job{'s' * (total != 1)} in {versions} version{'s' * (versions != 1)}"
-        estimate = self._forecast.estimate(stops)
+        estimate = self._forecast.estimate(slots)
         if estimate.unknown == total:
-            return f"{counts}; no stored profile tells how long they take" if total else counts
+            return f"{counts}; no stored profile says how long they take" if total else counts
         time = f"about {_seconds(estimate.seconds)}"
         if estimate.preparations:
             time += f", {_seconds(estimate.preparations)} of it for execute.pre_run"
         if estimate.unknown:
-            time += f"; and {estimate.unknown} of them whose time no stored profile tells"
+            time += f"; {estimate.unknown} of them of unknown duration are not counted in"
         return f"{counts}: {time}"
 
 

@@ -1,9 +1,9 @@
-"""What `collect` and `run` share: the options of measuring, and the telling of what happens."""
+"""What `collect` and `run` share: the options of measuring, and the printing of its events."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,23 +14,16 @@ from perun.cli.table import one_line
 from perun.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
-from perun.porcelain.run.execute import (
-    Event,
-    JobBroke,
-    JobDone,
-    Naming,
-    VersionSkipped,
-    VersionStarted,
-    failure_of,
-    run_jobs,
-)
+from perun.porcelain.run.checkouts import Placement
+from perun.porcelain.run.events import Event, JobDone, JobFailure, Tally, VersionSkipped, VersionStarted
+from perun.porcelain.run.execute import Naming, run_jobs
 from perun.porcelain.run.jobs import Job
-from perun.porcelain.run.schedule import stops
-from perun.porcelain.run.versions import Placement, chosen
+from perun.porcelain.run.schedule import plan_slots
+from perun.porcelain.run.versions import choose
 
 
 @dataclass(frozen=True)
-class Where:
+class VersionOptions:
     """Which versions are measured, and where; how the profiles are named."""
 
     template: str | None = param(
@@ -52,10 +45,10 @@ class Where:
         False, short="-f", help="Measure the working directory as it is, uncommitted changes included."
     )
     in_place: bool = param(
-        False, help="Check versions out in the working directory itself, and give it back afterwards."
+        False, help="Check versions out in the working directory itself, and restore it afterwards."
     )
     in_a_copy: bool = param(
-        False, help="Measure the current version too in a fresh working directory of Perun's own."
+        False, help="Measure the current version too in a separate working copy."
     )
 
     @property
@@ -71,7 +64,7 @@ class Where:
 
 
 SEED: Final = (
-    "What the random numbers of workload generators begin with, instead of the seed configured (or 0)."
+    "Seed of the random numbers of workload generators, instead of the configured one (or 0)."
 )
 
 
@@ -80,7 +73,7 @@ class MatrixOptions:
     """What `run matrix` is asked for, beside the versions."""
 
     without_vcs_history: bool = param(
-        False, short="-q", help="Do not name the versions while they are measured."
+        False, short="-q", help="Do not print a line for each version."
     )
     dry_run: bool = param(
         False, short="-n", help="Only list the jobs, and estimate how long they take."
@@ -92,81 +85,71 @@ class MatrixOptions:
         1,
         minimum=1,
         metavar="N",
-        help="Of the ancestors measure one of N only, beginning with the newest.",
+        help="Measure only every N-th ancestor, beginning with the newest.",
     )
     rounds: int = param(
         1, minimum=1, metavar="N", help="Run the whole matrix N times, one after the other."
     )
-    missing: bool = param(False, help="Run only what no profile is stored of.")
+    missing: bool = param(False, help="Run only the jobs that have no stored profile.")
     resume: bool = param(
-        False, help="Go on with the matrix that was interrupted last, or try again what failed in it."
+        False, help="Run the rest of the last interrupted matrix, or retry what failed in it."
     )
     retry_broken: bool = param(
         False, help="Also try versions that execute.pre_run is known to fail on."
     )
     quiet_env: bool = param(
         False,
-        help="Do not tell what about this machine makes times uncertain; perun doctor explains it.",
+        help="Do not print what makes times unreliable on this machine; perun doctor explains it.",
     )
     seed: int | None = param(None, metavar="N", help=SEED)
 
 
 def takes_versions(crawl_short: str) -> Callable[[Any], Any]:
-    """Give a command the options of :class:`Where`, as its keyword `where`.
+    """Give a command the options of :class:`VersionOptions`, as its keyword `where`.
 
     :param crawl_short: the short option for all ancestors, which is another one where `-c` is taken.
     """
     return takes(
-        Where, "where", minor={"shell_complete": complete_minor}, crawl_parents={"short": crawl_short}
+        VersionOptions,
+        "where",
+        minor={"shell_complete": complete_minor},
+        crawl_parents={"short": crawl_short},
     )
 
 
-def measure(session: Session, jobs: Sequence[Job], where: Where, name: str | None = None) -> None:
-    """Run the jobs on the versions, telling each step; raise at the end where something failed."""
+def measure(session: Session, jobs: Sequence[Job], where: VersionOptions, name: str | None = None) -> None:
+    """Run the jobs on the versions and print each event; raise at the end where something failed."""
     place = where.placement
-    repo = session.repository
-    versions = chosen(repo, where.minor, where.crawl_parents)
-    total = len(jobs) * len(versions)
-    with session.progress(total, "measuring") as bar:
-        stream = run_jobs(
-            repo,
-            stops(jobs, versions),
+    versions = choose(session.repository, where.minor, where.crawl_parents)
+    slots = plan_slots(jobs, versions)
+    tally = Tally(slots)
+    single = tally.total == 1  # the command ends with the error of its only job, which is not printed before
+    with session.progress(tally.total, "measuring") as bar:
+        printer = EventPrinter(session, bar.write, several=len(versions) > 1)
+        events = run_jobs(
+            session.repository,
+            slots,
             placement=place,
             naming=Naming(name, where.template),
+            tally=tally,
             report=bar.update,
             report_inside=bar.inside,
         )
-        alone = total == 1
-        events = tell_all(stream, Teller(session, bar.write, several=len(versions) > 1), alone=alone)
-    failure = failure_of(events)
-    if failure is not None:
-        raise _only_error(events) if alone else failure
+        with contextlib.closing(events):  # restores the working directory of an interrupted run at once
+            for event in events:
+                if not (single and isinstance(event, (JobFailure, VersionSkipped))):
+                    printer.show(event)
+    if tally.error is not None:
+        raise tally.failures[0].error if single else tally.error
 
 
-def tell_all(stream: Generator[Event], teller: Teller, *, alone: bool = False) -> list[Event]:
-    """Tell each event as it happens; all of them.
+class EventPrinter:
+    """Prints the events of a run: a line for each version where there are several, one for each job below it.
 
-    :param alone: there is one job, whose failure is told as the error of the command.
-    """
-    events: list[Event] = []
-    with contextlib.closing(stream):  # an interrupted run gives the working directory back now, not later
-        for event in stream:
-            events.append(event)
-            if not (alone and isinstance(event, (JobBroke, VersionSkipped))):
-                teller.tell(event)
-    return events
-
-
-def _only_error(events: Sequence[Event]) -> Exception:
-    return next(event.error for event in events if isinstance(event, (JobBroke, VersionSkipped)))
-
-
-class Teller:
-    """Tells what happens: a line for each version where there are several, one for each job below it.
-
+    :param write: prints a line.
     :param several: whether there are several versions, or rounds.
-    :param history: give each of them a line of its own; the version is named in other lines otherwise.
-    :param rounds: how many rounds there are.
+    :param history: print a line for each version; otherwise the line of each job names its version.
+    :param rounds: the number of rounds.
     """
 
     def __init__(
@@ -186,8 +169,8 @@ class Teller:
         self._hints: set[str] = set()
         self._notes: set[str] = set()
 
-    def tell(self, event: Event) -> None:
-        """Write what there is to say of the event."""
+    def show(self, event: Event) -> None:
+        """Print the event."""
         if isinstance(event, (VersionStarted, VersionSkipped)):
             self._version(event)
         elif isinstance(event, JobDone):
@@ -197,12 +180,12 @@ class Teller:
                 self._line(f"{self._session.paint('incomplete:', 'yellow')} {one_line(event.incomplete)}")
             for note in event.notes:
                 self._note(note)
-        elif isinstance(event, JobBroke):
+        elif isinstance(event, JobFailure):
             self._failure("failed", f"{self._name(event.version)}{event.job}", event.error)
         else:
             self._session.warn(
                 f"measuring {event.version.checksum[:10]} changed tracked files; "
-                "these changes are kept in git stash, see: git stash list"
+                "git stash keeps these changes, list them with: git stash list"
             )
 
     def _version(self, event: VersionStarted | VersionSkipped) -> None:
@@ -212,11 +195,11 @@ class Teller:
             self._write(f"* {checksum} {one_line(event.version.subject)}{which}")
         if isinstance(event, VersionSkipped):
             self._failure("skipped", "" if self._headings else event.version.checksum[:10], event.error)
-        elif event.leaves_changes_out:
+        elif event.omits_changes:
             self._session.warn("uncommitted changes are not measured; --force-dirty (-f) measures them too")
 
     def _note(self, note: str) -> None:
-        if note not in self._notes:  # the same job on many versions has the same to tell
+        if note not in self._notes:  # the same job on many versions repeats its notes
             self._line(f"{self._session.paint('note:', 'dim')} {one_line(note)}")
         self._notes.add(note)
 

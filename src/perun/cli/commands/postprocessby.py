@@ -33,7 +33,7 @@ class _Postprocessors(PluginGroup):
 @minor_option()
 @click.pass_context
 def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
-    """Make a new profile out of one.
+    """Process a profile into a new one.
 
     The new one is pending afterwards. PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a
     registered or pending profile, or a path.

@@ -10,12 +10,12 @@ from perun.cli.session import Session
 @click.command()
 @click.pass_obj
 def recover(session: Session) -> None:
-    """Give back what an interrupted --in-place run put aside.
+    """Restore the working directory after an interrupted --in-place run.
 
     Returns to the branch or version that was checked out before the run, and reapplies the uncommitted
     changes. Where that is not possible nothing is lost: the message names the git commands to finish by hand.
     """
-    from perun.porcelain.run.versions import recover as run
+    from perun.porcelain.run.in_place import recover as run
 
     state = run(session.repository)
     session.say(f"back at {state}" if state else "nothing to recover: no in-place run was interrupted")

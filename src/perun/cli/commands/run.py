@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from perun.cli.commands.completing import complete_minor
-from perun.cli.commands.measuring import SEED, MatrixOptions, Where, measure, takes_versions
+from perun.cli.commands.measuring import SEED, MatrixOptions, VersionOptions, measure, takes_versions
 from perun.cli.options import read_params, takes
 from perun.cli.session import Session
 
@@ -15,7 +15,7 @@ from perun.cli.session import Session
 @click.group()
 @takes_versions("-c")
 @click.pass_context
-def run(ctx: click.Context, /, where: Where) -> None:
+def run(ctx: click.Context, /, where: VersionOptions) -> None:
     """Run a batch of jobs, or the job matrix.
 
     A job is a command with its arguments and workload, a collector, and the postprocessors applied later.
@@ -140,7 +140,7 @@ def _units(
     plain = [name.replace("-", "_") for name in names]
     for name, _ in params:
         if name.replace("-", "_") not in plain:
-            raise click.UsageError(f"{option} {name}: no such unit in this job")
+            raise click.UsageError(f"{option} {name}: this job does not use it")
     return [
         (name, read_params(tuple(text for owner, text in params if owner.replace("-", "_") == key)))
         for name, key in zip(names, plain, strict=True)

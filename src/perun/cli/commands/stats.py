@@ -45,7 +45,7 @@ def _listing(what: str) -> Callable[[F], F]:
                 "-m",
                 metavar="HASH",
                 shell_complete=complete_minor,
-                help="Begin with this version, and go on with older ones; HEAD by default.",
+                help="Start at this version and continue with older ones; HEAD by default.",
             ),
             click.option(
                 "--top",
@@ -54,7 +54,7 @@ def _listing(what: str) -> Callable[[F], F]:
                 type=click.IntRange(min=0),
                 default=20,
                 show_default=True,
-                help="Only the newest N versions from there on; all where 0.",
+                help="Only the newest N versions from there; 0 for all.",
             ),
         ):
             command = option(command)
@@ -141,7 +141,7 @@ def delete() -> None:
 
 
 _keep = click.option(
-    "--keep-directory", "-k", is_flag=True, help="Keep folders of versions that are empty then."
+    "--keep-directory", "-k", is_flag=True, help="Keep folders of versions that become empty."
 )
 
 
@@ -166,7 +166,7 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
     "-m",
     metavar="HASH",
     shell_complete=complete_minor,
-    help="The version, HEAD by default; of all versions where it is `.`.",
+    help="The version, HEAD by default; `.` for all versions.",
 )
 @_keep
 @click.pass_obj
@@ -198,14 +198,14 @@ for _name, _is_hidden in ((".", False), ("all", False), ("ll", True)):  # the la
 
 
 @stats.command()
-@click.option("--keep-custom", "-c", is_flag=True, help="Keep what cannot be statistics.")
+@click.option("--keep-custom", "-c", is_flag=True, help="Keep files that are not statistics.")
 @click.option("--keep-empty", "-e", is_flag=True, help="Keep empty folders of versions.")
 @click.pass_obj
 def clean(session: Session, keep_custom: bool, keep_empty: bool) -> None:
     """Remove what cannot be statistics, and empty folders.
 
     That are files and folders of another layout, those of versions that the version control does not know,
-    and files that do not hold statistics. The index of versions is made anew.
+    and files that do not hold statistics. It also rebuilds the index of versions.
     """
     for path in porcelain.clean(session.repository, keep_custom=keep_custom, keep_empty=keep_empty):
         session.say(f"removed {one_line(str(path.relative_to(session.repository.root)))}")
@@ -214,7 +214,7 @@ def clean(session: Session, keep_custom: bool, keep_empty: bool) -> None:
 @stats.command()
 @click.pass_obj
 def sync(session: Session) -> None:
-    """Make the index of versions anew, after folders were made or deleted by hand."""
+    """Rebuild the index of versions, after you made or deleted folders by hand."""
     session.say(f"{_count(porcelain.sync(session.repository), 'version')} with statistics")
 
 
@@ -225,7 +225,7 @@ def _answer(session: Session, left_out: int, total: int, **rows: Any) -> None:
 
 def _tell_left_out(session: Session, count: int) -> None:
     if count:
-        session.note(f"{_count(count, 'older version')} left out; see them with --top 0")
+        session.note(f"{_count(count, 'older version')} not shown; show all with --top 0")
 
 
 def _count(number: int, what: str) -> str:

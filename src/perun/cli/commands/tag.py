@@ -11,9 +11,9 @@ from perun.cli.table import one_line
 
 @click.command()
 @click.argument("name", shell_complete=complete_version)
-@click.option("--message", "-m", metavar="TEXT", default="", help="What is to be said of the snapshot.")
+@click.option("--message", "-m", metavar="TEXT", default="", help="Description of the snapshot.")
 @click.option(
-    "--restore", "-r", is_flag=True, help="Make the folder that of the snapshot NAME instead of making one."
+    "--restore", "-r", is_flag=True, help="Restore the folder from the snapshot NAME."
 )
 @click.pass_obj
 def tag(session: Session, name: str, message: str, restore: bool) -> None:
@@ -28,9 +28,9 @@ def tag(session: Session, name: str, message: str, restore: bool) -> None:
         raise click.UsageError("--message describes a new snapshot; --restore makes none")
     if restore:
         version, is_dirty = porcelain.restore(session.repository, name)
-        session.say(f"the folder is that of {_shown(session, version.checksum, version.subject)}")
+        session.say(f"restored {_shown(session, version.checksum, version.subject)}")
         if is_dirty:
-            session.note("changes that are in no snapshot were left as they are")
+            session.note("kept the changes that are in no snapshot")
     else:
         version = porcelain.tag(session.repository, name, message)
         session.say(f"made {_shown(session, version.checksum, version.subject)}")

@@ -88,9 +88,9 @@ def list_(
 
 @temp.command()
 @click.argument("path", shell_complete=_complete_path)
-@click.option("--warn", "-w", is_flag=True, help="Delete nothing at all where a file is protected.")
+@click.option("--warn", "-w", is_flag=True, help="Delete nothing if any file is protected.")
 @click.option("--force", "-f", is_flag=True, help="Delete protected files too, whatever --warn says.")
-@click.option("--keep-directories", "-k", is_flag=True, help="Keep folders that are empty then.")
+@click.option("--keep-directories", "-k", is_flag=True, help="Keep folders that become empty.")
 @click.pass_obj
 def delete(session: Session, path: str, warn: bool, force: bool, keep_directories: bool) -> None:
     """Delete the file or folder PATH; all of `.perun/tmp` where it is `.`.
@@ -109,6 +109,6 @@ def delete(session: Session, path: str, warn: bool, force: bool, keep_directorie
 @temp.command()
 @click.pass_obj
 def sync(session: Session) -> None:
-    """Forget what was noted of files that are gone, after files were deleted by hand."""
+    """Remove the flags of files that no longer exist, after you deleted files by hand."""
     gone = porcelain.sync(session.repository)
     session.say("\n".join(f"forgot {one_line(path)}" for path in gone) or "nothing to forget")

@@ -27,11 +27,11 @@ WHY = {
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def trust(session: Session, path: Path | None, show: bool, revoke: bool, as_json: bool) -> None:
-    """Say that what a repository names may run.
+    """Trust a repository: allow what it configures to run.
 
     That is the one at PATH, or here. A `.perun` names programs: commands, builds, generators of workloads, an
     editor, plugins. One that came with a clone runs nothing before you say so. What you make by `perun init`
-    and change by `perun config` needs no other word. You are asked again where what would run has changed.
+    and change by `perun config` is trusted already. Perun asks again when what would run has changed.
 
     In continuous integration set PERUN_TRUST=1, or to a list of folders with colons between them.
     """
@@ -46,10 +46,10 @@ def trust(session: Session, path: Path | None, show: bool, revoke: bool, as_json
             porcelain.grant(root, repository.config, environ)
     except OSError as problem:
         raise PerunError(
-            f"the decision cannot be written: {problem.strerror}: {problem.filename}",
-            f"see that you may write there, or set {porcelain.VARIABLE}=1",
+            f"cannot record the decision: {problem.strerror}: {problem.filename}",
+            f"check your permission to write there, or set {porcelain.VARIABLE}=1",
         ) from None
-    _tell(session, repository.standing, as_json)
+    _tell(session, repository.trust_state, as_json)
 
 
 def _opened(session: Session, path: Path | None) -> Repository:
@@ -61,7 +61,7 @@ def _opened(session: Session, path: Path | None) -> Repository:
     return Repository(roots[0], working_root, read_config(roots[:1], session.environ), session.environ)
 
 
-def _tell(session: Session, found: porcelain.Standing, as_json: bool) -> None:
+def _tell(session: Session, found: porcelain.TrustState, as_json: bool) -> None:
     if as_json:
         answer = {
             "schema": "perun.trust/1",

@@ -1,6 +1,8 @@
 """Finding changes of performance: `perun check` (manual 3.2.13-3.2.16, chapter 8).
 
-In the order of the work: `precollect` (profiles that are missing), `history`, `baselines` and `check` (which
-pairs), `rules` (which methods), `compare`, `parallel` and `workers` (the comparing itself), `report` (the
-answer).
+The main path is `check`: plan the pairs, compare them, report. In the order of the work:
+
+- pairs: `precollect` (measures missing profiles), `history`, `baselines`, `pairing`;
+- comparing: `rules` (which methods), `compare` (one pair), `parallel` and `workers` (many pairs);
+- the answer: `storing` (keeps the changes), `report`.
 """

@@ -20,7 +20,7 @@ from perun.profile.helpers import ProfileInfo
 
 Candidates = Callable[[], Iterable[MinorVersion]]
 """The versions that may hold the baseline, the nearest first."""
-WORTH_COUNTING: Final = 500
+COUNT_CONFIGURATIONS_AFTER: Final = 500
 """Versions with profiles that a walk looks at before it pays to find out what all the others have."""
 KEPT_LISTS: Final = 4096
 """Versions whose lists of profiles stay in memory."""
@@ -41,11 +41,11 @@ class Baselines:
         self.refresh()
 
     def refresh(self) -> None:
-        """Profiles were registered: find out anew where there are any."""
+        """Read again which versions have profiles, after some were registered."""
         self.with_profiles = frozenset(self._repo.store.indexes.minors())
         self._listed: OrderedDict[str, list[ProfileInfo]] = OrderedDict()
         self._gone: set[str] = set()
-        self._others: _Others | None = None
+        self._others: _ConfigurationCounts | None = None
 
     def profiles(self, checksum: str) -> list[ProfileInfo]:
         """The profiles of the version.
@@ -71,8 +71,8 @@ class Baselines:
         whole = {info.configuration for info in infos if info not in lacking} if lacking else ()
         return [info for info in infos if info not in lacking or info.configuration not in whole]
 
-    def leave(self, checksum: str) -> None:
-        """The version will be no candidate from now on."""
+    def exclude(self, checksum: str) -> None:
+        """The version is no candidate from now on."""
         if checksum in self.with_profiles and checksum not in self._gone:
             self._gone.add(checksum)
             if self._others is not None:
@@ -87,15 +87,15 @@ class Baselines:
         Of several profiles of the configuration in one version the newest is taken.
         """
         found: list[Pair | DamagedStore | None] = [None] * len(targets)
-        waiting = _Waiting(targets, self._force)
+        waiting = _OpenTargets(targets, self._force)
         left = len(self.with_profiles) - len(self._gone)
         looked_at = 0
         for version in candidates() if waiting and left else ():
             if version.checksum not in self.with_profiles:
                 continue
             looked_at += 1
-            if looked_at == WORTH_COUNTING:
-                self._drop_hopeless(waiting)
+            if looked_at == COUNT_CONFIGURATIONS_AFTER:
+                self._drop_without_baseline(waiting)
             if not waiting:
                 break
             try:
@@ -112,16 +112,16 @@ class Baselines:
                 break
         return found
 
-    def _drop_hopeless(self, waiting: _Waiting) -> None:
-        """Let those targets wait no more that no version has a baseline of."""
+    def _drop_without_baseline(self, waiting: _OpenTargets) -> None:
+        """Drop the targets that no version has a baseline for."""
         if self._force:
             return
         if self._others is None:
-            self._others = _Others(self.with_profiles - self._gone, self.profiles)
+            self._others = _ConfigurationCounts(self.with_profiles - self._gone, self.profiles)
         waiting.drop(self._others.lack)
 
 
-class _Waiting:
+class _OpenTargets:
     """Targets whose baseline is looked for, by their configurations."""
 
     def __init__(self, targets: Sequence[ProfileInfo], force: bool) -> None:
@@ -135,7 +135,7 @@ class _Waiting:
         return len(self._targets)
 
     def numbers(self) -> Iterator[int]:
-        """The positions of the targets that still wait."""
+        """The positions of the targets without a baseline so far."""
         return chain.from_iterable(self._targets.values())
 
     def drop(self, condition: Callable[[Configuration], bool]) -> None:
@@ -143,7 +143,7 @@ class _Waiting:
         self._targets = {key: numbers for key, numbers in self._targets.items() if not condition(key)}
 
     def take(self, profiles: Sequence[ProfileInfo]) -> Iterator[tuple[int, ProfileInfo]]:
-        """The targets that a version with these profiles has a baseline of, with it; they wait no more."""
+        """The targets that find their baseline among these profiles, with it; they are no longer open."""
         for configuration, baseline in _newest((info.configuration, info) for info in profiles).items():
             for number in self._targets.pop(configuration, ()):
                 yield number, baseline
@@ -156,7 +156,7 @@ class _Waiting:
                     yield number, alike[target.collector]
 
 
-class _Others:
+class _ConfigurationCounts:
     """How many of the versions that may still be candidates have a profile of each configuration.
 
     :ivar _unreadable: versions of them whose profiles are not known, as their index is damaged.

@@ -114,7 +114,7 @@ def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> Degrada
     )
 
 
-_NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to it")
+_NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to this profile")
 
 
 class _Profiles:

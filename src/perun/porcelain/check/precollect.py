@@ -10,15 +10,15 @@ from perun.errors import DamagedStore, PerunError
 from perun.plugin.api import MinorVersion, Report
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import schedule
-from perun.porcelain.run.execute import (
-    ChangesPutAside,
+from perun.porcelain.run.events import (
+    ChangesSaved,
     Event,
-    JobBroke,
     JobDone,
+    JobFailure,
     VersionSkipped,
     VersionStarted,
-    run_jobs,
 )
+from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.jobs import matrix
 
 
@@ -35,18 +35,18 @@ def collect_missing(
     :raises ConfigError: where the job matrix is empty or wrong.
     """
     failures: dict[str, PerunError] = {}
-    lacking: list[schedule.Stop] = []
-    for stop in schedule.stops(matrix(repo), versions):
+    lacking: list[schedule.VersionSlot] = []
+    for slot in schedule.plan_slots(matrix(repo), versions):
         try:
-            lacking += schedule.missing(repo, [stop], pending=False)
+            lacking += schedule.missing(repo, [slot], pending=False)
         except DamagedStore as problem:
-            failures[stop.version.checksum] = problem
+            failures[slot.version.checksum] = problem
     log = _Log(repo)
     events = run_jobs(repo, lacking, register=True, report=report)
     with contextlib.closing(events):
         for event in events:
             log.write(event)
-            if isinstance(event, (JobBroke, VersionSkipped)):
+            if isinstance(event, (JobFailure, VersionSkipped)):
                 failures.setdefault(event.version.checksum, event.error)
     return failures
 
@@ -79,7 +79,7 @@ def _line(event: Event) -> str:
             return f"skipped {event.version.checksum}: {event.error.message}"
         case JobDone():
             return f"done    {event.job}: {event.name} ({event.seconds:.2f} s)"
-        case JobBroke():
+        case JobFailure():
             return f"failed  {event.job}: {event.error.message}"
-        case ChangesPutAside():
+        case ChangesSaved():
             return f"changes of tracked files were kept after {event.version.checksum}"

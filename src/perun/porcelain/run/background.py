@@ -1,7 +1,7 @@
-"""Measuring commits in the background, as a hook asks for: a queue of versions, and one process that works.
+"""Measuring commits in the background for a hook: a queue of versions, and one worker process.
 
-The queue is a folder with an empty file for each version, so that asking needs no lock. A lock that the
-kernel releases tells whether somebody works; whoever finds it taken leaves the version to the one who has it.
+The queue is a folder with an empty file for each version, so that adding one needs no lock. The worker holds
+a lock, which the kernel releases at its end; a second worker that finds it taken ends at once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FOLDER: Final = "hooks"
 LOG_SUFFIX: Final = "-hook.log"
 _PATIENCE: Final = 0.2
 _STARTING: Final = 10.0
-"""Seconds after which a version in the queue that nobody works on counts as left behind."""
+"""Seconds after which a queued version without a worker counts as abandoned."""
 _PAUSE: Final = 0.1
 
 
 class State(NamedTuple):
-    """What is going on: whether somebody is at work, the versions that wait, and the newest log if any."""
+    """The state of the background: whether a worker runs, the queued versions, and the newest log if any."""
 
     working: bool
     waiting: list[str]
@@ -37,9 +37,9 @@ class State(NamedTuple):
 
 
 def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
-    """Have the version measured by a process of its own; where it will write what it does.
+    """Queue the version and start a worker; returns the path of the log.
 
-    :param command: how Perun is called.
+    :param command: the command that starts Perun.
     """
     queue = _queue(repo)
     queue.mkdir(parents=True, exist_ok=True)
@@ -51,16 +51,16 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # the end of the terminal is not its end
+        start_new_session=True,  # it survives the end of the terminal
     )
-    process.returncode = 0  # nobody here waits for it, and Python shall not warn of that
+    process.returncode = 0  # this process does not wait for it; without this Python warns
     return log_of(repo, version)
 
 
 def work(repo: Repository, measure: Callable[[str], str]) -> None:
-    """Measure the versions of the queue, those that come meanwhile too, unless another process does so.
+    """Measure the queued versions, later ones included, unless another worker does so.
 
-    :param measure: measures a version, and says in one line what came of it.
+    :param measure: measures a version; returns the result in one line, empty where all is well.
     """
     while waiting(repo):
         try:
@@ -69,19 +69,19 @@ def work(repo: Repository, measure: Callable[[str], str]) -> None:
                     news = measure(version)
                     (_queue(repo) / version).unlink(missing_ok=True)
                     if news:
-                        _tell(repo, f"{version[:10]} {news}")
+                        _add_news(repo, f"{version[:10]} {news}")
         except LockTimeout:
             return
 
 
 def state(repo: Repository) -> State:
-    """What is going on now."""
+    """The current state."""
     logs = sorted(_logs(repo).glob(f"*{LOG_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
     return State(_is_working(repo), waiting(repo), logs[-1] if logs else None)
 
 
 def wait(repo: Repository) -> None:
-    """Wait until nobody works and nothing waits, but for what a process that was killed left behind."""
+    """Wait until the queue is empty, except for versions that a killed worker abandoned."""
     since: float | None = None
     while True:
         now = time.monotonic()
@@ -95,7 +95,7 @@ def wait(repo: Repository) -> None:
 
 
 def waiting(repo: Repository) -> list[str]:
-    """The versions of the queue, the one that waits longest first; the one at work is among them."""
+    """The queued versions, the oldest first; the one that is being measured is among them."""
     queue = _queue(repo)
     found = []
     for name in tree.listing(queue):
@@ -105,7 +105,7 @@ def waiting(repo: Repository) -> list[str]:
 
 
 def news(repo: Repository) -> list[str]:
-    """What came of the versions measured since this was last asked, one line each."""
+    """The results since the last call, one line for each version; removes them."""
     path = _news(repo)
     data = tree.read(path)
     if not data:
@@ -119,7 +119,7 @@ def log_of(repo: Repository, version: str) -> Path:
     return _logs(repo) / f"{version}{LOG_SUFFIX}"
 
 
-def _tell(repo: Repository, line: str) -> None:
+def _add_news(repo: Repository, line: str) -> None:
     before = tree.read(_news(repo)) or b""
     atomic.write(_news(repo), before + line.encode("utf-8", "replace") + b"\n")
 

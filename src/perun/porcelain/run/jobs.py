@@ -58,7 +58,7 @@ def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
                 f"the job matrix is empty: {key} is not set in {where}",
                 "set it with: perun config edit  (or run one job with: perun run job --help)",
             )
-    return combined(
+    return combine_units(
         repo,
         cmds,
         texts(repo.config.get("args")),
@@ -87,10 +87,10 @@ def combine(
     """
     units = [make_unit(repo, "collect", name, params, where) for name, params in collectors]
     after = [make_unit(repo, "postprocess", name, params, where) for name, params in postprocessors]
-    return combined(repo, cmds, args, workloads, units, after, seed)
+    return combine_units(repo, cmds, args, workloads, units, after, seed)
 
 
-def combined(
+def combine_units(
     repo: Repository,
     cmds: Sequence[str],
     args: Sequence[str],

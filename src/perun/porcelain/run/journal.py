@@ -1,10 +1,10 @@
-"""What a batch has done so far, on the disk before and after each step, so that it can go on wherever it was
-ended: by Ctrl-C, `kill -9` or the power.
+"""The journal of a batch: written to disk before and after each step, so that the batch can be resumed after
+any interruption, such as Ctrl-C, `kill -9` or a power failure.
 
 A journal is a file of `.perun/batches`. Its first line is the plan of the batch, which never changes; each
 other line is one step of one task, a list in JSON. Each line ends with a tab and its checksum. The process
-that runs the batch locks the file, and the kernel releases that: a journal without a lock is that of a batch
-that nobody runs.
+that runs the batch locks the file, and the kernel releases that: a journal without a lock
+belongs to a batch that no process runs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,25 @@ KEPT = 20
 """Journals of batches that were interrupted or had failures that are kept."""
 
 
-class Notes:
-    """Where a batch notes the steps of its tasks; this one forgets them."""
+class StepLog:
+    """Gets the steps of the tasks of a batch; this one keeps nothing, so that the batch cannot be resumed."""
+
+    @property
+    def finished(self) -> frozenset[int]:
+        """The tasks that had a complete profile before."""
+        return frozenset()
+
+    def end(self) -> None:
+        """The batch has come to its end."""
+
+    def close(self) -> None:
+        """Release what is held."""
+
+    def __enter__(self) -> StepLog:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
     def saving(self, number: int, sha1: str) -> None:
         """The profile of the task will be written to a pending file with these bytes."""
@@ -42,7 +59,7 @@ class Notes:
         """It was written, and the file has this name."""
 
     def done(self, number: int) -> None:
-        """The profile is where it shall be."""
+        """The profile is at its final place."""
 
     def incomplete(self, number: int, why: str) -> None:
         """The profile of the task, which will be written next, lacks a part of its run."""
@@ -51,19 +68,15 @@ class Notes:
         """The task gave no profile."""
 
 
-FORGOTTEN = Notes()
-"""Of a batch that is not kept."""
-
-
-class Unsettled(NamedTuple):
-    """A task whose profile may have been written, but whose end was not noted. `name` may not be known."""
+class UnfinishedTask(NamedTuple):
+    """A task whose profile may be on the disk, but whose end is not in the journal; `name` may be empty."""
 
     number: int
     sha1: str
     name: str
 
 
-class Journal(Notes):
+class Journal(StepLog):
     """The journal of one batch, which this process has for itself; use :func:`create` or :func:`newest`."""
 
     def __init__(self, path: Path, descriptor: int, plan: Mapping[str, Any], lines: list[list[Any]]) -> None:
@@ -73,11 +86,11 @@ class Journal(Notes):
         self.damaged_line = 0
         self._descriptor = descriptor
         self._last: dict[int, str] = {}
-        self._unsettled: dict[int, Unsettled] = {}
+        self._unfinished: dict[int, UnfinishedTask] = {}
         self._incomplete: set[int] = set()
         self.names: set[str] = set()
         for line in lines:
-            self._take(line)
+            self._apply(line)
 
     @property
     def finished(self) -> frozenset[int]:
@@ -86,35 +99,35 @@ class Journal(Notes):
         return frozenset(done) - self._incomplete
 
     @property
-    def unsettled(self) -> list[Unsettled]:
+    def unfinished(self) -> list[UnfinishedTask]:
         """The tasks during whose last step the batch ended, or that step failed."""
-        return list(self._unsettled.values())
+        return list(self._unfinished.values())
 
     def saving(self, number: int, sha1: str) -> None:
-        """As :class:`Notes`, on the disk at once."""
-        self._note("saving", number, sha1)
+        """As :class:`StepLog`, written at once."""
+        self._write_step("saving", number, sha1)
 
     def saved(self, number: int, name: str) -> None:
-        """As :class:`Notes`, on the disk at once."""
-        self._note("saved", number, name)
+        """As :class:`StepLog`, written at once."""
+        self._write_step("saved", number, name)
 
     def done(self, number: int) -> None:
-        """As :class:`Notes`, on the disk at once."""
-        self._note("done", number)
+        """As :class:`StepLog`, written at once."""
+        self._write_step("done", number)
 
     def incomplete(self, number: int, why: str) -> None:
-        """As :class:`Notes`, on the disk at once."""
-        self._note("incomplete", number, why)
+        """As :class:`StepLog`, written at once."""
+        self._write_step("incomplete", number, why)
 
     def failed(self, number: int, why: str) -> None:
-        """As :class:`Notes`, on the disk at once."""
-        self._note("failed", number, why)
+        """As :class:`StepLog`, written at once."""
+        self._write_step("failed", number, why)
 
     def end(self) -> None:
         """The batch has come to its end. Where something failed or is incomplete, the journal is kept, to try
         that again."""
         if self._incomplete or "failed" in self._last.values():
-            self._note("ended")
+            self._write_step("ended")
         else:
             self.path.unlink(missing_ok=True)
 
@@ -124,17 +137,11 @@ class Journal(Notes):
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def _note(self, *line: Any) -> None:
+    def _write_step(self, *line: Any) -> None:
         _append(self._descriptor, self.path, list(line))
-        self._take(list(line))
+        self._apply(list(line))
 
-    def _take(self, line: list[Any]) -> None:
+    def _apply(self, line: list[Any]) -> None:
         match line:
             case ["incomplete", int(number), str()]:
                 pass  # it is the profile that is saved next
@@ -143,12 +150,12 @@ class Journal(Notes):
                     self._incomplete.add(number)
                 else:
                     self._incomplete.discard(number)
-                self._unsettled[number] = Unsettled(number, sha1, "")
-            case ["saved", int(number), str(name)] if number in self._unsettled:
-                self._unsettled[number] = self._unsettled[number]._replace(name=name)
+                self._unfinished[number] = UnfinishedTask(number, sha1, "")
+            case ["saved", int(number), str(name)] if number in self._unfinished:
+                self._unfinished[number] = self._unfinished[number]._replace(name=name)
                 self.names.add(name)
             case ["done", int(number)]:
-                self._unsettled.pop(number, None)
+                self._unfinished.pop(number, None)
             case ["failed", int(number), str()]:
                 pass
             case ["ended"]:
@@ -161,7 +168,7 @@ class Journal(Notes):
 
 
 def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
-    """Begin a journal; of those that nobody uses any more the oldest are removed.
+    """Create a journal; removes the oldest of those without a process.
 
     :raises NotPerunRepository: where the file system has no locks.
     """
@@ -174,7 +181,7 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
     temporary = folder / temporary_name()
     descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        try_lock(descriptor, folder / name)  # nobody else knows it yet
+        try_lock(descriptor, folder / name)  # no other process knows the file yet
         _append(descriptor, folder / name, plan)
         os.rename(temporary, folder / name)
     except BaseException:
@@ -185,7 +192,7 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
 
 
 def newest(folder: Path) -> Journal | None:
-    """The journal to go on with, locked: the newest of a batch that was interrupted, else the newest of one
+    """The journal to resume, locked: the newest of a batch that was interrupted, else the newest of one
     that came to its end but had failures; None where there is neither."""
     failed: Journal | None = None
     for path in reversed(_paths(folder)):
@@ -205,7 +212,7 @@ def newest(folder: Path) -> Journal | None:
 
 @contextmanager
 def interrupted(folder: Path) -> Iterator[Journal | None]:
-    """The newest journal of a batch that was interrupted, for a look at it."""
+    """The newest journal of a batch that was interrupted, to read only."""
     journal = None
     with suppress(NotPerunRepository):  # a file system without locks is no reason not to look
         journal = newest(folder)

@@ -1,7 +1,7 @@
 """`perun run matrix`: the job matrix on many versions, also after an interruption (manual 3.2.12, 7.3).
 
-A batch is planned as a whole before anything runs. What it has done is kept in a journal, so that wherever it
-was ended, `--resume` does what is left: each profile that an undisturbed batch makes is there exactly once.
+A batch is planned as a whole before anything runs. A journal keeps what it has done, so that `--resume` does
+the rest after any interruption: each profile that an undisturbed batch makes is stored exactly once.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from perun.plugin.api import MinorVersion, Report, Run, silent
 from perun.porcelain import saving
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import journal as journals
-from perun.porcelain.run import preparations, schedule, versions
-from perun.porcelain.run.execute import Event, Naming, run_jobs
+from perun.porcelain.run import pre_run, schedule, versions
+from perun.porcelain.run.checkouts import IN_A_COPY, Placement
+from perun.porcelain.run.events import Event, Tally
+from perun.porcelain.run.execute import Naming, run_jobs
 from perun.porcelain.run.jobs import Job, matrix, texts
 from perun.porcelain.run.journal import Journal
-from perun.porcelain.run.schedule import Stop, Task
-from perun.porcelain.run.versions import IN_A_COPY, Placement
+from perun.porcelain.run.schedule import Task, VersionSlot
 
 FOLDER = "batches"
 """Where the journals lie, in `.perun`."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the user asks for.
+class BatchOptions:
+    """The options of the user.
 
     `since`, `every`: ancestors of the versions, all that are newer than `since`, one of `every`. `rounds`:
     how often the whole of it is run. `missing`: only what no profile is stored of.
@@ -49,13 +50,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Plan:
-    """A batch, before it runs: the whole of it has been found to be right.
+    """A batch before it runs, completely checked.
 
-    `stops` is what is to be run; of a resumed batch what is left.
+    `slots` are to be run; those of a resumed batch are what is left.
     """
 
     jobs: tuple[Job, ...]
-    stops: tuple[Stop, ...]
+    slots: tuple[VersionSlot, ...]
     placement: Placement
     template: str | None
     register: bool
@@ -64,26 +65,26 @@ class Plan:
     @property
     def total(self) -> int:
         """The number of tasks."""
-        return schedule.total(self.stops)
+        return schedule.total(self.slots)
 
 
-def plan(repo: Repository, wanted: Wanted) -> Plan:
+def plan(repo: Repository, wanted: BatchOptions) -> Plan:
     """Plan a batch; nothing is run or written, but the workloads that generators make.
 
     :raises PerunError: where anything is wrong: a part of the matrix, a version, the template.
     """
     jobs = _checked_jobs(repo, wanted.template, wanted.seed)
     if wanted.since is None and wanted.every == 1:
-        chosen = versions.chosen(repo, wanted.revisions, wanted.crawl_parents)
+        chosen = versions.choose(repo, wanted.revisions, wanted.crawl_parents)
     else:
-        chosen = versions.some_of_history(repo, wanted.revisions, wanted.since, wanted.every)
+        chosen = versions.choose_ancestors(repo, wanted.revisions, wanted.since, wanted.every)
     if not chosen:
         raise UsageError(f"there is no version after {wanted.since}", "name an older one with --since")
-    stops = schedule.stops(jobs, chosen, wanted.rounds)
+    slots = schedule.plan_slots(jobs, chosen, wanted.rounds)
     if wanted.missing:
-        stops = schedule.missing(repo, stops)
+        slots = schedule.missing(repo, slots)
     register = saving.registers_after_run(repo)
-    return Plan(tuple(jobs), tuple(stops), wanted.placement, wanted.template, register, wanted.seed)
+    return Plan(tuple(jobs), tuple(slots), wanted.placement, wanted.template, register, wanted.seed)
 
 
 def resumable(repo: Repository) -> tuple[Plan, Journal]:
@@ -104,10 +105,10 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
                 f"{journal.path}, line {journal.damaged_line}: its checksum does not match",
                 "move it away, and run what is missing with: perun run matrix --missing",
             )
-        planned = _restored(repo, journal.plan, f"the batch of {journal.path}")
-        _settle(repo, planned, journal)
-        left = schedule.without(planned.stops, journal.finished)
-        return replace(planned, stops=tuple(left)), journal
+        planned = _from_json(repo, journal.plan, f"the batch of {journal.path}")
+        _finish_tasks(repo, planned, journal)
+        left = schedule.without(planned.slots, journal.finished)
+        return replace(planned, slots=tuple(left)), journal
     except BaseException:
         journal.close()
         raise
@@ -125,35 +126,38 @@ def run(
     journal: Journal | None = None,
     *,
     retry_broken: bool = False,
+    tally: Tally | None = None,
     report: Report = silent,
     report_inside: Report = silent,
 ) -> Generator[Event]:
-    """Run the batch; a failing job or version is an event, and the others go on.
+    """The events of the batch, as :func:`~perun.porcelain.run.execute.run_jobs` yields them.
 
     :param journal: that of the batch where it is resumed; closed at the end.
     :param retry_broken: also try versions that `execute.pre_run` is known to fail on.
     """
-    with journal or journals.create(folder(repo), _written(planned)) as kept:
-        yield from run_jobs(
-            repo,
-            planned.stops,
-            placement=planned.placement,
-            naming=Naming(template=planned.template),
-            register=planned.register,
-            skip_broken=not retry_broken,
-            notes=kept,
-            counter=len(kept.finished),
-            report=report,
-            report_inside=report_inside,
-        )
-        kept.end()
+
+    def open_log() -> Journal:
+        return journal or journals.create(folder(repo), _to_json(planned))
+
+    return run_jobs(
+        repo,
+        planned.slots,
+        placement=planned.placement,
+        naming=Naming(template=planned.template),
+        register=planned.register,
+        skip_broken=not retry_broken,
+        open_log=open_log,
+        tally=tally,
+        report=report,
+        report_inside=report_inside,
+    )
 
 
 def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> list[Job]:
     _check_texts(repo)
     jobs = matrix(repo, seed)
     saving.check_naming(repo, None, template)
-    preparations.commands(repo)
+    pre_run.commands(repo)
     return jobs
 
 
@@ -173,11 +177,11 @@ def _check_texts(repo: Repository) -> None:
                 raise ConfigError(f"{place}: {problem.message}", problem.hint) from None
 
 
-def _settle(repo: Repository, planned: Plan, journal: Journal) -> None:
-    """Bring tasks to their end that the batch was ended in the midst of, after their profile was written."""
-    version_of = {task.number: stop.version for stop in planned.stops for task in stop.tasks}
+def _finish_tasks(repo: Repository, planned: Plan, journal: Journal) -> None:
+    """Finish tasks whose profile was written just before the batch was interrupted: register it."""
+    version_of = {task.number: slot.version for slot in planned.slots for task in slot.tasks}
     pending = repo.store.pending
-    for number, sha1, name in journal.unsettled:
+    for number, sha1, name in journal.unfinished:
         # Profiles that stay pending may be alike; of those that do not, several may have had the same name.
         path = pending.find(sha1, () if planned.register else journal.names)
         if path is None and not name:
@@ -192,16 +196,16 @@ def folder(repo: Repository) -> Path:
     return repo.root / PERUN_FOLDER / FOLDER
 
 
-def _written(planned: Plan) -> dict[str, Any]:
-    """The plan as JSON; :func:`_restored` reads it."""
-    known: dict[str, MinorVersion] = {stop.version.checksum: stop.version for stop in planned.stops}
+def _to_json(planned: Plan) -> dict[str, Any]:
+    """The plan as JSON; :func:`_from_json` reads it."""
+    known: dict[str, MinorVersion] = {slot.version.checksum: slot.version for slot in planned.slots}
     numbers = {id(job): number for number, job in enumerate(planned.jobs)}
     return {
         "jobs": [repr(job) for job in planned.jobs],
         "versions": list(known.values()),
         "stops": [
-            [stop.version.checksum, stop.round, [[one.number, numbers[id(one.job)]] for one in stop.tasks]]
-            for stop in planned.stops
+            [slot.version.checksum, slot.round, [[one.number, numbers[id(one.job)]] for one in slot.tasks]]
+            for slot in planned.slots
         ],
         "placement": asdict(planned.placement),
         "template": planned.template,
@@ -210,28 +214,30 @@ def _written(planned: Plan) -> dict[str, Any]:
     }
 
 
-def _restored(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
+def _from_json(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
     template = written.get("template")
     seed = written.get("seed")
     jobs = _checked_jobs(repo, template, seed)
     if written.get("jobs") != [repr(job) for job in jobs]:
         raise ConfigError(
-            f"{what} was of another job matrix than {repo.root / PERUN_FOLDER / 'local.yml'} holds now",
+            f"the job matrix in {repo.root / PERUN_FOLDER / 'local.yml'} has changed since {what}",
             "undo the change, or run what is missing with: perun run matrix --missing",
         )
     try:
-        stops = _stops(written, jobs)
+        slots = _slots(written, jobs)
         placement, register = Placement(**written["placement"]), bool(written["register"])
-        return Plan(tuple(jobs), tuple(stops), placement, template, register, seed)
+        return Plan(tuple(jobs), tuple(slots), placement, template, register, seed)
     except (KeyError, TypeError, ValueError, IndexError):
-        raise PerunError(f"{what} cannot be read", "delete it; --missing runs what is missing") from None
+        raise PerunError(
+            f"{what} cannot be read", "delete it, and run what is missing with: perun run matrix --missing"
+        ) from None
 
 
-def _stops(written: Mapping[str, Any], jobs: Sequence[Job]) -> list[Stop]:
+def _slots(written: Mapping[str, Any], jobs: Sequence[Job]) -> list[VersionSlot]:
     known = {}
     for date, author, email, checksum, desc, parents in written["versions"]:
         known[checksum] = MinorVersion(date, author, email, checksum, desc, tuple(parents))
     return [
-        Stop(known[checksum], tuple(Task(number, jobs[job]) for number, job in tasks), round_)
+        VersionSlot(known[checksum], tuple(Task(number, jobs[job]) for number, job in tasks), round_)
         for checksum, round_, tasks in written["stops"]
     ]

@@ -1,7 +1,7 @@
-"""What is remembered of `execute.pre_run`: versions that it failed on, and how long it takes.
+"""The record of preparations: versions that `execute.pre_run` failed on, and how long it takes.
 
-It is kept in `.perun/cache/preparations.json`, apart for each list of commands: with other commands a version
-that could not be built before may well build.
+It is the file `.perun/cache/preparations.json`, with one part for each list of commands: a version that one
+list of commands cannot build may well build with another.
 """
 
 from __future__ import annotations
@@ -12,48 +12,23 @@ from contextlib import suppress
 from typing import Any
 
 from perun import atomic
-from perun.errors import ConfigError, DamagedStore, JobFailed
+from perun.errors import DamagedStore
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run.pre_run import commands
 from perun.store import tree
 
 KEPT = 20
-"""Durations that are kept: enough to tell a usual one, and few enough to follow when a build gets slower."""
+"""Durations that are kept: enough for a typical one, and few enough to follow when a build gets slower."""
 
 
-class PreparationFailed(JobFailed):
-    """A command of `execute.pre_run` ended by itself and said that it failed: it would do so again."""
-
-
-def commands(repo: Repository) -> list[tuple[str, list[str]]]:
-    """The commands of `execute.pre_run`, each as it is written and split as a shell would.
-
-    :raises ConfigError: where one cannot be split.
-    """
-    import shlex
-
-    written = repo.config.get("execute.pre_run") or []
-    found = []
-    for command in [written] if isinstance(written, str) else map(str, written):
-        try:
-            argv = shlex.split(command)
-        except ValueError as problem:
-            where = repo.config.origin("execute.pre_run")
-            raise ConfigError(
-                f"{where}: execute.pre_run: {command!r} cannot be split: {problem}", "close the quotes"
-            ) from None
-        if argv:
-            found.append((command, argv))
-    return found
-
-
-class Preparations:
-    """The memory of one repository for the commands that are configured now."""
+class PreparationRecord:
+    """What one repository records of the commands that are configured now."""
 
     def __init__(self, repo: Repository) -> None:
         self._path = repo.root / PERUN_FOLDER / "cache" / "preparations.json"
         self._lock = repo.store.lock
         written = "\0".join(command for command, _ in commands(repo))
-        self._matters = bool(written)
+        self._has_commands = bool(written)
         self._key = tree.sha1(written.encode("utf-8", "surrogateescape")).hex()
         self._known = self._read().get(self._key, {})
 
@@ -71,14 +46,14 @@ class Preparations:
 
     def failed(self, version: str, why: str) -> None:
         """Remember that the version cannot be prepared."""
-        self._note("broken", version, why)
+        self._record("broken", version, why)
 
     def succeeded(self, version: str, seconds: float) -> None:
-        """Remember that it can, and how long it took."""
-        if self._matters:
-            self._note("seconds", version, round(seconds, 3), forget="broken")
+        """Remember that it can, and how long that took."""
+        if self._has_commands:
+            self._record("seconds", version, round(seconds, 3), forget="broken")
 
-    def _note(self, part: str, version: str, value: Any, forget: str = "") -> None:
+    def _record(self, part: str, version: str, value: Any, forget: str = "") -> None:
         with self._lock():
             content = self._read()
             self._known = content.setdefault(self._key, {})

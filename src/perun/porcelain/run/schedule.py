@@ -1,4 +1,4 @@
-"""In which order jobs are run on which versions: stops, each a version with what is to be run there."""
+"""The schedule: in which order jobs run on which versions, as slots of one version each."""
 
 from __future__ import annotations
 
@@ -28,57 +28,57 @@ class Task(NamedTuple):
     job: Job
 
 
-class Stop(NamedTuple):
-    """A version and what is run when it is on the disk; `round` counts from 1, and is 0 without rounds."""
+class VersionSlot(NamedTuple):
+    """A version and the tasks that run while it is checked out; `round` counts from 1, 0 without rounds."""
 
     version: MinorVersion
     tasks: tuple[Task, ...]
     round: int = 0
 
 
-def stops(jobs: Sequence[Job], versions: Iterable[MinorVersion], rounds: int = 1) -> list[Stop]:
+def plan_slots(jobs: Sequence[Job], versions: Iterable[MinorVersion], rounds: int = 1) -> list[VersionSlot]:
     """Every job on every version, as often as there are rounds.
 
     A round is the whole of it, so that what drifts while a batch runs (the temperature, what else the machine
     does) reaches all versions and jobs alike.
     """
     versions = list(versions)
-    made: list[Stop] = []
+    made: list[VersionSlot] = []
     for number in range(1, rounds + 1):
         for version in versions:
             first = len(made) * len(jobs)
             tasks = tuple(Task(*one) for one in enumerate(jobs, first))
-            made.append(Stop(version, tasks, number if rounds > 1 else 0))
+            made.append(VersionSlot(version, tasks, number if rounds > 1 else 0))
     return made
 
 
-def total(schedule: Iterable[Stop]) -> int:
+def total(schedule: Iterable[VersionSlot]) -> int:
     """The number of tasks."""
-    return sum(len(stop.tasks) for stop in schedule)
+    return sum(len(slot.tasks) for slot in schedule)
 
 
-def without(schedule: Iterable[Stop], numbers: Container[int]) -> list[Stop]:
-    """The schedule without the tasks of these numbers; stops without a task are left out."""
+def without(schedule: Iterable[VersionSlot], numbers: Container[int]) -> list[VersionSlot]:
+    """The schedule without the tasks of these numbers; slots without a task are left out."""
     rest = (
-        stop._replace(tasks=tuple(task for task in stop.tasks if task.number not in numbers))
-        for stop in schedule
+        slot._replace(tasks=tuple(task for task in slot.tasks if task.number not in numbers))
+        for slot in schedule
     )
-    return [stop for stop in rest if stop.tasks]
+    return [slot for slot in rest if slot.tasks]
 
 
-def missing(repo: Repository, schedule: Sequence[Stop], *, pending: bool = True) -> list[Stop]:
+def missing(repo: Repository, schedule: Sequence[VersionSlot], *, pending: bool = True) -> list[VersionSlot]:
     """What has no profile yet: of a version and job that have `n` profiles the last `n` rounds are left out.
     Incomplete profiles do not count.
 
     :param pending: count profiles that are not registered too, by their origin.
     """
     stored = _Stored(repo, schedule, pending)
-    rounds = max((stop.round for stop in schedule), default=0) or 1
+    rounds = max((slot.round for slot in schedule), default=0) or 1
     present = {
         task.number
-        for stop in schedule
-        for task in stop.tasks
-        if stored.count(stop.version.checksum, task.job) > rounds - (stop.round or 1)
+        for slot in schedule
+        for task in slot.tasks
+        if stored.count(slot.version.checksum, task.job) > rounds - (slot.round or 1)
     }
     return without(schedule, present)
 
@@ -92,10 +92,10 @@ def configuration_of(job: Job) -> Configuration:
 class _Stored:
     """How many profiles of a job a version has."""
 
-    def __init__(self, repo: Repository, schedule: Sequence[Stop], pending: bool) -> None:
+    def __init__(self, repo: Repository, schedule: Sequence[VersionSlot], pending: bool) -> None:
         self._repo = repo
         self._pending = pending
-        jobs = {id(task.job): task.job for stop in schedule for task in stop.tasks}
+        jobs = {id(task.job): task.job for slot in schedule for task in slot.tasks}
         # The same collector may be there twice, with other parameters, which only the profile itself tells.
         alike = Counter(configuration_of(job) for job in jobs.values())
         self._ambiguous = {configuration for configuration, number in alike.items() if number > 1}

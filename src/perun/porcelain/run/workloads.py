@@ -2,7 +2,7 @@
 
 Everything is generated before the first job runs, once for all versions, so that they get the same. Files
 that are generated lie in `.perun/tmp/workloads`, in a folder named after what they hold: they have the same
-paths in every run, and a file that a measured program has spoiled is found and made anew.
+paths in every run, and a file that a measured program has changed is detected and generated again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "workloads"
 LIMIT: Final = 10_000
-"""Workloads that one generator may make; more were not meant."""
+"""Workloads that one generator may make; more are taken for a mistake."""
 KEY: Final = "generators.workload"
 FIELD: Final = "workload"
 """The key that resources of a merged profile have."""
@@ -69,14 +69,14 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Load:
-    """The workload of a job: what it is called, and what was generated for it where anything was."""
+class NamedWorkload:
+    """The workload of a job: its name, and what was generated for it, if anything."""
 
     name: str
     generated: Generated | None = None
 
 
-def expand(repo: Repository, texts: Iterable[str], seed: int | None = None) -> list[Load]:
+def expand(repo: Repository, texts: Iterable[str], seed: int | None = None) -> list[NamedWorkload]:
     """The workloads that the texts stand for: one that is the id of a generator for all that it generates.
 
     `< id` gives each generated file as standard input.
@@ -86,17 +86,17 @@ def expand(repo: Repository, texts: Iterable[str], seed: int | None = None) -> l
     :raises PluginError: where it is of a type that there is not.
     :raises JobFailed: where a program that writes workloads fails.
     """
-    known = _Known(repo)
+    known = _Generators(repo)
     return [load for text in texts for load in _expanded(repo, known, text, seed)]
 
 
-def _expanded(repo: Repository, known: _Known, text: str, seed: int | None) -> list[Load]:
+def _expanded(repo: Repository, known: _Generators, text: str, seed: int | None) -> list[NamedWorkload]:
     start, name = _parts(text)
     if name not in known.settings:
-        return [Load(text)]
+        return [NamedWorkload(text)]
     if known.is_configured(name):
         repo.require_trust(f"generating workloads by {name!r}")
-    with known.telling_place(name):
+    with known.naming_place(name):
         return list(_generate(repo, known.settings[name], start, seed))
 
 
@@ -107,7 +107,7 @@ def _parts(text: str) -> tuple[str, str]:
     return "", stripped
 
 
-class _Known:
+class _Generators:
     """The generators of the configuration by their ids, the nearest of each; the built-in ones always."""
 
     def __init__(self, repo: Repository) -> None:
@@ -125,7 +125,7 @@ class _Known:
         return name in self._positions
 
     @contextmanager
-    def telling_place(self, name: str) -> Iterator[None]:
+    def naming_place(self, name: str) -> Iterator[None]:
         """Errors name the generator, and the file and line where it is configured."""
         try:
             yield
@@ -139,7 +139,7 @@ class _Known:
 
 def _generate(
     repo: Repository, settings: Mapping[str, Any], start: str, given_seed: int | None
-) -> Iterator[Load]:
+) -> Iterator[NamedWorkload]:
     name, type_ = str(settings["id"]), str(settings.get("type"))
     seed = _seed(settings) if given_seed is None else given_seed
     try:
@@ -154,12 +154,12 @@ def _generate(
     merged = not is_true(settings.get("profile_for_each_workload", False))
     if merged:
         inputs = tuple(_input(start, workload) for workload in made)
-        yield Load(start + name, Generated(name, type_, seed, True, content, inputs))
+        yield NamedWorkload(start + name, Generated(name, type_, seed, True, content, inputs))
         return
     for workload in made:
         label = f"{name}/{workload.value}" if workload.file else workload.value
         inputs = (_input(start, workload),)
-        yield Load(start + label, Generated(name, type_, seed, False, content, inputs))
+        yield NamedWorkload(start + label, Generated(name, type_, seed, False, content, inputs))
 
 
 def _seed(settings: Mapping[str, Any]) -> int:
@@ -197,7 +197,7 @@ def _made(repo: Repository, name: str, plugin: Any, params: Any, seed: int) -> t
         content = _checksum([(one.value, one.size) for one in made], _files(folder))
         if any(workload.file for workload in made):
             home = temporary / FOLDER / f"{_safe(name)}-{_checksum([], _files(folder))}"
-            _settle(folder, home, Path(scratch))
+            _move_into_place(folder, home, Path(scratch))
             made = [_moved(workload, folder, home) for workload in made]
     return made, content
 
@@ -206,7 +206,7 @@ def _safe(name: str) -> str:
     return re.sub(r"[^-\w]", "_", name)
 
 
-def _settle(folder: Path, home: Path, scratch: Path) -> None:
+def _move_into_place(folder: Path, home: Path, scratch: Path) -> None:
     """Move the folder to `home`, unless just that is there already."""
     home.parent.mkdir(exist_ok=True)
     if home.exists():

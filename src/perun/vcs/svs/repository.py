@@ -54,7 +54,7 @@ class Svs(Vcs):
             atomic.write(self._file, (json.dumps(described) + "\n").encode())
         except OSError as problem:
             raise VersionControlError(
-                f"cannot write {self._file}: {problem.strerror}", "name a folder that you may write to"
+                f"cannot write {self._file}: {problem.strerror}", "choose a folder that you may write to"
             ) from None
         return True
 

@@ -65,7 +65,7 @@ class Tagit(GitVcs):
         except OSError as problem:
             raise VersionControlError(
                 f"cannot make the folder {self._folder}: {problem.strerror}",
-                "name a folder that you may write to",
+                "choose a folder that you may write to",
             ) from None
         self._git.alter("init", "--quiet", "--template=", f"--initial-branch={LINE}")
         secure(self._folder)  # git has added settings of its own

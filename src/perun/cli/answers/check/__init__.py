@@ -1,4 +1,4 @@
-"""The answers of `perun check`: one module for each format, all of them told the same things in turn."""
+"""The answers of `perun check`: one module for each format, all with the same interface."""
 
 from __future__ import annotations
 

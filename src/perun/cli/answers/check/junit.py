@@ -75,7 +75,7 @@ class JUnit:
             self._suite(method, cases, properties, "")
 
     def end(self) -> None:
-        """All was told."""
+        """The check is complete."""
         self._page.say("</testsuites>")
 
     def _add(self, suites: dict[str, list[_Case]], comparison: Comparison) -> None:

@@ -1,4 +1,4 @@
-"""What an answer of `perun check` is written on, and what every format of it can be told."""
+"""The page that an answer of `perun check` is written on, and the interface of its formats."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Page(NamedTuple):
 
     :param command: the command behind `perun` that asks again, e.g. `check head`.
     :param paint: gives a text a colour.
-    :param verbose: whether No Change is told too.
-    :param single: whether only one version, or pair, is told of.
+    :param verbose: whether the answer includes No Change.
+    :param single: whether the answer has only one version or pair.
     :param level: the degradations that are failures, a value of `--fail-on`.
     :param describe: one line on a method, by its name.
     """
@@ -43,9 +43,9 @@ class Page(NamedTuple):
 
 
 class Answer(Protocol):
-    """Told of versions, or of pairs of profiles that belong to none, as they are checked; then of the end.
+    """Gets versions, or pairs of profiles that belong to none, as they are checked; then the end.
 
-    What is told can be forgotten afterwards: the memory that an answer takes does not grow with the history.
+    An answer does not keep them: its memory does not grow with the history.
     """
 
     def version(self, report: VersionReport) -> None:
@@ -55,4 +55,4 @@ class Answer(Protocol):
         """Two profiles that belong to no version."""
 
     def end(self) -> None:
-        """All was told."""
+        """The check is complete."""

@@ -1,4 +1,4 @@
-"""How a change of performance is told of, whatever the format: its name, how much, how sure, how bad."""
+"""The words for a change of performance in every format: its name, size, confidence and severity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES: Final = {
 """`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
 SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
 MOST_PARTS: Final = 5
-"""Parts of a change that are told of."""
+"""Parts of a change that an answer lists at most."""
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)(?: \(.*\))?")
 """A value, its unit, and what it is a value of: `304.79us (quadratic)`."""
 

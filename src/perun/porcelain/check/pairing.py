@@ -1,0 +1,106 @@
+"""The first step of a check: which pairs of profiles of a version are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from perun.config.schema import is_true
+from perun.errors import DamagedStore, PerunError
+from perun.plugin.api import MinorVersion, Report
+from perun.porcelain.check.baselines import Baselines, Candidates
+from perun.porcelain.check.compare import Pair
+from perun.porcelain.check.report import Comparison, Options
+from perun.porcelain.repository import Repository
+from perun.profile.helpers import ProfileInfo
+
+NO_PROFILE = "no profile is registered"
+NO_BASELINE = "no ancestor has a profile of the same configuration"
+
+
+@dataclass
+class VersionPlan:
+    """A version with its pairs to compare; `steps` also has the comparisons that cannot be made."""
+
+    version: MinorVersion
+    steps: list[Pair | Comparison] = field(default_factory=list)
+    reason: str = ""
+    failure: str = ""
+    errors: list[PerunError] = field(default_factory=list)
+    unpaired: tuple[ProfileInfo, ...] = ()
+
+
+class Pairing:
+    """Pairs the profiles of versions with their baselines."""
+
+    def __init__(self, repo: Repository, options: Options, report: Report) -> None:
+        self.repo = repo
+        self.collects = options.compute_missing or is_true(
+            repo.config.get("degradation.collect_before_check")
+        )
+        self.baselines = Baselines(repo, force=options.force)
+        self._report = report
+        self._failures: dict[str, PerunError] = {}
+        self._planned = 0
+
+    def collect_missing(self, versions: Sequence[MinorVersion]) -> None:
+        """Run the jobs of the matrix that the versions have no profile of, where the user wants that."""
+        if not self.collects:
+            return
+        from perun.porcelain.check import precollect  # most checks run nothing
+
+        self._failures = precollect.collect_missing(self.repo, versions, self._report)
+        self.baselines.refresh()
+
+    def plan(
+        self,
+        version: MinorVersion,
+        candidates: Candidates,
+        *,
+        others: Iterable[str] = (),
+        without_baseline: str = "",
+        leave: bool = False,
+    ) -> VersionPlan:
+        """The pairs of all profiles of the version.
+
+        :param others: versions whose failures count too, as their profiles are the baselines.
+        :param without_baseline: why there is no pair where no candidate has the configuration.
+        :param leave: the version is no candidate of this plan, nor of later ones.
+        """
+        self._report(version.checksum[:10], self._planned, 0)
+        self._planned += 1
+        plan = VersionPlan(version)
+        self._add_failures(plan, others)
+        try:
+            targets = self.baselines.profiles(version.checksum)
+        except DamagedStore as problem:
+            plan.reason = problem.message
+            if version.checksum not in self._failures:
+                plan.errors.append(problem)
+            return plan
+        plan.reason = "" if targets else NO_PROFILE
+        if leave:
+            self.baselines.exclude(version.checksum)
+        for target, found in zip(targets, self.baselines.find(targets, candidates), strict=True):
+            if isinstance(found, Pair):
+                plan.steps.append(found)
+            elif found is None:
+                plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
+            else:
+                plan.steps.append(Comparison(target, reason=found.message, error=found))
+        return plan
+
+    def _add_failures(self, plan: VersionPlan, others: Iterable[str]) -> None:
+        own = plan.version.checksum
+        for checksum in (own, *others):
+            problem = self._failures.get(checksum)
+            if problem is not None:
+                where = "" if checksum == own else f"{checksum[:6]}: "
+                plan.failure = plan.failure or where + problem.message
+                plan.errors.append(problem)
+
+    @cached_property
+    def _without_baseline(self) -> str:
+        missing = self.repo.vcs.missing_history()
+        return f"{NO_BASELINE} ({missing})" if missing else NO_BASELINE

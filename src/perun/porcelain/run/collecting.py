@@ -1,0 +1,106 @@
+"""One job in the folder of one version: run its collector, and describe where the profile comes from."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perun import conditions, machine
+from perun.plugin.api import CollectContext, Interrupted, MinorVersion, Report, Run
+from perun.plugin.params import to_mapping
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run import workloads
+from perun.porcelain.run.jobs import Job
+from perun.porcelain.run.pre_run import environment
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+def collect(
+    repo: Repository,
+    job: Job,
+    version: MinorVersion,
+    folder: Path,
+    report: Report,
+    note: Callable[[str], None],
+) -> Profile:
+    """The profile that the collector of the job makes of the version in `folder`.
+
+    :param report: called with the activity of the collector, steps done, and steps in all.
+    :param note: called with each message of the collector to the user.
+    :raises Interrupted: with the incomplete profile, where the collector had one by then.
+    """
+    run = Run(job.cmd, job.args, job.workload, folder, environment(repo), version.checksum)
+    # Before the run: the load it finds, not the one it makes.
+    machine_state = {**machine.describe(), "conditions": conditions.settled()}
+    generated = job.generated
+    try:
+        if generated is None:
+            profile = _run_collector(repo, job, run, report, note)
+        elif generated.merged:
+            profile = workloads.merge(_each_workload(repo, job, run, generated.inputs, report, note))
+        else:
+            profile = _run_collector(repo, job, run._replace(workload=generated.inputs[0].text), report, note)
+    except Interrupted as interruption:
+        if generated is not None and generated.merged:  # it is of one of the workloads, not of them all
+            raise (interruption.__cause__ or KeyboardInterrupt()) from None
+        _complete(interruption.profile, job, machine_state)
+        raise
+    return _complete(profile, job, machine_state)
+
+
+def _complete(profile: Profile, job: Job, machine_state: Mapping[str, Any]) -> Profile:
+    """The profile with what every collector would say the same of."""
+    generated = job.generated
+    if generated is not None:
+        profile["header"] = {**profile["header"], "workload": job.workload}
+        profile["workload_generator"] = generated.describe()
+    profile["machine"] = machine_state
+    params = to_mapping(job.collector.params)
+    profile.setdefault("collector_info", {"name": job.collector.name, "params": params})
+    profile.setdefault("postprocessors", [])
+    return profile
+
+
+def _each_workload(
+    repo: Repository,
+    job: Job,
+    run: Run,
+    inputs: Sequence[workloads.Input],
+    report: Report,
+    note: Callable[[str], None],
+) -> Iterator[tuple[workloads.Input, Profile]]:
+    """The profiles of one workload after the other."""
+    for number, one in enumerate(inputs, 1):
+        which = f"workload {number} of {len(inputs)}"
+
+        def report_workload(activity: str, done: int, total: int, which: str = which) -> None:
+            report(f"{which}: {activity}", done, total)
+
+        yield one, _run_collector(repo, job, run._replace(workload=one.text), report_workload, note)
+
+
+def _run_collector(
+    repo: Repository, job: Job, run: Run, report: Report, note: Callable[[str], None]
+) -> Profile:
+    collector = repo.registry.get("collect", job.collector.name)
+    temporary = repo.root / PERUN_FOLDER / "tmp"
+    temporary.mkdir(exist_ok=True)
+    # What cannot be removed is no reason to lose what was measured; the next run removes it.
+    with tempfile.TemporaryDirectory(
+        prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
+    ) as scratch:
+        context = CollectContext(Path(scratch), report, note, _cache(repo, collector.name))
+        profile: Profile = collector.collect(run, job.collector.params, context)
+    return profile
+
+
+def _cache(repo: Repository, name: str) -> Path | None:
+    """The folder of the user for what a collector keeps from run to run, by the XDG base directories."""
+    home = repo.environ.get("HOME", "")
+    folder = repo.environ.get("XDG_CACHE_HOME", "") or os.path.join(home, ".cache")
+    return Path(folder, "perun", name) if os.path.isabs(folder) else None

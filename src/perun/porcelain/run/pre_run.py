@@ -1,0 +1,99 @@
+"""`execute.pre_run`: the commands that prepare a version, such as its build, before its jobs (manual 7.3)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from perun.errors import ConfigError, JobFailed
+from perun.plugin.api import Run
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.process.execution import Execution
+from perun.process.outcome import exit_status, outcome
+
+SHOWN_LINES = 10
+"""Lines of the output of a failed command that its error shows."""
+_OF_A_HOOK = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_QUARANTINE_PATH",
+)
+"""Set inside a hook of git: a git that the measured version calls would work on the user's index."""
+
+
+class PreparationFailed(JobFailed):
+    """A command of `execute.pre_run` ended by itself and said that it failed: it would do so again."""
+
+
+def commands(repo: Repository) -> list[tuple[str, list[str]]]:
+    """The commands of `execute.pre_run`, each as it is written and split as a shell would.
+
+    :raises ConfigError: where one cannot be split.
+    """
+    import shlex
+
+    written = repo.config.get("execute.pre_run") or []
+    found = []
+    for command in [written] if isinstance(written, str) else map(str, written):
+        try:
+            argv = shlex.split(command)
+        except ValueError as problem:
+            where = repo.config.origin("execute.pre_run")
+            raise ConfigError(
+                f"{where}: execute.pre_run: {command!r} cannot be split: {problem}", "close the quotes"
+            ) from None
+        if argv:
+            found.append((command, argv))
+    return found
+
+
+def run_commands(repo: Repository, version: str, folder: Path) -> None:
+    """Run the commands in `folder`; their output goes to `.perun/logs/<version>-pre-run.log`.
+
+    :raises PreparationFailed: where a command ends with a status other than 0.
+    :raises JobFailed: where a command cannot start, or a signal kills it.
+    """
+    prepared_by = commands(repo)
+    if not prepared_by:
+        return
+    log = repo.root / PERUN_FOLDER / "logs" / f"{version}-pre-run.log"
+    log.parent.mkdir(exist_ok=True)
+    try:
+        with log.open("wb") as file:
+            for command, _ in prepared_by:
+                _run_command(command, folder, repo, file, log)
+    except OSError as problem:
+        problem.filename = problem.filename or str(log)  # the system names no file when the disk is full
+        raise
+
+
+def _run_command(command: str, folder: Path, repo: Repository, file: BinaryIO, log: Path) -> None:
+    file.write(f"$ {command}\n".encode())
+    file.flush()
+    run = Run(command, cwd=folder, environ=environment(repo))
+    try:
+        with Execution(run, log.parent, output=file.fileno()) as execution:
+            status = execution.run().status
+    except JobFailed as problem:
+        raise JobFailed(
+            f"execute.pre_run: {problem.message}",
+            "it runs without a shell; write `sh -c '...'` where one is needed",
+        ) from None
+    if status:
+        lines = log.read_text(errors="replace").rpartition(f"$ {command}\n")[2].splitlines()
+        shown = ["the end of its output:", *("  " + line for line in lines[-SHOWN_LINES:])] if lines else []
+        killed = os.WIFSIGNALED(status)
+        how = outcome(status) if killed else f"ended with status {exit_status(status)}"
+        # A kill may have a cause outside the command, such as too little memory: it is worth another try.
+        raise (JobFailed if killed else PreparationFailed)(
+            "\n".join([f"execute.pre_run: {command!r} {how}", *shown]), f"all of its output: {log}"
+        )
+
+
+def environment(repo: Repository) -> dict[str, str]:
+    """The environment of the user, without the variables that git sets inside its hooks."""
+    return {name: value for name, value in repo.environ.items() if name not in _OF_A_HOOK}
