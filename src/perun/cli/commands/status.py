@@ -10,7 +10,7 @@ from perun.profile.helpers import ProfileInfo
 
 
 @click.command()
-@click.option("--short", "-s", is_flag=True, help="Only the most necessary.")
+@click.option("--short", "-s", is_flag=True, help="Leave out the author and the message of the version.")
 @click.option(
     "--sort-by",
     "-sb",

@@ -12,9 +12,7 @@ from perun.cli.table import one_line
 @click.command()
 @click.argument("name", shell_complete=complete_version)
 @click.option("--message", "-m", metavar="TEXT", default="", help="Description of the snapshot.")
-@click.option(
-    "--restore", "-r", is_flag=True, help="Restore the folder from the snapshot NAME."
-)
+@click.option("--restore", "-r", is_flag=True, help="Restore the folder from the snapshot NAME.")
 @click.pass_obj
 def tag(session: Session, name: str, message: str, restore: bool) -> None:
     """Make a snapshot of a folder that is under tagit.

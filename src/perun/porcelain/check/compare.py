@@ -85,11 +85,12 @@ class Comparer:
 
     def _outcome(self, chosen: list[Rule], baseline: Profile, target: Profile) -> Outcome:
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
-        told = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
-        if told and not self._force:
+        reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
+        if reasons and not self._force:
             unknown = (_unknown(target, lacks["baseline"], lacks["target"]),)
-            return Outcome(tuple(MethodResult(rule.check.name, unknown) for rule in chosen), incomplete=told)
-        return Outcome(tuple(self._apply(rule, baseline, target) for rule in chosen), incomplete=told)
+            results = tuple(MethodResult(rule.check.name, unknown) for rule in chosen)
+            return Outcome(results, incomplete=reasons)
+        return Outcome(tuple(self._apply(rule, baseline, target) for rule in chosen), incomplete=reasons)
 
     def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
         name = rule.check.name

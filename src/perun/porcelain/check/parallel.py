@@ -13,11 +13,12 @@ from perun.porcelain.check.report import Options
 from perun.porcelain.repository import Repository
 
 PATIENCE: Final = 0.5
-"""Seconds of comparing after which other processes help: those take about half of that to start."""
+"""Seconds of comparing after which other processes help: their start takes at least that long."""
 CHUNK_SECONDS: Final = 0.25
 CHUNK_PAIRS: Final = 64
 CHUNK_ITEMS: Final = 512
-"""What another process is given at once: neighbours, as they share profiles; so few that little waits."""
+"""The size of a chunk for another process: neighbours, which share profiles, in small numbers, so that no
+result waits for long."""
 MOST_WORKERS: Final = 8
 
 M = TypeVar("M")

@@ -34,7 +34,7 @@ class MethodResult:
     """What one check reported of one pair, No Change included.
 
     `reason` says what a profile lacks where the check could not be applied; `ignored` counts the changes
-    that the user did not want to hear of.
+    that `--ignore` left out.
     """
 
     method: str
@@ -101,7 +101,7 @@ class Verdict:
         self._trouble = 0
 
     def add(self, report: VersionReport | Comparison) -> None:
-        """Count in a version, or a pair of profiles."""
+        """Count a version, or a pair of profiles."""
         if isinstance(report, Comparison):
             self._add_pair(report)
             return
@@ -124,7 +124,7 @@ class Verdict:
 
 
 def exit_code(reports: Iterable[VersionReport | Comparison], fail_on: str | None = None) -> int:
-    """The exit code that tells of all the reports; see :class:`Verdict`."""
+    """The exit code of all the reports; see :class:`Verdict`."""
     verdict = Verdict(fail_on)
     for report in reports:
         verdict.add(report)
