@@ -25,6 +25,7 @@ EXIT_CODES: Final[dict[int, str]] = {
     70: "a bug in Perun itself; a report was written",
     130: "interrupted by Ctrl-C; what a collector had recorded until then is a pending profile that says so",
     141: "the reader of the output went away (broken pipe)",
+    143: "terminated (SIGTERM)",
 }
 
 

@@ -147,7 +147,9 @@ class Pending:
 
         Errors as :meth:`load`.
         """
-        if (self.root / path).stat().st_size <= limits.LOOKED_INTO:
+        with _told(self.root / path):
+            size = (self.root / path).lstat().st_size
+        if size <= limits.LOOKED_INTO:
             self.load(path)
         else:
             self.regions(path)
