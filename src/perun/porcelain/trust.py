@@ -25,6 +25,7 @@ from perun.config.layers import LOCAL_FILE, MISSING, Config, Layer
 from perun.config.schema import FALSE, KEYS, RUNS, TRUE
 from perun.errors import ConfigError, NotTrusted, PerunError
 from perun.plugin.registry import Registry
+from perun.porcelain.links import links_of
 from perun.porcelain.user import own_users, shared_folder
 from perun.regular import open_regular, read_regular
 from perun.store import tree
@@ -288,13 +289,17 @@ class _Record(NamedTuple):
 
 
 class _Runs:
-    """What the `.perun` of a repository would have run: keys of its local configuration, and plugins."""
+    """What the `.perun` of a repository would have run: keys of its local configuration, and plugins.
+
+    Its folders that are links count too: through them Perun writes elsewhere.
+    """
 
     def __init__(self, root: Path, local: Layer | None) -> None:
         self._root = root
         self._plugins = root / ".perun" / "plugins"
         values = {} if local is None else {key: local.get(key) for key in RUNS}
         self._values = {key: value for key, value in values.items() if self._matters(key, value)}
+        self._links = [(str(one.relative_to(root)), os.readlink(one)) for one in links_of(root / ".perun")]
 
     def listed(self) -> tuple[Running, ...]:
         """One by one, for people."""
@@ -302,6 +307,7 @@ class _Runs:
         for key, value in self._values.items():
             items = value if isinstance(value, list) else [value]
             found += [Running(key, _short(item)) for item in items]
+        found += [Running("link", _short(f"{link} -> {target}")) for link, target in self._links]
         found += [Running("plugin", _short(name)) for name in self._files() if name.endswith(".py")]
         return tuple(found)
 
@@ -310,6 +316,8 @@ class _Runs:
         import hashlib
 
         digest = hashlib.sha256(json.dumps(self._values, sort_keys=True, default=str).encode())
+        for link, target in self._links:
+            digest.update(f"\0link {link}\0{target}".encode("utf-8", "surrogateescape"))
         left = MAX_BYTES
         for name, path in self._files().items():
             try:

@@ -38,6 +38,7 @@ from perun.porcelain.run.versions import IN_A_COPY, Checkouts, Placement, checko
 from perun.process.execution import Execution
 from perun.process.outcome import exit_status, outcome
 from perun.profile import incomplete
+from perun.regular import open_for_writing
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -313,7 +314,7 @@ def _prepare(repo: Repository, places: Checkouts, version: MinorVersion) -> Path
         log = repo.root / PERUN_FOLDER / "logs" / f"{version.checksum}-pre-run.log"
         log.parent.mkdir(exist_ok=True)
         try:
-            with log.open("wb") as file:
+            with open_for_writing(log) as file:
                 for command, _ in prepared_by:
                     _pre_run(command, folder, repo, file, log)
         except OSError as problem:

@@ -20,6 +20,7 @@ from typing import Any
 
 from perun import atomic
 from perun.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
+from perun.leftovers import is_alive
 from perun.plugin.api import MinorVersion, SavedState, WorkingCopy
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.store import tree
@@ -258,7 +259,7 @@ def left_overs(repo: Repository) -> list[Path]:
     found = []
     for name in sorted(tree.listing(temporary)):
         match = _OF_A_RUN.fullmatch(name)
-        if match is not None and not _is_alive(int(match[1])):
+        if match is not None and not is_alive(int(match[1])):
             found.append(temporary / name)
     return found
 
@@ -339,16 +340,6 @@ def _lock(repo: Repository) -> Iterator[None]:
 def _copy_folder(repo: Repository) -> Path:
     # One per process: two runs at once must not pull the folder from under each other.
     return repo.root / PERUN_FOLDER / "tmp" / f"worktree-{os.getpid()}"
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # another user's
-    return True
 
 
 def _head(repo: Repository) -> str | None:
