@@ -220,7 +220,7 @@ def test_interrupted_while_it_waits(start, project, write_profile, number, code)
     with open(lock, "a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         process = start("rm", "0@p")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not _has_open(process.pid, lock):
             assert time.monotonic() < deadline
             time.sleep(0.01)
