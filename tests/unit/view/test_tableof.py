@@ -15,12 +15,12 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from perun.view.tableof.command import tableof
 from tabulate import tabulate_formats
 
 from perun.errors import UsageError
 from perun.profile.factory import Profile
 from perun.view.tableof import PLUGIN, TableParams
-from perun.view.tableof.command import tableof
 from perun.view.tableof.table import columns_of, filtered, rows_of, sorted_rows
 from perun.view.tableof.view import FORMATS
 

@@ -170,7 +170,7 @@ def _profile(
         own = [numbers.setdefault(place, len(numbers)) for place in process.places]
         number = np.array([*own, UNKNOWN], np.int64)  # which the caller -1 is the last of
         for calls in process.calls(found[0].started):
-            calls = calls._replace(function=number[calls.function], caller=number[calls.caller])
+            calls = calls.replace(function=number[calls.function], caller=number[calls.caller])
             table.add(calls, process.pid)
         gaps = gaps.plus(process.gaps)
     functions = selection.functions(list(numbers), run.cwd, ctx)

@@ -264,7 +264,7 @@ class _Analyst:
         for events in recording.pieces():
             # Python's processes go by one clock already.
             shift = 0 if self._params.python else recording.started - first.started
-            yield events._replace(time=events.time + shift) if shift else events
+            yield events.replace(time=events.time + shift) if shift else events
 
     @staticmethod
     def _end(recording: Recorded, first: Recorded) -> int:
@@ -409,7 +409,7 @@ def _why_not(path: str) -> tuple[str, str]:
     """Why the recorder cannot be loaded into a program, and what to do about it."""
     import struct
 
-    from perun.collect.memory.elf import read_elf
+    from perun.collect._common.elf import read_elf
 
     elf = read_elf(path)
     status = os.stat(path)

@@ -17,10 +17,12 @@ from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect.memory.analysis import Events, Ints
+from perun.collect._common.columns import Ints
+from perun.collect._common.recordings import DamagedRecording
+from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS
 from perun.collect.memory.places import Place, Places, Site, site_of
-from perun.collect.memory.records import DamagedRecording, End, State
+from perun.collect.memory.records import End, State
 from perun.collect.memory.symbols import Frame
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import Run

@@ -19,9 +19,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
+from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
+from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import Recorded, Surroundings
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, divided, pieces

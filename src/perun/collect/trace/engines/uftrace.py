@@ -18,11 +18,13 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
+from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
+from perun.collect._common.columns import Ints
+from perun.collect._common.elf import load_segments
 from perun.collect.trace.engines import Recorded, Surroundings
-from perun.collect.trace.engines.records import Words, boundaries, divided, pieces
+from perun.collect.trace.engines.records import Piece, boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
 
@@ -238,7 +240,7 @@ class _Decoder:
             [probe.size is not None and not _behind_pointer(probe.size) for probe in probes], np.bool_
         )
 
-    def events(self, words: Words) -> tuple[Events, int]:
+    def events(self, words: Piece) -> tuple[Events, int]:
         """The events of a piece, and how many words of it they were made of."""
         values = words.values
         at, used = boundaries(values, 2)
@@ -354,8 +356,8 @@ def _first_address(path: str) -> int:
     from elftools.elf.elffile import ELFFile
 
     with open(path, "rb") as file:
-        starts = [segment["p_vaddr"] for segment in ELFFile(file).iter_segments("PT_LOAD")]
-    return int(min(starts, default=0)) & ~0xFFF
+        starts = [segment.address for segment in load_segments(ELFFile(file))]
+    return min(starts, default=0) & ~0xFFF
 
 
 def _nanoseconds(text: str) -> int:
