@@ -467,7 +467,7 @@ def test_damage_with_a_right_checksum_is_named(tmp_path: Path, changes: dict[str
         ([Event(1, 16, 2**63, 0, 0, 0)], (), "larger than 2\\^63 bytes"),
         ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1], shared=1), "shares more frames"),
         ([Event(1, 16, 1, 0, 0, 0)], definition(9, 1, [1]), "unknown kind 9"),
-        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1, 2])[:-1], "longer than its chunk|not fill its words"),
+        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1, 2])[:-1], "longer than its|not fill its words"),
     ],
 )
 def test_nonsense_is_named(tmp_path: Path, events: list[Event], words: Sequence[int], reason: str) -> None:

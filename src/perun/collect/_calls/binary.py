@@ -172,7 +172,7 @@ class Binary:
         """
         source, _, number = location.rpartition(":")
         if not source or not number.isdecimal():
-            raise UsageError(f"the location {location!r} is not understood", "write <source>:<line>")
+            raise UsageError(f"cannot parse the location {location!r}", "write <source>:<line>")
         lines: dict[int, set[int]] = {}
         for unit in self.debug.iter_CUs() if self.debug else ():
             for line, address in _lines(self.debug.line_program_for_CU(unit), source):
@@ -180,9 +180,9 @@ class Binary:
         wanted = int(number)
         if wanted not in lines:
             near = sorted(lines, key=lambda line: abs(line - wanted))[:3]
-            hint = f"lines near it that have: {', '.join(map(str, sorted(near)))}"
+            hint = f"nearest lines with instructions: {', '.join(map(str, sorted(near)))}"
             raise UsageError(
-                f"no instruction of {os.path.basename(self.path)} is of {location}",
+                f"{os.path.basename(self.path)} has no instruction for {location}",
                 hint if near else "compile with -g",
             )
         first = self._first_of_each_function(sorted(lines[wanted]))
@@ -307,7 +307,7 @@ class Binary:
         except ELFError:
             self._files.close()
             raise JobFailed(
-                f"{path} is no binary program, so it has no functions to trace",
+                f"{path} is not a binary program, so it has no functions to trace",
                 "name the program that the command runs with --binary (-b)",
             ) from None
 

@@ -32,9 +32,9 @@ CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
 """`struct record_chunk`."""
 TAIL: Final = Layout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x"))
 """`struct record_tail`."""
-_EVENTS_CHUNK, _TEXT_CHUNK = 1, 2
-_STACK, _THREAD, _MODULE = 1, 2, 3
-_MARK, _NO_CHUNK = 0x80, 0xFFFFFFFF
+EVENTS_CHUNK, TEXT_CHUNK = 1, 2
+STACK, THREAD, MODULE = 1, 2, 3
+MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
 _MOST_EVENTS: Final = 1 << 24
 _MOST_BYTES: Final = 1 << 30
 _HELD_BACK: Final = 1024
@@ -149,9 +149,9 @@ class Recording:
         with self._file.open() as file:
             file.seek(self._header_size)
             while (chunk := self._chunk(file)) is not None:
-                if chunk.kind == _TEXT_CHUNK:
+                if chunk.kind == TEXT_CHUNK:
                     self._text(chunk.data)
-                elif chunk.kind == _EVENTS_CHUNK:
+                elif chunk.kind == EVENTS_CHUNK:
                     if chunk.number != number:
                         raise self.damaged(f"chunk {chunk.number} stands where chunk {number} is expected")
                     number += 1
@@ -303,7 +303,7 @@ class Recording:
             start, end = position + 1, position + 1 + count
             if end > len(values):
                 raise self.damaged("a definition is longer than its chunk")
-            if kind == _STACK:
+            if kind == STACK:
                 shared = (head >> 32 & 0x7FFF) * WORD
                 if shared > len(stack):
                     raise self.damaged("a call stack shares more frames than the stack before it has")
@@ -311,9 +311,9 @@ class Recording:
                 self._numbers[len(self._numbers)] = self._stack(
                     Stack(stack, len(self.modules), bool(head >> 47 & 1))
                 )
-            elif kind == _THREAD and count == 1:
+            elif kind == THREAD and count == 1:
                 self.threads[number] = values[start]
-            elif kind == _MODULE and count >= 3:
+            elif kind == MODULE and count >= 3:
                 path = data[(start + 3) * WORD : end * WORD][:number].decode("utf-8", "surrogateescape")
                 begin, past, offset = values[start : start + 3]
                 self.modules.append(Module(begin, past, offset, path))
@@ -347,7 +347,7 @@ class Recording:
         self.end = End(State(state), error, skipped, lost)
         pieces = [np.empty(0, EVENT)]
         for chunk, words, words_at, events_at in sorted([tuple(halves[:4]), tuple(halves[4:])]):
-            if chunk < number or chunk == _NO_CHUNK:
+            if chunk < number or chunk == NO_CHUNK:
                 continue
             if chunk > number and error:
                 break
@@ -361,7 +361,7 @@ class Recording:
             except ValueError:
                 raise self.damaged("its tail is truncated") from None
             self._define(definitions)
-            pieces.append(events[events["mark"] == (_MARK | chunk % _MARK)])
+            pieces.append(events[events["mark"] == (MARK | chunk % MARK)])
             number += 1
         yield self._raw(np.concatenate(pieces), ticks, monotonic)
         self.duration = max(self.duration, monotonic - self._points[0][1])

@@ -72,14 +72,15 @@ class UftraceEngine:
         """Run the command under uftrace."""
         if plan.throws:
             raise CollectorUnavailable(
-                "the program throws exceptions, and uftrace brings programs down that do",
+                "the program throws exceptions, and uftrace crashes such programs",
                 "trace it with --engine ebpf, as root; or build it with `perun collect complexity`",
             )
         data, log = around.folder / "uftrace", around.folder / "uftrace.log"
         environ = dict(around.run.environ)
         if plan.pairs:
             self.notes.append(
-                "uftrace cannot record USDT probes and lines: they were left out; --engine ebpf can"
+                "uftrace does not support USDT probes and source lines: it recorded none; "
+                "use --engine ebpf"
             )
         options, arguments = self._options(plan)
         script = self._script(plan, around, environ)
@@ -126,14 +127,14 @@ class UftraceEngine:
                 arguments += ["-A", f"{pattern}@{_argument(probe.size)}"]
         if small:
             shown = ", ".join(small[:3]) + (f" and {len(small) - 3} more" if len(small) > 3 else "")
-            self.notes.append(f"uftrace cannot patch functions this short: {shown}")
+            self.notes.append(f"uftrace cannot trace these functions, because they are too short: {shown}")
         if sum(map(len, patched)) > _LONGEST_OPTIONS:
             libraries = {f"@{os.path.basename(probe.path)}" for probe in plan.probes}
             own = f"@{os.path.basename(plan.program)}"
             patched = ["-P", ".", *(part for one in sorted(libraries - {own}) for part in ("-P", "." + one))]
         if sum(map(len, arguments)) > _LONGEST_OPTIONS:
             self.notes.append(
-                "there are too many functions for uftrace to record sizes; name some with --func"
+                "uftrace cannot record the sizes of so many functions; select some with --func"
             )
             arguments = []
         return patched, arguments
