@@ -18,8 +18,8 @@ from typing import Any
 
 from perun import machine
 from perun.cli import formats as cli_formats
+from perun.collect._common.elf import read_elf
 from perun.collect.complexity.records import processes
-from perun.collect.memory.elf import read_elf
 from perun.collect.memory.records import Recording
 from perun.collect.trace.engines.records import boundaries, pieces
 from perun.config import cache as config_cache

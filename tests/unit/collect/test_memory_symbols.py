@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.memory.elf import read_elf
+from perun.collect._common.elf import read_elf
 from perun.collect.memory.symbols import NOTHING, TOOLS, Frame, Symboliser, find_tool
 
 SOURCE = """\

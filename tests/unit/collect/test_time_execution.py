@@ -324,4 +324,4 @@ class TestBeingEnded:
         finally:
             os.close(leader)
             os.close(terminal)
-        assert b"wants to talk to the terminal" in done.stderr
+        assert b"reads from the terminal" in done.stderr
