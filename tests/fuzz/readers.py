@@ -26,8 +26,8 @@ from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
 from perun.porcelain.run import journal, versions
-from perun.profile import helpers
 from perun.profile.format import json as formats
+from perun.profile.head import Head
 from perun.store import Store, changes, index_file, objects, tree
 from perun.store import stats as stats_file
 from perun.vcs._common.git import history as git_history
@@ -48,7 +48,7 @@ def _profile(data: bytes, folder: Path) -> object:
 
 
 def _header(data: bytes, folder: Path) -> object:
-    return helpers.header_of(data, "p.perf"), formats.decode_head(data, "p.perf")
+    return Head.of(formats.decode_head(data, "p.perf"))
 
 
 def _object(data: bytes, folder: Path) -> object:

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from perun.errors import ProfileError, ProfileNotFound
-from perun.profile.format.core import MODEL_GROUPS, Configuration, Profile
+from perun.profile.format.core import MODEL_GROUPS, Profile
 from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 
 __all__ = [

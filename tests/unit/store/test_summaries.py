@@ -10,6 +10,7 @@ import pytest
 from perun.errors import DamagedStore
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.head import Head
 from perun.store import Store
 from perun.store.changes import ChangeRecord
 from perun.store.index import IndexEntry
@@ -21,7 +22,7 @@ Minor = Callable[..., str]
 
 
 def entry(number: int, type_: str = "time") -> IndexEntry:
-    return IndexEntry(number, "ab" * 20, f"{number}.perf", type_, "ls", "", "", "time")
+    return IndexEntry(number, "ab" * 20, f"{number}.perf", Head(type_, "ls", collector="time"))
 
 
 def found(*changes: PerformanceChange) -> list[ChangeRecord]:

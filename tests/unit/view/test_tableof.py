@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
-from perun.view.tableof.command import tableof
 from tabulate import tabulate_formats
 
 from perun.cli.plugins import command_of
