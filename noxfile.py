@@ -30,8 +30,26 @@ os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 
 @nox.session(python=list(FOUND))
 def tests(session: nox.Session) -> None:
-    """Install what the tests need, then Perun, and run them."""
+    """Install what the tests need, then Perun, and run them; skipped where the packages cannot be had."""
     requirements = PROJECT / "requirements" / "test.txt"
-    session.install("--quiet", "--quiet", "--require-hashes", "--requirement", str(requirements))
+    said = session.run_install(
+        *("python", "-m", "pip", "install", "--quiet", "--quiet", "--require-hashes", "--requirement"),
+        requirements,
+        silent=True,
+        success_codes=[0, 1],
+    )
+    if "ERROR: " in str(said):
+        session.log(said)
+        if reason := unavailable(str(said)):
+            session.skip(reason)
+        session.error("what the tests need cannot be installed")
     session.install("--quiet", "--quiet", "--no-build-isolation", "--no-deps", str(PROJECT))
     session.run("python", "-m", "pytest", *(session.posargs or ("--numprocesses=auto", "-m", "not slow")))
+
+
+def unavailable(said: str) -> str:
+    """What pip says of a package that no index offers, or of an index that breaks off; else empty."""
+    signs = ("No matching distribution found", "HTTPSConnectionPool", "HTTPConnectionPool")
+    errors = [line for line in said.splitlines() if line.startswith("ERROR: ")]
+    problems = [line for line in errors if any(sign in line for sign in signs)]
+    return problems[-1].removeprefix("ERROR: ") if problems else ""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness import Contestant, compete, once
+from perun.collect._common.elf import read_elf
 from perun.collect.memory.collector import LIBRARY
-from perun.collect.memory.elf import read_elf
 from perun.collect.memory.symbols import Symboliser, find_tool
 from report import Place, Row
 

@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from perun.profile import helpers
 from perun.profile.factory import Profile
+from perun.profile.head import Head
 from perun.store import Store
 from perun.store.index_file import IndexEntry
 from perun.store.linking import link
@@ -80,9 +80,9 @@ def many(folder: Path, versions: int, configurations: int, at_head: int = 0) -> 
             found += [time_profile(0.2, f"only-{one}") for one in range(at_head)]
         entries = []
         for position, profile in enumerate(found):
-            head = helpers.head(profile)[:6]
+            head = Head.of(profile)
             name = f"time-{number}-{position}.perf"
-            entries.append(IndexEntry(START + number, store.objects.put(profile), name, *head))
+            entries.append(IndexEntry(START + number, store.objects.put(profile), name, head))
         store.indexes.add(checksum, entries)
     store.summaries.update([])
 

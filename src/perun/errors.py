@@ -23,8 +23,10 @@ EXIT_CODES: Final[dict[int, str]] = {
     10: "`fsck` found damage",
     11: "the repository is not trusted, and something that it names would have run; see `perun trust`",
     70: "a bug in Perun itself; a report was written",
+    129: "its terminal was closed (SIGHUP); as 130 otherwise",
     130: "interrupted by Ctrl-C; what a collector had recorded until then is a pending profile that says so",
     141: "the reader of the output went away (broken pipe)",
+    143: "terminated (SIGTERM); as 130 otherwise",
 }
 
 

@@ -35,7 +35,7 @@ def is_left_over(path: Path) -> bool:
     if match is None:
         return False
     if match[2] == system():
-        return not _is_alive(int(match[1]))
+        return not is_alive(int(match[1]))
     try:
         return time.time() - path.lstat().st_mtime > OLD
     except OSError:
@@ -77,11 +77,12 @@ def remove(path: Path) -> bool:
     return False
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether there is a process of that number on this system, whoever's."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (OSError, OverflowError):
-        return True  # it is another user's
+    except OSError:
+        pass  # it is another user's
     return True

@@ -1,4 +1,4 @@
-"""Reading files of a repository that a stranger may have filled: regular ones only, never more than a limit.
+"""Opening files of a repository that a stranger may have filled: regular ones only, never more than a limit.
 
 A link, a pipe or a device in the place of a file would lead out of the repository, wait for ever or fill the
 memory. Everything below `.perun` is opened here, and nowhere else.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _PIECE: Final = 1 << 16
 
 
@@ -35,25 +35,50 @@ def open_regular(path: Path | str, limit: int) -> BinaryIO:
     :raises TooLarge: where it has more than `limit` bytes; the message gives both numbers.
     :raises OSError: where it cannot be opened.
     """
+    descriptor = _opened(path, os.O_RDONLY)
     try:
-        descriptor = os.open(path, _FLAGS)
-    except OSError as problem:
-        if problem.errno == errno.ELOOP:
-            raise IrregularFile(errno.ELOOP, "it is a symbolic link", str(path)) from None
-        if problem.errno == errno.ENXIO:  # a socket
-            raise IrregularFile(errno.ENXIO, "it is not a regular file", str(path)) from None
-        raise
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise IrregularFile(errno.EINVAL, "it is not a regular file", str(path))
-        if status.st_size > limit:
-            reason = f"it has {status.st_size} bytes, more than the limit of {limit}"
+        size = os.fstat(descriptor).st_size
+        if size > limit:
+            reason = f"it has {size} bytes, more than the limit of {limit}"
             raise TooLarge(errno.EFBIG, reason, str(path))
     except BaseException:
         os.close(descriptor)
         raise
     return open(descriptor, "rb")
+
+
+def open_for_writing(path: Path | str, *, append: bool = False) -> BinaryIO:
+    """Open the file for writing, emptied or at its end; it is made where there is none.
+
+    For logs, which are read while they are written: whatever else is replaced as a whole (`perun.atomic`).
+
+    :raises IrregularFile: where it is a symbolic link, or no regular file; nothing is written then.
+    :raises OSError: where it cannot be opened.
+    """
+    descriptor = _opened(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0))
+    try:
+        if not append:
+            os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return open(descriptor, "ab" if append else "wb")
+
+
+def _opened(path: Path | str, flags: int) -> int:
+    """The descriptor of the regular file, opened with these flags; it is never waited for."""
+    try:
+        descriptor = os.open(path, _FLAGS | flags, 0o666)
+    except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            raise IrregularFile(errno.ELOOP, "it is a symbolic link", str(path)) from None
+        if problem.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+            raise IrregularFile(errno.ENXIO, "it is not a regular file", str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IrregularFile(errno.EINVAL, "it is not a regular file", str(path))
+    return descriptor
 
 
 def read_regular(path: Path | str, limit: int) -> bytes:

@@ -128,11 +128,16 @@ def perun(
 def terminal(command: list[str], perun: Callable[..., Outcome], environment: Mapping[str, str]) -> Any:
     """Run the command on a terminal: `terminal("show", "x", "raw", keys="y\\n", columns=60)`.
 
-    What it wrote, on either stream, is `out`; what was typed is echoed there.
+    What it wrote, on either stream, is `out`; what was typed is echoed there. `seen` is called with all that
+    was written so far, each time that there is more.
     """
 
     def run(
-        *arguments: str | Path, keys: str = "", columns: int = 200, env: Mapping[str, str] | None = None
+        *arguments: str | Path,
+        keys: str = "",
+        columns: int = 200,
+        env: Mapping[str, str] | None = None,
+        seen: Callable[[str], object] = lambda text: None,
     ) -> Outcome:
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (50, columns))
@@ -150,6 +155,7 @@ def terminal(command: list[str], perun: Callable[..., Outcome], environment: Map
             try:
                 while piece := os.read(ours, 1 << 16):
                     written += piece
+                    seen(written.decode(errors="replace"))
             except OSError:  # how Linux says that the other side was closed
                 pass
             code = process.wait(TIME_LIMIT)

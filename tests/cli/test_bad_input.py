@@ -442,7 +442,7 @@ def test_an_object_within_the_limit_that_expands_to_much(
     # What only verifies it needs no more memory than usual.
     done = within(size, "fsck")
     assert done.returncode == 0, done
-    assert objects.header(name).cmd == objects.header("".join(places["object"].parts[-2:])).cmd
+    assert objects.head(name).cmd == objects.head("".join(places["object"].parts[-2:])).cmd
     shared = Path(environment["PERUN_CONFIG_DIR"])
     shared.mkdir(exist_ok=True)
     (shared / "shared.yml").write_text("profiles: {max_size: 100}\n")

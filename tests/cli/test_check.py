@@ -455,6 +455,7 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "workload": "",
         "reason": None,
         "damage": None,
+        "incomplete": None,
         "not_applied": [],
         "ignored": 0,
         "changes": [

@@ -92,7 +92,7 @@ def picture(project: Any) -> dict[str, Any]:
     }
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -262,7 +262,7 @@ def test_interruption(
     run = start("run", "-c", "--in-place", "matrix", "--quiet-env")
     wait_for(lambda: record.exists() and record.read_text() == "3\n3\n2\n")
     run.send_signal(number)
-    out, err = run.communicate(timeout=20)
+    out, err = run.communicate(timeout=120)
     left = b"\ninterrupted, 2 of 4 jobs are left; run them with: perun run matrix --resume\n"
     assert (run.returncode, err) == (code, left)
     assert out.count(b"stored") == 2

@@ -301,15 +301,24 @@ def test_remaining_time_on_a_terminal(
     terminal: Callable[..., Any],
     project: Any,
     configure: Callable[[str], None],
+    tmp_path: Path,
 ) -> None:
-    """It comes from stored profiles: the second job is known to take longer than the first."""
-    configure(f"cmds: [sleep]\nargs: ['1.2', '0']\ncollectors: [{QUICK}]\n")
+    """It comes from stored profiles: the first job is known to take ten hours, the second twenty."""
+    wait = tmp_path / "wait"
+    configure(f"cmds: [sh {wait}]\nargs: [first, second]\ncollectors: [{QUICK}]\n")
+    wait.write_text("")
     perun("run", "matrix")
-    took(project, {"1.2": 1.2, "0": 4})
-    outcome = terminal("run", "matrix", columns=80)
-    assert re.search(
-        r"measuring \S+ \S*0/2\S* 0:0[1-4], 0:0[34] left", re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", outcome.out)
-    )
+    took(project, {"first": 36_000, "second": 72_000})
+    # The first job goes on once the terminal shows it.
+    wait.write_text(f"until [ -e {tmp_path}/shown ]; do sleep 0.05; done\n")
+    shown = re.compile(r"measuring \S+ \S*0/2\S* [\d:]+, (30:00:00|29:\d\d:\d\d) left")
+
+    def seen(text: str) -> None:
+        if shown.search(re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", text)):
+            (tmp_path / "shown").touch()
+
+    terminal("run", "matrix", columns=80, seen=seen)
+    assert (tmp_path / "shown").exists()
 
 
 # -- failures ------------------------------------------------------------------------------------------------

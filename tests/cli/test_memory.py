@@ -260,7 +260,7 @@ def test_programs_with_other_rights(perun: Callable[..., Any], built: Any) -> No
     os.chown(built.path / "list", 65534, 65534)
     (built.path / "list").chmod(0o4755)
     outcome = perun("collect", "-c", "./list", "memory", check=False)
-    assert "runs with other rights than yours" in outcome.err
+    assert "runs with other privileges than yours" in outcome.err
 
 
 def test_the_recorder_was_not_built(
@@ -482,5 +482,5 @@ def test_python_is_refused_where_it_cannot_be(perun: Callable[..., Any], built: 
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
     bare.chmod(0o755)
     outcome = perun("collect", "-c", f"{bare} prog.py", "memory", "--python", check=False)
-    assert f"memray is not there for {bare}" in outcome.err
+    assert f"memray is not installed for {bare}" in outcome.err
     assert "-m pip install memray" in outcome.err

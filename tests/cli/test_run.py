@@ -431,7 +431,7 @@ def test_a_failing_job_leaves_the_others(
         "exited with status 4 (run 1 of 1)",
         "  the end of its standard error:",
         "    broken",
-        "  hint: repair the command, or measure it all the same with --ignore-failure (-i)",
+        "  hint: correct the command, or measure it anyway with --ignore-failure (-i)",
     ]
     assert outcome.lines[5].startswith("  registered time-sh-[-c__exit_0_]")
     assert outcome.out.count("hint:") == 1  # said once

@@ -90,7 +90,7 @@ def is_running(process: int) -> bool:
     return state not in "ZX"
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -317,7 +317,7 @@ def test_interruption(
     processes = [int(word) for word in record.read_text().split()]
     assert all(map(is_running, processes))
     run.send_signal(number)
-    out, err = run.communicate(timeout=20)
+    out, err = run.communicate(timeout=120)
     assert run.returncode == code
     told, _, left = err.partition(b"\n")
     assert told == b"warning: uncommitted changes are not measured; --force-dirty (-f) measures them too"

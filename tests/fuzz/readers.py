@@ -18,20 +18,21 @@ from typing import Any
 
 from perun import machine
 from perun.cli import formats as cli_formats
+from perun.collect._common.elf import read_elf
 from perun.collect.complexity.records import processes
-from perun.collect.memory.elf import read_elf
 from perun.collect.memory.records import Recording
 from perun.collect.trace.engines.records import boundaries, pieces
 from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
-from perun.porcelain import journal, versions
-from perun.profile import formats, helpers
+from perun.porcelain.run import journal, versions
+from perun.profile.format import json as formats
+from perun.profile.head import Head
 from perun.store import Store, changes, index_file, objects, tree
 from perun.store import stats as stats_file
-from perun.vcs.git import history as git_history
+from perun.vcs._common.git import history as git_history
 from perun.vcs.svs import Svs
-from perun.vcs.tagit import Tagit
+from perun.vcs.tagit import files as tagit_files
 
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
@@ -47,7 +48,7 @@ def _profile(data: bytes, folder: Path) -> object:
 
 
 def _header(data: bytes, folder: Path) -> object:
-    return helpers.header_of(data, "p.perf"), formats.decode_head(data, "p.perf")
+    return Head.of(formats.decode_head(data, "p.perf"))
 
 
 def _object(data: bytes, folder: Path) -> object:
@@ -141,11 +142,11 @@ def _summaries(data: bytes, folder: Path) -> object:
     return store.summaries.read([MINOR])
 
 
-def _machines(data: bytes, folder: Path) -> object:
+def _facts(data: bytes, folder: Path) -> object:
     store = _store(folder)
     for name in ("pending", MINOR):
-        _put(store.root / "cache" / "machines" / f"{name}.json", data)
-    return store.machines.of_pending(), store.machines.of_version(MINOR)
+        _put(store.root / "cache" / "facts" / f"{name}.json", data)
+    return store.facts.of_pending(), store.facts.of_version(MINOR), len(store.facts.damaged())
 
 
 def _configuration(data: bytes, folder: Path) -> object:
@@ -227,10 +228,10 @@ def _git_log(data: bytes, folder: Path) -> object:
     return list(git_history.parse([data[:middle], data[middle:]]))
 
 
-def _tagit(data: bytes, folder: Path) -> object:
-    _put(folder / ".tagit" / "history", data)
-    vcs = Tagit(folder, {})
-    return vcs.get_minor_head(), list(vcs.walk_minor_versions("HEAD"))
+def _tagit_ignore(data: bytes, folder: Path) -> object:
+    _put(folder / tagit_files.IGNORE_FILE, data)
+    _put(folder / "below" / "file.txt", b"")
+    return list(tagit_files.scan(folder))
 
 
 def _svs(data: bytes, folder: Path) -> object:
@@ -260,7 +261,7 @@ READERS: Mapping[str, Read] = {
     "statistics-index": _index_of_statistics,
     "temp-index": _index_of_temporary_files,
     "summaries": _summaries,
-    "machines": _machines,
+    "facts": _facts,
     "configuration": _configuration,
     "parameters": _parameters,
     "configuration-cache": _configuration_cache,
@@ -271,7 +272,7 @@ READERS: Mapping[str, Read] = {
     "elf": _elf,
     "machine": _machine,
     "git-log": _git_log,
-    "tagit": _tagit,
+    "tagit-ignore": _tagit_ignore,
     "svs": _svs,
     "format": _format,
 }

@@ -295,8 +295,8 @@ def test_whenever_a_program_is_killed(complexity_runtime: Path, tmp_path: Path) 
         assert process.gaps == Gaps(open=process.gaps.open)
         assert 1 <= process.gaps.open <= 3
         assert 0 <= 2 * count[1] - count[2] <= 2
-        assert sorted(found.order.tolist()) == list(range(found.total))
-        assert int(found.exclusive.sum()) == pytest.approx(int(found.duration.max()), abs=found.total)
+        assert sorted(found.order.tolist()) == list(range(len(found)))
+        assert int(found.exclusive.sum()) == pytest.approx(int(found.duration.max()), abs=len(found))
 
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])

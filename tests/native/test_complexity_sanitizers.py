@@ -63,7 +63,7 @@ def test_clean(tmp_path: Path, source: str, args: str, calls: int, sanitizer: st
     process_count = 3 if "fork" in source else 1
     found = recorded(built(tmp_path, source, sanitizer), args, tmp_path, [])
     assert len(found) == process_count
-    assert sum(made.total for _, made in found) == calls
+    assert sum(len(made) for _, made in found) == calls
     for gaps, _ in found:
         assert gaps._replace(missed=0) == Gaps()
 
@@ -82,11 +82,11 @@ def test_clean_where_calls_are_left_out(tmp_path: Path, outer: int, sanitizer: s
     ((gaps, calls),) = recorded(program, "500", tmp_path, listed)
     assert gaps == Gaps()
     per_thread = 1 + -(-500 // outer) + -(-1500 // 7)
-    assert calls.total == 4 * per_thread + 1
+    assert len(calls) == 4 * per_thread + 1
     for thread in np.unique(calls.thread):
         own = calls.where(calls.thread == thread)
-        assert len(np.unique(own.order)) == own.total
-        if own.total > 1:  # work, and all that is within, which counts though it is left out
+        assert len(np.unique(own.order)) == len(own)
+        if len(own) > 1:  # work, and all that is within, which counts though it is left out
             assert 1 + 500 * 4 - 12 <= int(own.order.max()) < 1 + 500 * 4
             assert (own.start[np.argsort(own.order)][1:] >= own.start[np.argsort(own.order)][:-1]).all()
 

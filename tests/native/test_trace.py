@@ -304,7 +304,7 @@ def test_what_cannot_be_probed_is_left_out(
         using.kill()
         using.wait()
     assert [calls(profile) for profile in found] == [{"main": 1, "add": 7}] * 2
-    told = "left out, as the kernel can put no probe there: "
+    told = "not traced, because the kernel cannot probe them: "
     assert notes == [f"functions {told}locks", f"places {told}1"]
 
 

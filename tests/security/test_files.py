@@ -7,6 +7,9 @@ import os
 
 import pytest
 
+from perun.porcelain.links import links_of
+from perun.store import FOLDERS
+
 LIMIT = 1 << 30
 """Bytes of memory that a command may have; `/dev/zero` read to its end would take any amount."""
 PLACES = (
@@ -112,3 +115,90 @@ def test_a_large_sparse_cache_of_pending_profiles_is_not_read(limited, project, 
     with (project.path / ".perun" / "jobs" / ".index").open("wb") as file:
         file.truncate(1 << 40)
     assert "a.perf" in limited("status", "--json").out
+
+
+@pytest.mark.parametrize(
+    "folder", [*FOLDERS, "hooks", "batches", "sums", "objects/ab", "cache/facts", "hooks/queue", "stats/ab"]
+)
+def test_folders_that_are_links_are_found(tmp_path, folder):
+    elsewhere, perun = tmp_path / "elsewhere", tmp_path / ".perun"
+    elsewhere.mkdir()
+    (perun / folder).parent.mkdir(parents=True)
+    (perun / "plugins").symlink_to(elsewhere)
+    (perun / "local.yml").symlink_to(tmp_path / "file")
+    assert links_of(perun) == []
+    (perun / folder).symlink_to(elsewhere)
+    assert links_of(perun) == [perun / folder]
+
+
+@pytest.mark.parametrize("folder", [".", "jobs", "objects/ab"])
+def test_a_folder_that_is_a_link_is_not_used_without_trust(perun, clone, tmp_path, traps, folder):
+    """Else a clone would have Perun write and delete in other folders of the user."""
+    place = clone.path / ".perun" / folder
+    elsewhere = tmp_path / "elsewhere"
+    if place.is_dir():
+        place.rename(elsewhere)
+    elsewhere.mkdir(exist_ok=True)
+    (clone.path / ".perun" / folder).symlink_to(elsewhere)
+    before = sorted((path, path.lstat().st_mtime_ns) for path in elsewhere.rglob("*"))
+    for arguments in (("add", "0@p"), ("config", "set", "general.paging", "never"), ("init",)):
+        failed = perun(*arguments, check=False)
+        assert failed.code == 11, (arguments, failed)
+        assert f"{place} is a link to {elsewhere}" in failed.err
+        assert f"perun trust {clone.path}" in failed.err
+    assert sorted((path, path.lstat().st_mtime_ns) for path in elsewhere.rglob("*")) == before
+    assert f" -> {elsewhere}" in perun("trust", "--show").out
+    if folder != ".":  # `vcs.url` is relative to `.perun`
+        perun("status", env={"PERUN_TRUST": "1"})
+
+
+def test_a_link_that_comes_later_is_asked_about(perun, clone, tmp_path):
+    perun("trust")
+    perun("status")
+    clone.path.joinpath(".perun", "batches").symlink_to(tmp_path)
+    failed = perun("status", check=False)
+    assert failed.code == 11
+    assert "batches is a link" in failed.err
+    perun("trust")
+    assert perun("status").code == 0
+
+
+@pytest.mark.parametrize("place", [".lock", "in-place.lock"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_lock_that_is_a_link_overwrites_nothing(perun, clone, tmp_path, place, kind):
+    victim = tmp_path / "victim"
+    victim.write_text("precious\n")
+    (clone.path / ".perun" / place).unlink(missing_ok=True)
+    make(clone.path / ".perun" / place, victim if kind == "link" else "pipe")
+    (clone.path / ".perun" / "in-place.json").write_text(
+        f'{{"saved": false, "state": "main", "stash": "", "folder": "{clone.path}"}}'
+    )
+    arguments = ("add", "0@p") if place == ".lock" else ("recover",)
+    failed = perun(*arguments, env={"PERUN_TRUST": "1"}, check=False)
+    assert failed.code == 3
+    assert f"{place} is a link or no regular file" in failed.err
+    assert victim.read_text() == "precious\n"
+
+
+def test_no_log_is_written_through_a_link(perun, project, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious\n")
+    perun("config", "set", "execute.pre_run", "[echo built]")
+    logs = project.path / ".perun" / "logs"
+    (logs / f"{project.head}-pre-run.log").symlink_to(victim)
+    failed = perun("collect", "-c", "true", "time", check=False)
+    assert "it is a symbolic link" in failed.err.lower()
+    assert f"{project.head}-pre-run.log" in failed.err
+    assert victim.read_text() == "precious\n"
+
+
+def test_statistics_are_not_deleted_through_a_link(perun, project, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("precious\n")
+    stats = project.path / ".perun" / "stats" / project.head[:2]
+    stats.mkdir(parents=True)
+    (stats / project.head[2:]).symlink_to(tmp_path / "elsewhere")
+    for arguments in (("minor", project.head), ("all",)):
+        failed = perun("stats", "delete", *arguments, check=False)
+        assert "is a link, and no folder of statistics" in failed.err or failed.code == 0, failed
+    assert (tmp_path / "elsewhere" / "file").read_text() == "precious\n"

@@ -11,8 +11,14 @@ from perun import atomic
 from perun.config.builds import Build, recognise
 from perun.config.templates import render
 from perun.errors import NotPerunRepository, VersionControlError
-from perun.porcelain.ownership import check as check_owner
-from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository, plugins_of, read_config
+from perun.porcelain.repository import (
+    PERUN_FOLDER,
+    Repository,
+    check_folder,
+    open_repository,
+    plugins_of,
+    read_config,
+)
 from perun.porcelain.trust import Ask
 from perun.store import Store
 
@@ -59,7 +65,7 @@ def init(
     vcs_root = (vcs_path or root).resolve()
     local = root / PERUN_FOLDER / "local.yml"
     if (root / PERUN_FOLDER).exists():
-        check_owner(root, environ)
+        check_folder(root, environ)
     config = read_config([root] if local.exists() else [], environ)
     before = Repository(root, root, config, environ, asks)
     made_here = not local.exists() and not (root / PERUN_FOLDER / "plugins").exists()

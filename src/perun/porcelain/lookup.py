@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.errors import ProfileNotFound, UsageError
 from perun.porcelain.repository import Repository
+from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo, sort_key
 from perun.store import tree
 
@@ -180,7 +181,7 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
         return None
     for name in (path.name, path.name + ".perf"):
         if name.endswith(".perf") and _is_file(jobs / name):
-            return Found(ProfileInfo(name, str(jobs / name), "", "", "", "", "", (), 0))
+            return Found(ProfileInfo(name, str(jobs / name), Head(), 0))
     return None
 
 

@@ -11,9 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.config.layers import Config, load, refresh_cache
-from perun.errors import ConfigError, ForeignRepository, NotPerunRepository, PluginError, VersionControlError
+from perun.errors import (
+    ConfigError,
+    ForeignRepository,
+    NotPerunRepository,
+    NotTrusted,
+    PluginError,
+    VersionControlError,
+)
 from perun.plugin.api import Vcs
 from perun.plugin.registry import Candidate, Registry
+from perun.porcelain.links import links_of
 from perun.porcelain.ownership import check as check_owner
 from perun.porcelain.user import cache_folder, shared_folder
 from perun.store import Store
@@ -263,11 +271,35 @@ def locate(folder: Path, environ: Mapping[str, str], *, foreign: bool = False) -
 
     :param foreign: also one that belongs to another user.
     :raises ForeignRepository: where the nearest belongs to another user; those above it are left out.
+    :raises NotTrusted: where folders of the nearest are links, and the user has not decided to trust it.
     """
     roots, working_root = _located(folder, environ)
     if roots and not foreign:
-        check_owner(roots[0], environ)
+        check_folder(roots[0], environ)
     return roots[:1] + [root for root in roots[1:] if _is_own(root, environ)], working_root
+
+
+def check_folder(root: Path, environ: Mapping[str, str]) -> None:
+    """Raise where the `.perun` of `root` is not the user's own, or would have Perun write elsewhere.
+
+    :raises ForeignRepository: where it belongs to another user.
+    :raises NotTrusted: where folders of it are links, and the user has not decided to trust it.
+    """
+    check_owner(root, environ)
+    links = links_of(root / PERUN_FOLDER)
+    if not links:
+        return
+    from perun.porcelain import trust
+
+    if not trust.trust_state(root, read_config([root], environ), environ).decided:
+        import shlex
+
+        raise NotTrusted(
+            f"{links[0]} is a link to {os.readlink(links[0])}: Perun would read, write and delete there, "
+            "and you have not said that you trust that",
+            "remove the link; or if you want that: "
+            f"perun trust {shlex.quote(str(root))}  (in CI: {trust.VARIABLE}=1)",
+        )
 
 
 def _is_own(root: Path, environ: Mapping[str, str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
@@ -10,17 +10,15 @@ from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
-
-if TYPE_CHECKING:
-    from perun.store.facts import Fact
+from perun.store.facts import Fact
 
 
 class Status(NamedTuple):
     """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
 
     `damaged` are pending files that cannot be read, with the reason. `elsewhere` are the profiles that are
-    known to be from a machine of another class than this one, with that; `incomplete` those that lack a part
-    of their run, with the reasons.
+    known to be from a machine of another class than this one, with that; `facts` is what else is known of
+    profiles beyond their head.
     """
 
     major_version: str
@@ -30,7 +28,11 @@ class Status(NamedTuple):
     damaged: list[tuple[str, str]]
     changes: list[ChangeRecord]
     elsewhere: dict[ProfileInfo, str]
-    incomplete: dict[ProfileInfo, str]
+    facts: dict[ProfileInfo, Fact]
+
+    def fact(self, info: ProfileInfo) -> Fact:
+        """What is known of the profile beyond its head; an empty fact where nothing is."""
+        return self.facts.get(info, Fact())
 
 
 def status(repo: Repository) -> Status:
@@ -43,8 +45,7 @@ def status(repo: Repository) -> Status:
     damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
     pending = lookup.in_order(repo, scan.profiles)
     facts = _facts(repo, head.checksum if head else "", registered, pending)
-    incomplete = {info: fact.incomplete for info, fact in facts.items() if fact.incomplete}
-    return Status(major_version, head, registered, pending, damaged, changes, _elsewhere(facts), incomplete)
+    return Status(major_version, head, registered, pending, damaged, changes, _elsewhere(facts), facts)
 
 
 def _facts(

@@ -25,6 +25,7 @@ from perun.config.layers import LOCAL_FILE, MISSING, Config, Layer
 from perun.config.schema import FALSE, KEYS, RUNS, TRUE
 from perun.errors import ConfigError, NotTrusted, PerunError
 from perun.plugin.registry import Registry
+from perun.porcelain.links import links_of
 from perun.porcelain.user import own_users, shared_folder
 from perun.regular import open_regular, read_regular
 from perun.store import tree
@@ -289,13 +290,17 @@ class _Record(NamedTuple):
 
 
 class _Runnables:
-    """What the `.perun` of a repository would have run: keys of its local configuration, and plugins."""
+    """What the `.perun` of a repository would have run: keys of its local configuration, and plugins.
+
+    Its folders that are links count too: through them Perun writes elsewhere.
+    """
 
     def __init__(self, root: Path, local: Layer | None) -> None:
         self._root = root
         self._plugins = root / ".perun" / "plugins"
         values = {} if local is None else {key: local.get(key) for key in RUNS}
         self._values = {key: value for key, value in values.items() if self._matters(key, value)}
+        self._links = [(str(one.relative_to(root)), os.readlink(one)) for one in links_of(root / ".perun")]
 
     def listed(self) -> tuple[RunnableItem, ...]:
         """One by one, for people."""
@@ -303,6 +308,7 @@ class _Runnables:
         for key, value in self._values.items():
             items = value if isinstance(value, list) else [value]
             found += [RunnableItem(key, _short(item)) for item in items]
+        found += [RunnableItem("link", _short(f"{link} -> {target}")) for link, target in self._links]
         found += [RunnableItem("plugin", _short(name)) for name in self._files() if name.endswith(".py")]
         return tuple(found)
 
@@ -311,6 +317,8 @@ class _Runnables:
         import hashlib
 
         digest = hashlib.sha256(json.dumps(self._values, sort_keys=True, default=str).encode())
+        for link, target in self._links:
+            digest.update(f"\0link {link}\0{target}".encode("utf-8", "surrogateescape"))
         left = MAX_BYTES
         for name, path in self._files().items():
             try:

@@ -235,8 +235,8 @@ class Execution:
                 return status, usage
             if os.WSTOPSIG(status) in _WANTS_TERMINAL:
                 raise JobFailed(
-                    f"the command {str(self.command)!r} wants to talk to the terminal",
-                    "give it its input by a workload '< file'",
+                    f"the command {str(self.command)!r} reads from the terminal",
+                    "give it a file as standard input with the workload '< file'",
                 )
 
     def _ends_in_time(self, pid: int) -> bool:
@@ -251,7 +251,7 @@ class Execution:
     def _not_started(self, problem: OSError | ValueError) -> JobFailed:
         code = problem.errno if isinstance(problem, OSError) else None
         reasons = {
-            errno.ENOENT: "the interpreter named in its first line is not there",
+            errno.ENOENT: "the interpreter in its first line does not exist",
             errno.ENOEXEC: "it is neither a program for this machine nor a script that begins with '#!'",
         }
         reason = reasons.get(code or 0) or (os.strerror(code) if code else str(problem))

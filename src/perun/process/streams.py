@@ -54,7 +54,7 @@ def standard_input(command: Command, cwd: Path, scratch: Path, *, once: bool) ->
     elif command.stdin_file is not None:
         path = cwd / command.stdin_file
     refused = f"cannot read the workload {command.stdin_file!r}"
-    hint = "it is looked for in the folder of the run; a file that the build makes needs execute.pre_run"
+    hint = "its path is relative to the folder of the run; to build it first, set execute.pre_run"
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISFIFO(mode) and not once:

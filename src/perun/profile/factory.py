@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from perun.errors import ProfileError, ProfileNotFound
-from perun.profile.format.core import MODEL_GROUPS, Configuration, Profile
+from perun.profile.format.core import MODEL_GROUPS, Profile
 from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 
 __all__ = [
@@ -26,15 +27,17 @@ __all__ = [
 def load_profile(path: str | os.PathLike[str]) -> Profile:
     """The profile in a file, as it lies in `.perun/jobs` or was exported, in any layout that Perun reads.
 
+    The file may be a link to one.
+
     :raises ProfileNotFound: where there is no such file.
-    :raises ProfileError: where it cannot be read or holds no profile.
+    :raises ProfileError: where it cannot be read, is a pipe or a device, is too large, or holds no profile.
     """
-    from perun.profile.format.json import loads
+    from perun.profile.format.json import SIZE_LIMIT, loads
+    from perun.regular import read_regular
 
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file:
-            data = file.read()
+        data = read_regular(os.path.realpath(name), SIZE_LIMIT)
     except FileNotFoundError:
         raise ProfileNotFound(f"there is no profile {name}", "perun status lists what there is") from None
     except OSError as problem:

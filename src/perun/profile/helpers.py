@@ -1,4 +1,4 @@
-"""What is known of a profile without its resources: its head, its line in a list, its file name.
+"""What is known of a profile without its resources: its line in a list, its file name.
 
 The class attribute `ProfileInfo.valid_attributes` and the template of names are those of the manual's
 section 11.2. Nothing heavy is imported here, as listing profiles must start at once.
@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from perun.errors import ConfigError
+from perun.profile.head import Configuration, Head
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from perun.profile.factory import Configuration
 
 MAX_NAME_BYTES = 255 - len(".perf") - len("(999999)")
 """Longest name in UTF-8 that leaves room for the ending and the number of a copy on usual file systems."""
@@ -22,28 +21,10 @@ MAX_NAME_BYTES = 255 - len(".perf") - len("(999999)")
 _IGNORED_ATTRIBUTES = ("stem", "copy")  # sort keys of 0.28: the parts of a name, which `source` sorts by
 
 
-class Header(NamedTuple):
-    """The head of a profile; names of postprocessors as the file spells them, in the order of their use."""
-
-    type: str
-    cmd: str
-    args: str
-    workload: str
-    collector: str
-    postprocessors: tuple[str, ...]
-    origin: str
-    """The minor version that was measured; empty where the profile does not say."""
-
-
 class _Fields(NamedTuple):
     source: str
     realpath: str
-    type: str
-    cmd: str
-    args: str
-    workload: str
-    collector: str
-    postprocessors: tuple[str, ...]
+    head: Head
     time: int
     checksum: str = ""
     is_registered: bool = False
@@ -53,7 +34,8 @@ class ProfileInfo(_Fields):
     """One pending or registered profile, as a list of profiles shows it.
 
     `source` is its base name, `realpath` the path of its file or object, `time` seconds since 1970;
-    `checksum` is empty for a pending profile.
+    `checksum` is empty for a pending profile. The fields of the head are attributes too, for sorting and
+    for scripts: the manual names them so.
     """
 
     __slots__ = ()
@@ -62,37 +44,17 @@ class ProfileInfo(_Fields):
         "realpath", "type", "time", "cmd", "args", "workload", "collector", "checksum", "source",
     ]  # fmt: skip
 
+    if not TYPE_CHECKING:  # Perun itself asks the head, so that a misspelled name is found
+
+        def __getattr__(self, name: str) -> Any:
+            if name in Head._fields:
+                return getattr(self.head, name)
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
     @property
     def configuration(self) -> Configuration:
         """What was measured and how, equal to that of the profile itself."""
-        from perun.profile.factory import Configuration
-
-        return Configuration.of(self.collector, self.cmd, self.args, self.workload, self.postprocessors)
-
-
-def head(profile: Mapping[str, Any]) -> Header:
-    """The head of a profile in memory."""
-    header = profile.get("header", {})
-    return Header(
-        type=header.get("type", ""),
-        cmd=header.get("cmd", ""),
-        args=header.get("args", ""),
-        workload=header.get("workload", ""),
-        collector=profile.get("collector_info", {}).get("name", ""),
-        postprocessors=tuple(one.get("name", "") for one in profile.get("postprocessors", ())),
-        origin=profile.get("origin") or "",
-    )
-
-
-def header_of(data: bytes, source: str) -> Header:
-    """The head of the profile in the JSON `data`, without building its resources.
-
-    :raises ProfileError: where the head is not in the format, or `data` is not JSON; damage inside the
-        resources may go unseen.
-    """
-    from perun.profile.format.json import decode_head
-
-    return head(decode_head(data, source))
+        return self.head.configuration
 
 
 def sort_key(attributes: str | Sequence[str]) -> Callable[[ProfileInfo], tuple[Any, ...]]:
@@ -150,16 +112,16 @@ class _Piece:
 
 
 def _tags(profile: Mapping[str, Any], now: datetime, counter: int) -> dict[str, str]:
-    known = head(profile)
+    head = Head.of(profile)
     return {
-        "collector": known.collector,
-        "postprocessors": "-and-".join(name.replace("_", "-") for name in known.postprocessors),
-        "cmd": _base_name(known.cmd),
-        "args": known.args,
-        "workload": _base_name(known.workload),
-        "type": known.type,
+        "collector": head.collector,
+        "postprocessors": "-and-".join(name.replace("_", "-") for name in head.postprocessors),
+        "cmd": _base_name(head.cmd),
+        "args": head.args,
+        "workload": _base_name(head.workload),
+        "type": head.type,
         "date": _utc(now).strftime("%Y-%m-%d-%H-%M-%S"),
-        "origin": known.origin,
+        "origin": str(profile.get("origin") or ""),
         "counter": str(counter),
     }
 

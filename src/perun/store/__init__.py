@@ -87,7 +87,7 @@ class Store:
         """The profiles registered in each minor version."""
         from perun.store.index import Indexes
 
-        return Indexes(self.root / "objects", self.lock, lambda checksum: self.objects.header(checksum))
+        return Indexes(self.root / "objects", self.lock, lambda checksum: self.objects.head(checksum))
 
     @cached_property
     def changes(self) -> Changes:

@@ -124,8 +124,8 @@ class _Check:
             if entry.checksum not in self._types and entry.checksum not in self._store.objects:
                 yield Finding("error", path, f"the object {entry.checksum} of {entry.path} is missing")
             known_type = self._types.get(entry.checksum)
-            if known_type and entry.type and known_type != entry.type:
-                yield Finding("warning", path, f"{entry.path} is of type {known_type}, not {entry.type}")
+            if known_type and entry.head.type and known_type != entry.head.type:
+                yield Finding("warning", path, f"{entry.path} is of type {known_type}, not {entry.head.type}")
             if entry.key in keys:
                 yield Finding("warning", path, f"{entry.path} is registered twice with the same time")
             if "/" in entry.path:

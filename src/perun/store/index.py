@@ -14,27 +14,27 @@ from perun.store.index_file import IndexEntry, Parsed, parse, serialize
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perun.profile.helpers import Header
+    from perun.profile.head import Head
 
-__all__ = ["IndexEntry", "Indexes", "complete", "settle"]
+__all__ = ["IndexEntry", "Indexes", "complete", "resolve"]
 
 
 class Indexes:
     """The indexes below `.perun/objects`.
 
     :param lock: the lock of the repository, taken by what writes.
-    :param header: the head of a registered profile by its checksum, for the indexes of old releases.
+    :param head_of: gives the head of a registered profile by its checksum, for the indexes of old releases.
     """
 
     def __init__(
         self,
         root: Path,
         lock: Callable[[], AbstractContextManager[None]],
-        header: Callable[[str], Header],
+        head_of: Callable[[str], Head],
     ) -> None:
         self.root = root
         self._lock = lock
-        self._header = header
+        self._head_of = head_of
 
     def path(self, minor: str) -> Path:
         """The file of the index, there or not."""
@@ -47,12 +47,12 @@ class Indexes:
         """
         entries, certain = self._parse(minor)
         if not certain:
-            entries = settle(entries, self._header)
-        return sorted(complete(entries, self._header), key=lambda entry: entry.key)
+            entries = resolve(entries, self._head_of)
+        return sorted(complete(entries, self._head_of), key=lambda entry: entry.key)
 
     def types(self, minor: str) -> list[str]:
         """The types of the profiles registered in the minor version; quicker than :meth:`read`."""
-        return [entry.type for entry in complete(self._parse(minor).entries, self._header)]
+        return [entry.head.type for entry in complete(self._parse(minor).entries, self._head_of)]
 
     def add(self, minor: str, entries: Iterable[IndexEntry]) -> list[IndexEntry]:
         """Register the entries whose path and time are not there yet; those that were not.
@@ -100,37 +100,41 @@ class Indexes:
         return parse(data, str(path)) if data is not None else Parsed([], certain=True)
 
 
-def complete(entries: Iterable[IndexEntry], header: Callable[[str], Header]) -> list[IndexEntry]:
+def complete(entries: Iterable[IndexEntry], head_of: Callable[[str], Head]) -> list[IndexEntry]:
     """The entries, with what version 1 does not hold read from the profiles themselves.
 
     An entry whose profile is missing or damaged stays as it is.
 
-    :param header: the head of a profile by its checksum.
+    :param head_of: gives the head of a profile by its checksum.
     """
-    return [entry if entry.type else _completed(entry, header) for entry in entries]
+    return [entry if entry.head.type else _completed(entry, head_of) for entry in entries]
 
 
-def settle(entries: Iterable[IndexEntry], header: Callable[[str], Header]) -> list[IndexEntry]:
-    """The entries of an uncertain index (see :class:`Parsed`), args and workload as the profiles say.
+def resolve(entries: Iterable[IndexEntry], head_of: Callable[[str], Head]) -> list[IndexEntry]:
+    """The entries of an uncertain index (see :class:`Parsed`), with args and workload from the profiles.
 
     Releases before 0.22 wrote args and workload where 0.28 writes workload and label, and nothing in the
     file says which; where 0.28 added to an older index, it holds both kinds. Where a profile is missing or
-    damaged, the last field decides: it is mostly empty if it is the label, hardly ever if the workload.
+    damaged, the last field decides: a label is mostly empty, a workload hardly ever.
+
+    :param head_of: gives the head of a profile by its checksum.
     """
-    return [_settled(entry, header) if entry.args or entry.workload else entry for entry in entries]
+    return [_resolved(entry, head_of) for entry in entries]
 
 
-def _settled(entry: IndexEntry, header: Callable[[str], Header]) -> IndexEntry:
+def _resolved(entry: IndexEntry, head_of: Callable[[str], Head]) -> IndexEntry:
+    stored = entry.head
+    if not (stored.args or stored.workload):
+        return entry
     try:
-        head = header(entry.checksum)
+        profile = head_of(entry.checksum)
     except ProfileError:
-        return entry if entry.workload else entry._replace(args="", workload=entry.args)
-    return entry._replace(args=head.args, workload=head.workload)
+        profile = stored if stored.workload else stored._replace(args="", workload=stored.args)
+    return entry._replace(head=stored._replace(args=profile.args, workload=profile.workload))
 
 
-def _completed(entry: IndexEntry, header: Callable[[str], Header]) -> IndexEntry:
+def _completed(entry: IndexEntry, head_of: Callable[[str], Head]) -> IndexEntry:
     try:
-        head = header(entry.checksum)
+        return entry._replace(head=head_of(entry.checksum))
     except ProfileError:
         return entry
-    return IndexEntry(entry.time, entry.checksum, entry.path, *head[:6])

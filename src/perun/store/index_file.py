@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from perun.errors import DamagedStore, ProfileError
+from perun.profile.head import Head
+from perun.profile.helpers import ProfileInfo
 from perun.store import tree
-
-if TYPE_CHECKING:
-    from perun.profile.helpers import ProfileInfo
 
 NEWEST_TIME = 2**32 - 1
 """The largest time that an entry can hold, in seconds."""
@@ -32,18 +31,13 @@ class IndexEntry(NamedTuple):
     """One registered profile.
 
     `time` is the modification time of the profile's file in seconds, `path` the file's base name. The
-    rest repeats the head of the profile; it is empty where an index of version 1 has not been completed.
+    head repeats what the profile says; it is empty where an index of version 1 has not been completed.
     """
 
     time: int
     checksum: str
     path: str
-    type: str = ""
-    cmd: str = ""
-    args: str = ""
-    workload: str = ""
-    collector: str = ""
-    postprocessors: tuple[str, ...] = ()
+    head: Head = Head()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -55,17 +49,10 @@ class IndexEntry(NamedTuple):
 
         :param file: its path where it is pending; of a registered one only the name that it had is known.
         """
-        from perun.profile.helpers import ProfileInfo
-
         return ProfileInfo(
             source=self.path,
             realpath=file or self.path,
-            type=self.type,
-            cmd=self.cmd,
-            args=self.args,
-            workload=self.workload,
-            collector=self.collector,
-            postprocessors=self.postprocessors,
+            head=self.head,
             time=self.time,
             checksum="" if file else self.checksum,
             is_registered=not file,
@@ -106,7 +93,7 @@ def serialize(entries: Iterable[IndexEntry]) -> bytes:
         if not 0 <= entry.time <= NEWEST_TIME:
             raise ProfileError(f"the time of {entry.path} is out of range: {entry.time}", "touch the profile")
         pieces += (_NUMBER.pack(entry.time), bytes.fromhex(entry.checksum), _path_bytes(entry.path), b"\0")
-        for text in (*entry[3:8], " ".join(entry.postprocessors)):
+        for text in _texts(entry.head):
             encoded = text.encode(errors="backslashreplace")
             pieces += (_NUMBER.pack(len(encoded)), encoded)
     data = b"".join(pieces)
@@ -128,7 +115,8 @@ def _parse(data: bytes) -> Parsed:
     if version == 1:
         found = _read_rows(data, count, strings=0)
         _verify(data, found.bounds)
-        return Parsed([IndexEntry(*row[:3]) for row in found.rows], certain=True)
+        entries = [IndexEntry(time, checksum, path) for time, checksum, path, _ in found.rows]
+        return Parsed(entries, certain=True)
     problems = []
     for parse_rows in (_parse_six, _parse_five, _parse_appended):
         try:
@@ -142,8 +130,8 @@ def _parse_six(data: bytes, count: int) -> Parsed:
     found = _read_rows(data, count, strings=6)
     certain = _verify(data, found.bounds)
     entries = [
-        IndexEntry(time, checksum, path, type_, cmd, args, workload, collector, tuple(postprocessors.split()))
-        for time, checksum, path, (type_, cmd, args, workload, collector, postprocessors) in found.rows
+        IndexEntry(time, checksum, path, Head(kind, cmd, args, workload, collector, tuple(units.split())))
+        for time, checksum, path, (kind, cmd, args, workload, collector, units) in found.rows
     ]
     return Parsed(entries, certain)
 
@@ -163,8 +151,8 @@ def _parse_five(data: bytes, count: int) -> Parsed:
     found = _read_rows(data, count, strings=5)
     _verify(data, found.bounds)
     entries = [
-        IndexEntry(time, checksum, path, type_, cmd, "", workload, collector, tuple(postprocessors.split()))
-        for time, checksum, path, (type_, cmd, workload, collector, postprocessors) in found.rows
+        IndexEntry(time, checksum, path, Head(kind, cmd, "", workload, collector, tuple(units.split())))
+        for time, checksum, path, (kind, cmd, workload, collector, units) in found.rows
     ]
     return Parsed(entries, certain=True)
 
@@ -244,6 +232,11 @@ def _is_of_fewer_entries(data: bytes, bounds: list[int], checksum: bytes) -> boo
 
 def _header_of(data: bytes, count: int) -> bytes:
     return _HEADER.pack(tree.INDEX_SIGNATURE, _HEADER.unpack_from(data)[1], count)
+
+
+def _texts(head: Head) -> tuple[str, ...]:
+    """The strings of an entry, in the order of the file; a new field of the head is no part of it."""
+    return head.type, head.cmd, head.args, head.workload, head.collector, " ".join(head.postprocessors)
 
 
 def _path_bytes(path: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from perun.profile.head import Head
 from perun.store.index_file import NEWEST_TIME, IndexEntry
 
 if TYPE_CHECKING:
@@ -56,8 +57,5 @@ def unlink(store: Store, minor: str, entries: Iterable[IndexEntry]) -> None:
 
 
 def _entry(profile: Profile, path: str, time: float, checksum: str) -> IndexEntry:
-    from perun.profile.helpers import head
-
-    known = head(profile)
     seconds = min(max(int(time), 0), NEWEST_TIME)
-    return IndexEntry(seconds, checksum, path.rpartition("/")[2], *known[:6])
+    return IndexEntry(seconds, checksum, path.rpartition("/")[2], Head.of(profile))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import sys
 import threading
 import time
@@ -99,13 +100,27 @@ class Lock:
         return descriptor
 
     def _open(self) -> int:
+        # Its file is written to: a link that a clone brings would have another file overwritten.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(self._path, flags, 0o666)
         except OSError as problem:
+            if problem.errno == errno.ELOOP:
+                raise self._irregular() from None
             raise NotPerunRepository(
                 f"the repository cannot be locked: {self._path}: {problem.strerror}",
                 "run perun init first, or get permission to write there",
             ) from problem
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise self._irregular()
+        return descriptor
+
+    def _irregular(self) -> NotPerunRepository:
+        return NotPerunRepository(
+            f"{self._path} is a link or no regular file, so that it cannot be the lock of the repository",
+            "remove it; Perun makes a new one",
+        )
 
     def _wait(self, descriptor: int) -> None:
         deadline = time.monotonic() + self._timeout

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.profile.head import Head
 from perun.regular import TooLarge, open_regular
 from perun.store import limits, tree
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perun.profile.factory import Profile
-    from perun.profile.helpers import Header
 
 KNOWN_TYPES = frozenset({"memory", "mixed", "time"})
 """The types of the manual; a plugin may make others, which need be no more than a word."""
@@ -114,11 +114,9 @@ class FileObjects:
         """The profile as JSON; errors as :meth:`get`."""
         return self.read(checksum)[1]
 
-    def header(self, checksum: str) -> Header:
+    def head(self, checksum: str) -> Head:
         """The head of the profile; errors as :meth:`get`. The rest is verified, and not kept in memory."""
-        from perun.profile.helpers import head
-
-        return head(self.regions(checksum))
+        return Head.of(self.regions(checksum))
 
     def regions(self, checksum: str) -> dict[str, Any]:
         """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`)."""

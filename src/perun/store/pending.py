@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.profile.head import Head
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
 from perun.regular import open_regular, read_regular
 from perun.store import limits, tree
@@ -147,7 +148,9 @@ class Pending:
 
         Errors as :meth:`load`.
         """
-        if (self.root / path).stat().st_size <= limits.LOOKED_INTO:
+        with _told(self.root / path):
+            size = (self.root / path).lstat().st_size
+        if size <= limits.LOOKED_INTO:
             self.load(path)
         else:
             self.regions(path)
@@ -219,13 +222,10 @@ class Pending:
 
     def _refresh(self) -> None:
         entries = [
-            IndexEntry(
-                info.time, _path_checksum(info.realpath), info.source, info.type,
-                info.cmd, info.args, info.workload, info.collector, info.postprocessors,
-            )
+            IndexEntry(info.time, _path_checksum(info.realpath), info.source, info.head)
             for info in self.list()
             if 0 <= info.time <= NEWEST_TIME and _is_utf8(info.source)
-        ]  # fmt: skip
+        ]
         # Without it the files are read anew: no reason to fail after what really counts is done.
         with suppress(OSError):
             atomic.write(self.root / CACHE, serialize(entries))
@@ -271,11 +271,10 @@ def _claim(temporary: Path, path: Path) -> bool:
 
 def _read_head(path: Path, seconds: int, limit: int) -> IndexEntry:
     from perun.profile.format.head import decode
-    from perun.profile.helpers import head
 
     with open_regular(path, limit) as file:
-        header = head(decode(tree.pieces(file, limit), str(path), origin=False))
-    return IndexEntry(seconds, "", path.name, *header[:6])
+        regions = decode(tree.pieces(file, limit), str(path), origin=False)
+    return IndexEntry(seconds, "", path.name, Head.of(regions))
 
 
 @contextmanager

@@ -49,8 +49,14 @@ class Stats:
         return self.folder(minor) / name
 
     def folder(self, minor: str) -> Path:
-        """The folder of the minor version, there or not."""
-        return tree.minor_path(self.root, minor)
+        """The folder of the minor version, there or not.
+
+        :raises DamagedStore: where it is a link: files elsewhere would be read, written and deleted.
+        """
+        folder = tree.minor_path(self.root, minor)
+        if folder.is_symlink():
+            raise DamagedStore(f"{folder} is a link, and no folder of statistics", "remove the link")
+        return folder
 
     def versions(self) -> list[tuple[str, str]]:
         """The minor versions of the index with their dates, newest first.

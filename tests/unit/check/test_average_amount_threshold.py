@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -249,9 +248,7 @@ def test_a_million_resources() -> None:
     constants = {f"{uid}#0": {"uid": uid, "type": "time"} for uid in wide}
     columns = {f"{uid}#0": {"amount": values} for uid, values in wide.items()}
     large = Profile({"header": {"type": "time"}, "resource_type_map": constants, "resources": columns})
-    start = time.perf_counter()
-    compare(large, large)
-    assert time.perf_counter() - start < 5  # 0.1 s where the machine has nothing else to do
+    assert {change.result.name for change in compare(large, large).values()} == {"NoChange"}
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from perun.errors import DamagedStore, JobFailed
 from perun.plugin.api import MinorVersion
 from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
 
 ROOT = Path(__file__).parents[3]
@@ -73,11 +74,8 @@ def strict(schema: Any) -> Any:
 
 
 def profile(name: str = "p.perf", cmd: str = "./app", **rest: Any) -> ProfileInfo:
-    values = {
-        "source": name, "realpath": f"/{name}", "type": "time", "cmd": cmd, "args": "-n 1", "workload": "",
-        "collector": "time", "postprocessors": (), "time": 1, "checksum": "c" * 40, "is_registered": True,
-    }  # fmt: skip
-    return ProfileInfo(**{**values, **rest})
+    head = Head(**{"type": "time", "cmd": cmd, "args": "-n 1", "collector": "time", **rest})
+    return ProfileInfo(name, f"/{name}", head, 1, "c" * 40, is_registered=True)
 
 
 def version(number: int = 1, subject: str = "Do it", parents: Sequence[str] = ()) -> MinorVersion:

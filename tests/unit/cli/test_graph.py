@@ -6,7 +6,6 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 from hypothesis import given, settings
@@ -333,15 +332,3 @@ def test_tracer_reads_the_graph_of_git_too(shape: str, tmp_path: Path) -> None:
         row = line.rstrip("0123456789abcdef")
         rows.append((row.rstrip(), line[len(row) :]))
     assert set(traced(rows, Tracer())[0]) == edges_of(repository.log())
-
-
-def test_straight_history_is_quick() -> None:
-    names = [f"{number:040x}" for number in range(20_001)]
-    best = 1.0
-    for _ in range(3):
-        graph = Graph(ASCII, paint)
-        started = perf_counter()
-        for number in range(20_000):
-            graph.commit(names[number], (names[number + 1],))
-        best = min(best, perf_counter() - started)
-    assert best / 20_000 < 3e-6

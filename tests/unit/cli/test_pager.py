@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from perun.cli.pager import paged
 from perun.errors import UsageError
 
+needs_less = pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
 PATH = {"PATH": os.environ["PATH"], "TERM": "xterm"}
 
 
@@ -28,7 +30,7 @@ class Terminal:
         self.screen, inner = pty.openpty()
         self.stream: TextIO = open(inner, "w", encoding="utf-8")  # noqa: SIM115 - closed by the fixture
 
-    def read(self, until: str = "", seconds: float = 5.0) -> str:
+    def read(self, until: str = "", seconds: float = 60.0) -> str:
         """What is there now, or what comes until `until` is among it."""
         data = b""
         end = time.monotonic() + seconds
@@ -86,6 +88,7 @@ def test_defaults_of_less_unless_the_user_has_set_it(terminal: Terminal) -> None
     assert terminal.read() == "S\n"
 
 
+@needs_less
 def test_less_leaves_at_once_what_fits_on_the_screen(terminal: Terminal) -> None:
     with paged(True, PATH, terminal.stream) as out:
         out.write("\x1b[31mred\x1b[m\n")
@@ -157,6 +160,7 @@ def started(terminal: Terminal, lines: int, **variables: str) -> subprocess.Pope
     )
 
 
+@needs_less
 def test_quitting_less_ends_the_program_with_success(terminal: Terminal) -> None:
     process = started(terminal, 1_000_000)
     shown = terminal.read(until="line 20")
@@ -168,6 +172,7 @@ def test_quitting_less_ends_the_program_with_success(terminal: Terminal) -> None
     assert "Traceback" not in terminal.read()
 
 
+@needs_less
 def test_ctrl_c_in_less_does_not_end_it(terminal: Terminal) -> None:
     process = started(terminal, 100)
     terminal.read(until="line 20")

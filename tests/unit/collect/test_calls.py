@@ -67,7 +67,7 @@ def test_any_events_in_any_pieces(steps: list[tuple[int, int, bool]], length: in
     pieces.append(nesting.finish(time))
     found = Calls.joined(pieces)
     assert nesting.depth == 0
-    assert found.total == sum(row[2] for row in rows)
+    assert len(found) == sum(row[2] for row in rows)
     if length >= len(rows):  # a piece cannot know of an exit that is found missing later
         assert rows_of(found) == sequential(rows, time)
     else:
@@ -93,7 +93,7 @@ def test_deep_recursion() -> None:
         (time, 1, 0, -1) for time in range(depth, 2 * depth)
     ]
     calls = Nesting(7).add(events(rows))
-    assert calls.total == depth
+    assert len(calls) == depth
     assert (calls.exclusive == np.where(calls.order == depth - 1, 1, 2)).all()
     assert int(calls.exclusive.sum()) == 2 * depth - 1
 

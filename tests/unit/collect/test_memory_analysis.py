@@ -52,9 +52,9 @@ def events_of(events: list[Event]) -> Events:
 
 
 def cut(events: Events, places: list[int]) -> Iterator[Events]:
-    edges = [0, *sorted(min(place, events.total) for place in places), events.total]
+    edges = [0, *sorted(min(place, len(events)) for place in places), len(events)]
     for begin, end in pairwise(edges):
-        yield Events(*events[:2], *(column[begin:end] for column in events[2:]))  # type: ignore[arg-type]
+        yield events.where(slice(begin, end))
 
 
 class OneByOne:
@@ -66,9 +66,9 @@ class OneByOne:
         self.peak = self.peak_event = -1
         self.unknown = self.temporary = heap = 0
         newest: dict[int, int] = {}
-        self.ended_by = [-1] * events.total
+        self.ended_by = [-1] * len(events)
         peaked: list[dict[str, Any]] = []
-        columns = zip(*(column.tolist() for column in events[2:]), strict=True)
+        columns = zip(*(column.tolist() for column in list(events)[2:]), strict=True)
         for number, (site, releases, address, size, thread, time) in enumerate(columns):
             stack, kind = SITES[site]
             row = self.row(stack, kind, time // interval, address)
@@ -110,7 +110,7 @@ class OneByOne:
 def rows_of(analysis: Analysis) -> dict[tuple[int, int, int], dict[str, int]]:
     rows = analysis.rows()
     keys = zip(rows.stack.tolist(), rows.subtype.tolist(), rows.snapshot.tolist(), strict=True)
-    fields = rows._fields[1:]
+    fields = rows.names()[1:]
     values = zip(*(getattr(rows, name).tolist() for name in fields), strict=True)
     return {key: dict(zip(fields, row, strict=True)) for key, row in zip(keys, values, strict=True)}
 
@@ -165,4 +165,4 @@ def test_nothing_at_all() -> None:
     analysis = Analysis(50, keep=True)
     assert rows_of(analysis) == {}
     assert analysis.totals().peak == analysis.totals().events == 0
-    assert analysis.each().events.total == 0
+    assert len(analysis.each().events) == 0

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from perun.collect._common.elf import Elf
 from perun.collect.memory.analysis import Analysis, Events
-from perun.collect.memory.elf import Elf
 from perun.collect.memory.places import Places, Site
 from perun.collect.memory.profile import METRICS, Process, Regions, Shape, resources
 from perun.collect.memory.records import Module, Stack

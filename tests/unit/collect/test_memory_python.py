@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.places import Places
 from perun.collect.memory.python import PythonRecording, prepared, program_of
-from perun.collect.memory.records import DamagedRecording
 from perun.collect.memory.symbols import Symboliser
 from perun.errors import CollectorUnavailable, UsageError
 from perun.plugin.api import Run
@@ -75,7 +75,7 @@ def test_programs_from_standard_input_are_refused(tmp_path: Path, command: str) 
 def test_other_programs_are_refused(tmp_path: Path, command: str) -> None:
     (tmp_path / "script").write_text("#!/bin/sh\n")
     (tmp_path / "script").chmod(0o755)
-    with pytest.raises(UsageError, match="is none"):
+    with pytest.raises(UsageError, match="is not one"):
         program_of(Run(command, cwd=tmp_path, environ=ENVIRON))
 
 
@@ -89,7 +89,7 @@ def test_the_command_that_is_run(tmp_path: Path) -> None:
     assert words[:2] == [str(python), "-B"] and words[2].endswith("python_agent.py")
     assert words[3:] == ["record", str(tmp_path / "file"), "0.5", "1", "prog.py", "-v"]
     assert ready.command().stdin_file == "input"
-    with pytest.raises(CollectorUnavailable, match="memray is not there") as refusal:
+    with pytest.raises(CollectorUnavailable, match="memray is not installed") as refusal:
         prepared(run._replace(cmd=f"{python} prog.py"), tmp_path / "file", 0.5, follow=False)
     assert "pip install memray" in str(refusal.value.hint)
 

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Analysis, Events
 from perun.collect.memory.places import Places
 from perun.collect.memory.profile import Process, Shape, resources
-from perun.collect.memory.records import DamagedRecording, Recording, State
+from perun.collect.memory.records import Recording, State
 from perun.collect.memory.symbols import Symboliser
 from perun.errors import ProfileError
 
@@ -405,18 +406,18 @@ def changed(offset: int, form: str, value: Any) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda data: b"", "too short for a header"),
-        (lambda data: data[:100], "too short for a header"),
-        (changed(0, "=8s", b"PERUNMAM"), "does not begin as one"),
+        (lambda data: b"", "too short for its header"),
+        (lambda data: data[:100], "too short for its header"),
+        (changed(0, "=8s", b"PERUNMAM"), "does not begin with PERUNMEM"),
         (changed(8, "=I", 0x04030201), "another byte order"),
         (changed(12, "=I", 3), "version 3"),
-        (changed(16, "=I", 64), "header makes no sense"),
-        (changed(36, "=I", 64), "header makes no sense"),
-        (changed(128, "=4s", b"PMCX"), "a chunk does not begin as one"),
+        (changed(16, "=I", 64), "header are out of range"),
+        (changed(36, "=I", 64), "header are out of range"),
+        (changed(128, "=4s", b"PMCX"), "a chunk does not begin with PMCK"),
         (changed(132, "=I", 1), "checksum of chunk 0"),
-        (changed(144, "=I", 2**31), "larger than any"),
+        (changed(144, "=I", 2**31), "larger than"),
         (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum of chunk 0"),
-        (lambda data: data + b"?" * 96, "a chunk does not begin as one"),
+        (lambda data: data + b"?" * 96, "a chunk does not begin with PMCK"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, change: Callable[[bytes], bytes], reason: str) -> None:
@@ -438,17 +439,17 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"events": 2}, "shorter than what it has|longer than what it has|at no site|amounts for"),
-        ({"events": 2**31}, "more events than any"),
-        ({"sites": 0}, "at no site|longer"),
-        ({"amounts": 0}, "0 amounts for 1 events"),
-        ({"fresh": 0}, "addresses too many or too few|longer"),
-        ({"words": 1}, "beyond its chunk"),
-        ({"width": bytes([9] * 7)}, "too wide"),
-        ({"width": bytes([8] * 7)}, "shorter than what it has"),
-        ({"shift": 64}, "too wide"),
-        ({"first": 2**63}, "clock makes no sense"),
-        ({"monotonic": 2**63}, "clock makes no sense"),
+        ({"events": 2}, "before its last|after its last|not defined|amounts for"),
+        ({"events": 2**31}, "a count above"),
+        ({"sites": 0}, "not defined|after its last"),
+        ({"amounts": 0}, "0 amounts for 1 allocations"),
+        ({"fresh": 0}, "0 new addresses|after its last"),
+        ({"words": 1}, "do not fill its words"),
+        ({"width": bytes([9] * 7)}, "wider than 8 bytes"),
+        ({"width": bytes([8] * 7)}, "ends before its last column"),
+        ({"shift": 64}, "wider than 8 bytes"),
+        ({"first": 2**63}, "clock values are out of range"),
+        ({"monotonic": 2**63}, "clock values are out of range"),
     ],
 )
 def test_damage_with_a_right_checksum_is_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
@@ -463,10 +464,10 @@ def test_damage_with_a_right_checksum_is_named(tmp_path: Path, changes: dict[str
     [
         ([Event(1, 16, 1, 5, 0, 0)], (), "call stack 5 is not defined"),
         ([Event(17, 16, 1, 0, 0, 0)], (), "unknown kind 17"),
-        ([Event(1, 16, 2**63, 0, 0, 0)], (), "beyond all memory"),
-        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1], shared=1), "shares more than there is"),
+        ([Event(1, 16, 2**63, 0, 0, 0)], (), "larger than 2\\^63 bytes"),
+        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1], shared=1), "shares more frames"),
         ([Event(1, 16, 1, 0, 0, 0)], definition(9, 1, [1]), "unknown kind 9"),
-        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1, 2])[:-1], "beyond its chunk"),
+        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1, 2])[:-1], "longer than its|not fill its words"),
     ],
 )
 def test_nonsense_is_named(tmp_path: Path, events: list[Event], words: Sequence[int], reason: str) -> None:
@@ -484,7 +485,7 @@ def test_chunks_in_the_wrong_order(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "file")
     writer.number = 1
     writer.events([Event(1, 16, 1, 0, 0, 0)])
-    with pytest.raises(DamagedRecording, match="chunk 1 follows where 0 is due"):
+    with pytest.raises(DamagedRecording, match="chunk 1 stands where chunk 0 is expected"):
         read(writer.path)
     writer = Writer(tmp_path / "other")
     writer.tail(number=2)

@@ -38,8 +38,8 @@ def events_of(events: list[Event], number: int = 0) -> Events:
 
 
 def pieces(events: Events, length: int) -> Iterator[Events]:
-    for begin, end in pairwise([*range(0, events.total, length), events.total]):
-        yield Events(*events[:2], *(column[begin:end] for column in events[2:]))  # type: ignore[arg-type]
+    for begin, end in pairwise([*range(0, len(events), length), len(events)]):
+        yield events.where(slice(begin, end))
 
 
 def plain_peak(processes: list[list[Event]]) -> tuple[int, list[int]]:

@@ -242,7 +242,7 @@ def test_time_v_itself(tmp_path: Path) -> None:
         ({"pattern": r"(?P<name>\w)"}, "has no group"),
         ({"pattern": "("}, "not a regular expression"),
         ({"pattern": r"(?P<valeu>\d)"}, "unknown group 'valeu', known are value, name, unit, size"),
-        ({"pattern": [r"a(?P<value>\d)", r"b(?P<value>\d)"]}, "cannot be told apart"),
+        ({"pattern": [r"a(?P<value>\d)", r"b(?P<value>\d)"]}, "have no names"),
         ({"metric": {"a": "b"}}, "metric 'b' has no group"),
         ({"metric": ["ab"]}, "a mapping"),
         ({"pattern": r"(?P<value>\d)", "unit": {"a": "s"}}, "there is no metric 'a'"),

@@ -151,7 +151,7 @@ def test_functions_of_a_program(cpp_program: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_program(tmp_path: Path) -> None:
     (tmp_path / "script").write_text("#!/bin/sh\n")
-    with pytest.raises(JobFailed, match="no binary program"):
+    with pytest.raises(JobFailed, match="not a binary program"):
         Binary(tmp_path / "script")
     with pytest.raises(JobFailed, match="absent"):
         Binary(tmp_path / "absent")

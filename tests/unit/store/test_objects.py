@@ -41,7 +41,7 @@ def test_a_stored_profile_comes_back(store: Store, make_profile: MakeProfile) ->
     checksum = store.objects.put(profile)
     assert checksum in store.objects
     assert dict(store.objects.get(checksum)) == dict(profile)
-    assert store.objects.header(checksum).postprocessors == ("normalizer", "clusterizer")
+    assert store.objects.head(checksum).postprocessors == ("normalizer", "clusterizer")
     assert store.objects.put(profile) == checksum
     assert list(store.objects.ids()) == [checksum]
 
@@ -65,7 +65,7 @@ def test_deleted_objects_are_gone(store: Store, make_profile: MakeProfile) -> No
     checksum = store.objects.put(make_profile())
     store.objects.delete(checksum)
     assert checksum not in store.objects
-    for action in (store.objects.delete, store.objects.get, store.objects.header):
+    for action in (store.objects.delete, store.objects.get, store.objects.head):
         with pytest.raises(ProfileNotFound, match=checksum):
             action(checksum)
 

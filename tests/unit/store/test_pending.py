@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
+from perun.profile.head import Head
 from perun.store import Store
 from perun.store.index_file import IndexEntry, parse, serialize
 
@@ -34,7 +35,8 @@ def age(store: Store, seconds: int = 10) -> None:
 
 def forge(store: Store, **changed: str) -> None:
     """Change what the cache says, to see whether it is believed."""
-    entries = [entry._replace(**changed) for entry in parse(cache(store).read_bytes(), "cache").entries]
+    entries = parse(cache(store).read_bytes(), "cache").entries
+    entries = [entry._replace(head=entry.head._replace(**changed)) for entry in entries]
     cache(store).write_bytes(serialize(entries))
     age(store)
 
@@ -145,7 +147,7 @@ def test_the_cache_is_in_the_layout_of_an_index(store: Store, make_profile: Make
     seconds = int(path.stat().st_mtime)
     assert certain
     assert entry == IndexEntry(
-        seconds, checksum, "a.perf", "time", "./app", "-v", "input.txt", "time", ("normalizer",)
+        seconds, checksum, "a.perf", Head("time", "./app", "-v", "input.txt", "time", ("normalizer",))
     )
 
 

@@ -66,7 +66,7 @@ def settle(repo: Any) -> None:
                     return True
         return False
 
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while at_work() and time.monotonic() < deadline:
         time.sleep(0.01)
 

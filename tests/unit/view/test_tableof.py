@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tabulate import tabulate_formats
 
+from perun.cli.plugins import command_of
 from perun.errors import UsageError
 from perun.profile.factory import Profile
 from perun.view.tableof import PLUGIN, TableParams
-from perun.view.tableof.command import tableof
 from perun.view.tableof.table import columns_of, filtered, rows_of, sorted_rows
 from perun.view.tableof.view import FORMATS
 
@@ -322,10 +322,13 @@ class Shown:
         self.calls.append((name, params))
 
 
+COMMAND = command_of(PLUGIN(), "tableof", lambda shown, name, params: shown.render(name, params))
+
+
 class TestCommand:
     def invoke(self, *arguments: str) -> tuple[Result, Shown]:
         shown = Shown(profile([]))
-        return CliRunner().invoke(tableof, list(arguments), obj=shown), shown
+        return CliRunner().invoke(COMMAND, list(arguments), obj=shown), shown
 
     def test_all_options(self) -> None:
         options = (
@@ -365,7 +368,8 @@ class TestCommand:
         assert self.invoke("-tf")[0].exit_code == 2
 
     def test_every_parameter_has_an_option(self) -> None:
-        commands: list[click.Command] = [tableof, *tableof.commands.values()]
+        assert isinstance(COMMAND, click.Group)
+        commands: list[click.Command] = [COMMAND, *COMMAND.commands.values()]
         names = {parameter.name for command in commands for parameter in command.params}
         assert names == {field.name for field in fields(TableParams)} - {"kind"}
 

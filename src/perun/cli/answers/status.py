@@ -88,7 +88,7 @@ def _profiles(
         columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
         raw = ""
     machines = ["other machine" if info in found.elsewhere else "" for info in infos]
-    reasons = [one_line(found.incomplete.get(info, "")) for info in infos]
+    reasons = [one_line(found.fact(info).incomplete) for info in infos]
     for name, marks in (("machine", machines), ("incomplete", reasons)):
         if any(marks):
             paint = partial(session.paint, style="yellow") if name == "incomplete" else None
@@ -103,7 +103,7 @@ def _cell(info: ProfileInfo, piece: formats.Tag) -> str:
     if piece.name == "time":
         text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time))
     elif piece.name == "postprocessors":
-        text = " ".join(info.postprocessors)
+        text = " ".join(info.head.postprocessors)
     else:
         text = str(getattr(info, piece.name))
     if piece.width:
@@ -126,16 +126,11 @@ def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
         "tag": tag,
         "id": f"{identity(info)}@{tag[-1]}",
         "name": info.source,
-        "type": info.type,
-        "cmd": info.cmd,
-        "args": info.args,
-        "workload": info.workload,
-        "collector": info.collector,
-        "postprocessors": list(info.postprocessors),
+        **info.head._asdict(),
         "time": info.time,
         "checksum": info.checksum or None,
         "other_machine": found.elsewhere.get(info),
-        "incomplete": found.incomplete.get(info),
+        "incomplete": found.fact(info).incomplete or None,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from perun.porcelain import hooks as porcelain
 from perun.porcelain.hook_files import CHECKING, MEASURING
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import background
+from perun.regular import open_for_writing
 
 COMMAND = (sys.executable, "-P", "-m", "perun")
 """The command that starts this Perun, whatever the PATH of the committing user."""
@@ -242,7 +244,7 @@ def work(session: Session) -> None:
     def measure(version: str) -> str:
         path = background.log_of(repo, version)
         path.parent.mkdir(exist_ok=True)
-        with path.open("w", encoding="utf-8") as log:
+        with io.TextIOWrapper(open_for_writing(path), encoding="utf-8") as log:
             return _measure(session, version, path, log)
 
     background.work(repo, measure)

@@ -15,11 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.params import nearest
 
-DEBUG_FILES: Final = "/usr/lib/debug/.build-id"
-"""Where distributions put the debug information of what they strip, by build-id."""
 KEPT_BINARIES: Final = 200
 _VERSION: Final = 2
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
@@ -94,11 +93,7 @@ class Binary:
     @cached_property
     def build_id(self) -> str:
         """In hexadecimal; empty where it has none."""
-        for segment in self._elf.iter_segments("PT_NOTE"):
-            for note in segment.iter_notes():
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    return str(note["n_desc"])
-        return ""
+        return build_id(self._elf)
 
     @property
     def machine(self) -> str:
@@ -130,8 +125,8 @@ class Binary:
         """The debug information as pyelftools has it; None where there is none."""
         elf = self._elf
         if not elf.has_dwarf_info():
-            path = os.path.join(DEBUG_FILES, self.build_id[:2], self.build_id[2:] + ".debug")
-            if not self.build_id or not os.path.isfile(path):
+            path = debug_file(self.build_id)
+            if not path:
                 return None
             elf = self._open(path)
         return elf.get_dwarf_info() if elf.has_dwarf_info() else None
@@ -144,9 +139,9 @@ class Binary:
 
     def offset_of(self, address: int) -> int:
         """The position in the file of what is loaded at `address`; -1 where it is not from the file."""
-        for start, size, offset in self._segments:
-            if start <= address < start + size:
-                return address - start + offset
+        for segment in self._segments:
+            if segment.address <= address < segment.address + segment.size:
+                return address - segment.address + segment.offset
         return -1
 
     def code(self, function: Function) -> bytes:
@@ -177,7 +172,7 @@ class Binary:
         """
         source, _, number = location.rpartition(":")
         if not source or not number.isdecimal():
-            raise UsageError(f"the location {location!r} is not understood", "write <source>:<line>")
+            raise UsageError(f"cannot parse the location {location!r}", "write <source>:<line>")
         lines: dict[int, set[int]] = {}
         for unit in self.debug.iter_CUs() if self.debug else ():
             for line, address in _lines(self.debug.line_program_for_CU(unit), source):
@@ -185,9 +180,9 @@ class Binary:
         wanted = int(number)
         if wanted not in lines:
             near = sorted(lines, key=lambda line: abs(line - wanted))[:3]
-            hint = f"lines near it that have: {', '.join(map(str, sorted(near)))}"
+            hint = f"nearest lines with instructions: {', '.join(map(str, sorted(near)))}"
             raise UsageError(
-                f"no instruction of {os.path.basename(self.path)} is of {location}",
+                f"{os.path.basename(self.path)} has no instruction for {location}",
                 hint if near else "compile with -g",
             )
         first = self._first_of_each_function(sorted(lines[wanted]))
@@ -203,11 +198,8 @@ class Binary:
         return list(first.values())
 
     @cached_property
-    def _segments(self) -> list[tuple[int, int, int]]:
-        return [
-            (segment["p_vaddr"], segment["p_filesz"], segment["p_offset"])
-            for segment in self._elf.iter_segments("PT_LOAD")
-        ]
+    def _segments(self) -> tuple[Segment, ...]:
+        return load_segments(self._elf)
 
     @cached_property
     def _known(self) -> _Kept:
@@ -315,7 +307,7 @@ class Binary:
         except ELFError:
             self._files.close()
             raise JobFailed(
-                f"{path} is no binary program, so it has no functions to trace",
+                f"{path} is not a binary program, so it has no functions to trace",
                 "name the program that the command runs with --binary (-b)",
             ) from None
 

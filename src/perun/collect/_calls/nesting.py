@@ -9,15 +9,16 @@ was entered before; where the entry is missing the exit is left out. Both are co
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
+from perun.collect._calls.events import UNKNOWN, Calls, Events
+from perun.collect._common.columns import Bools, Columns, Ints
 
 
-class _Steps(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Steps(Columns):
     """Entries and exits; `order` and `inner` mean something at entries only.
 
     :param order: number of the entry. :param inner: nanoseconds of the calls within it that are gone already.
@@ -25,13 +26,10 @@ class _Steps(NamedTuple):
 
     time: Ints
     function: Ints
-    entry: NDArray[np.bool_]
+    entry: Bools
     size: Ints
     order: Ints
     inner: Ints
-
-    def where(self, chosen: Ints) -> _Steps:
-        return _Steps._make(column[chosen] for column in self)
 
 
 class Nesting:
@@ -45,13 +43,12 @@ class Nesting:
         self.missed = 0
         self.stray = 0
         self._entries = 0
-        nothing = np.zeros(0, np.int64)
-        self._open = _Steps(nothing, nothing, nothing.astype(np.bool_), nothing, nothing, nothing)
+        self._open = _Steps.empty()
 
     @property
     def depth(self) -> int:
         """How many calls are open."""
-        return len(self._open.time)
+        return len(self._open)
 
     def add(self, events: Events, counts: Ints | None = None) -> Calls:
         """The calls that these events, which follow those before, complete.
@@ -80,8 +77,9 @@ class Nesting:
         order = (entry if counts is None else counts).cumsum() + (self._entries - 1)
         if len(order):
             self._entries = int(order[-1]) + 1
-        columns = (events.time, events.function, entry, events.size, order, np.zeros(len(entry), np.int64))
-        return _Steps._make(np.concatenate(pair) for pair in zip(self._open, columns, strict=True))
+        inner = np.zeros(len(entry), np.int64)
+        steps = _Steps(events.time, events.function, entry, events.size, order, inner)
+        return _Steps.joined([self._open, steps])
 
     def _repaired(self, steps: _Steps) -> _Steps:
         """The steps with the exits that are missing, and without those that nothing belongs to."""
@@ -107,7 +105,7 @@ class Nesting:
                     self.missed += 1
             else:
                 self.stray += 1
-        return steps.where(np.array(chosen, np.int64))._replace(function=np.array(closed, np.int64))
+        return steps.where(np.array(chosen, np.int64)).replace(function=np.array(closed, np.int64))
 
     def _calls(self, steps: _Steps, entries: Ints, exits: Ints, parents: Ints) -> Calls:
         """The calls of matched steps; those that are not closed are kept.
@@ -122,7 +120,7 @@ class Nesting:
         inner, around = steps.inner[entries], parents[whole]
         called = around >= 0
         np.add.at(inner, around[called], duration[called])
-        self._open = steps.where(entries[left])._replace(inner=inner[left])
+        self._open = steps.where(entries[left]).replace(inner=inner[left])
         return Calls(
             function[whole],
             np.full(len(duration), self.thread, np.int64),
@@ -160,7 +158,7 @@ def _matched(steps: _Steps) -> tuple[Ints, Ints, Ints] | None:
     return np.flatnonzero(steps.entry), exits, parents
 
 
-def _parents(entry: NDArray[np.bool_], number: Ints, level: Ints, by_level: Ints) -> Ints:
+def _parents(entry: Bools, number: Ints, level: Ints, by_level: Ints) -> Ints:
     """Of each entry the number of the entry that it was called within, or -1.
 
     Just before the first call within another one that is entered; those after the first have the same caller.

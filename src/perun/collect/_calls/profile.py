@@ -89,17 +89,17 @@ class CallTable:
 
         :param process: number in the kernel of the process that they are of; 0 where it is not known.
         """
-        if not calls.total:
+        if not len(calls):
             return
-        self.total += calls.total
+        self.total += len(calls)
         sized = calls.size >= 0
         keys = (calls.function, calls.caller, calls.thread, sized)
         by_group = _by_group(keys, calls.order)
-        changed = np.zeros(calls.total - 1, np.bool_)
+        changed = np.zeros(len(calls) - 1, np.bool_)
         for key in keys:
             sorted_key = key[by_group]
             changed |= sorted_key[1:] != sorted_key[:-1]
-        starts = [0, *(np.flatnonzero(changed) + 1).tolist(), calls.total]
+        starts = [0, *(np.flatnonzero(changed) + 1).tolist(), len(calls)]
         columns = [getattr(calls, name)[by_group] for name in _Kept.FIELDS]
         for start, end in pairwise(starts):
             function, caller, thread, has_size = (int(key[by_group[start]]) for key in keys)

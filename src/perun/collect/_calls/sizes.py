@@ -136,7 +136,7 @@ def size_of(binary: Binary, function: Function, expression: str) -> Size:
             raise UsageError(f"{where}: there is no parameter {name!r}", nearest(name, known))
         parameter = known[name]
     if parameter.place is None:
-        raise UsageError(f"{where}: the parameter is in no register when the function is entered")
+        raise UsageError(f"{where}: the parameter is not in a register when the function is entered")
     return _size(parameter, _follow(parameter, steps, where))._replace(text=expression.strip())
 
 
@@ -205,14 +205,14 @@ def _follow(parameter: Parameter, steps: Sequence[str], where: str) -> _Found:
     for step in steps:
         kind, position = _through_pointers(kind, position)
         if kind is None or kind.tag not in _STRUCTS:
-            raise UsageError(f"{where}: what {step!r} is to be a member of is no structure")
+            raise UsageError(f"{where}: {step!r} cannot be a member: the value before it is not a structure")
         kind = _defined(kind)
         member = _member(kind, step)
         if member is None:
             known = [name for name, _, _ in _members(kind)]
             raise UsageError(f"{where}: there is no member {step!r}", nearest(step, known))
         if not position:
-            raise UsageError(f"{where}: a structure in registers cannot be read")
+            raise UsageError(f"{where}: a structure that is passed in registers cannot be read")
         position = (*position[:-1], position[-1] + member[1])
         kind = _resolved(member[0])
     text = ".".join([parameter.name, *steps])
@@ -222,7 +222,7 @@ def _follow(parameter: Parameter, steps: Sequence[str], where: str) -> _Found:
     target, position = _through_pointers(kind, position)
     found = _in_object(target, position, text, 0) if position else None
     if found is None:
-        raise UsageError(f"{where} is no whole number, and no container of the C++ library")
+        raise UsageError(f"{where} is neither a whole number nor a container of the C++ library")
     return found
 
 

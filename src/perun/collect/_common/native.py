@@ -9,7 +9,7 @@ from perun.errors import CollectorUnavailable
 from perun.plugin.api import Readiness
 
 _REINSTALL: Final = (
-    "it is built on 64-bit Linux with glibc; there, in the sources of Perun: pip install --force-reinstall ."
+    "on 64-bit Linux with glibc, reinstall Perun from its sources: pip install --force-reinstall ."
 )
 
 

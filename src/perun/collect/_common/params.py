@@ -19,7 +19,7 @@ def timeout(*, kept: bool = False) -> Any:
         0.0,
         metavar="<seconds>",
         minimum=0,
-        help=f"A run that takes longer is stopped, and {then}; 0 lets it take as long as it likes.",
+        help=f"Stops a run that takes longer, and {then}; 0 means no limit.",
     )
 
 
@@ -28,5 +28,5 @@ def ignore_failure() -> Any:
     return param(
         False,
         short="-i",
-        help="Make a profile also where the command fails; one that a signal ends always gets one.",
+        help="Also make a profile where the command fails; a command killed by a signal always gets one.",
     )

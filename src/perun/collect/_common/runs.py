@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perun.process.command import Run
     from perun.profile.factory import Profile
 
-ALL_THE_SAME: Final = "repair the command, or measure it all the same with --ignore-failure (-i)"
+ALL_THE_SAME: Final = "correct the command, or measure it anyway with --ignore-failure (-i)"
 """What to do about a command that fails."""
 
 

@@ -51,7 +51,7 @@ class Target(NamedTuple):
 def build_files(target: Target, cwd: Path, environ: Mapping[str, str]) -> Path:
     """Compile the sources, each by itself, and link them; the path of the program.
 
-    :raises UsageError: where a file is no source of C or C++. :raises JobFailed: where it does not compile.
+    :raises UsageError: where a file is not a C or C++ source. :raises JobFailed: where it does not compile.
     :raises CollectorUnavailable: where there is no compiler.
     """
     sources = _sources(target.sources, cwd)
@@ -128,15 +128,15 @@ def _sources(files: Sequence[Path], cwd: Path) -> list[Path]:
     for file in files:
         path = cwd / file
         if not path.is_file():
-            raise UsageError(f"there is no source file {file}", f"files are looked for in {cwd}")
+            raise UsageError(f"there is no source file {file}", f"relative paths start at {cwd}")
         if path.suffix in _C or path.suffix in _CPP:
             sources.append(path)
         elif path.suffix not in _HEADERS:
             raise UsageError(
-                f"{file} is no source of C or C++", "its name should end in .c or .cpp, or .h for a header"
+                f"{file} is not a C or C++ source", "name files that end in .c, .cpp, or .h for a header"
             )
     if not sources:
-        raise UsageError("only headers are named with --files (-f)", "name what includes them too")
+        raise UsageError("--files (-f) names only headers", "also name the sources that include them")
     return sources
 
 
@@ -159,7 +159,7 @@ def _compiler(is_cpp: bool, environ: Mapping[str, str]) -> list[str]:
 
 def _no_compiler(language: str) -> CollectorUnavailable:
     return CollectorUnavailable(
-        f"no compiler of {language} was found", "install one with: apt-get install build-essential"
+        f"no {language} compiler was found", "install one with: apt-get install build-essential"
     )
 
 
@@ -181,5 +181,6 @@ def _run(argv: list[str], cwd: Path, environ: Mapping[str, str]) -> None:
         wrong = [line for line in said if "error" in line] or said
         told = "\n  ".join(["", *wrong[:_ERRORS]])
         raise JobFailed(
-            f"the program does not compile: {shlex.join(argv)}{told}", "repair it, or the options"
+            f"the program does not compile: {shlex.join(argv)}{told}",
+            "correct the program or the compiler options",
         )

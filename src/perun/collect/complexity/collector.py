@@ -116,7 +116,7 @@ def _built(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run
         ctx.report(f"building with {params.build}", 0, 0)
         build_command(params.build, ctx.scratch / "compilers", run.cwd, run.environ, whole=whole)
         ctx.note(
-            "the program was built for recording calls; build it again before something else is measured"
+            "the program is now built for recording calls; build it again before you measure anything else"
         )
     program = params.binary or run.command().argv[0]
     return run, find_executable(program, run.cwd, run.environ)
@@ -170,7 +170,7 @@ def _profile(
         own = [numbers.setdefault(place, len(numbers)) for place in process.places]
         number = np.array([*own, UNKNOWN], np.int64)  # which the caller -1 is the last of
         for calls in process.calls(found[0].started):
-            calls = calls._replace(function=number[calls.function], caller=number[calls.caller])
+            calls = calls.replace(function=number[calls.function], caller=number[calls.caller])
             table.add(calls, process.pid)
         gaps = gaps.plus(process.gaps)
     functions = selection.functions(list(numbers), run.cwd, ctx)
@@ -211,26 +211,26 @@ def _notes(
     notes = []
     if gaps.missed:
         notes.append(
-            f"{gaps.missed} calls were left without telling (longjmp); they end where that was noticed"
+            f"{gaps.missed} calls ended without an exit (longjmp); they end at the next exit of a caller"
         )
     if early:
         notes.append(f"the run ended early: it {early}; {gaps.open} calls had not ended")
     if gaps.lost:
         reason = os.strerror(gaps.error)
-        notes.append(f"{gaps.lost} calls are missing, as their file could not grow: {reason}")
+        notes.append(f"{gaps.lost} calls are missing, because their file could not grow: {reason}")
     if gaps.too_deep:
-        notes.append(f"{gaps.too_deep} calls are missing that were within too many others")
+        notes.append(f"{gaps.too_deep} calls are missing, because they were nested too deeply")
     if gaps.skipped:
         notes.append(f"{gaps.skipped} entries and exits in signal handlers are missing")
     if any(process.lost_functions for process in found):
-        notes.append("there are more functions than can be recorded; name those that matter with --rules")
+        notes.append("the program has more functions than can be recorded; select some with --rules")
     if not any(function.sizes for function in functions):
         notes.append(
-            "no sizes of structures were found, so the number of earlier calls stands for them; name them "
-            "with --size <func>=<expression>"
+            "no structure sizes were found, so the number of earlier calls replaces them; name "
+            "sizes with --size <func>=<expression>"
         )
     if total > MANY_CALLS:
-        notes.append(f"the profile has {total} calls; name --rules, or a --sampling, to make it smaller")
+        notes.append(f"the profile has {total} calls; use --rules or --sampling to make it smaller")
     return notes
 
 
@@ -239,11 +239,11 @@ def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) ->
 
     message = f"no call of a function was recorded: {program} (it {outcome(sample.status)})"
     if params.rules:
-        return JobFailed(message, "see whether it calls one of the functions named with --rules (-r)")
+        return JobFailed(message, "check that the program calls a function named with --rules (-r)")
     if params.files:
-        return JobFailed(message, "link it without -static, and for the architecture of Python")
+        return JobFailed(message, "link the program without -static, for the same architecture as Python")
     return JobFailed(
         message,
-        "have it compiled for it: by --files with its sources, or by --build with a command that compiles "
-        "all of it anew, e.g. --build 'make -B'",
+        "let Perun compile the program: name its sources with --files, or with --build a command that "
+        "compiles all of it again, e.g. --build 'make -B'",
     )

@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
+from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
+from perun.collect._common.columns import Bools, Ints
+from perun.collect._common.recordings import Words
 
-Words = NDArray[np.uint64]
 ID_BITS: Final = 17
 ID_MASK: Final = (1 << ID_BITS) - 1
 MOST_FUNCTIONS: Final = ID_MASK - 15
@@ -31,7 +32,7 @@ _FARTHEST: Final = 1 << 61
 _SHIFT: Final = np.uint64(ID_BITS)
 
 
-class SenselessEvents(ValueError):
+class InvalidEvents(ValueError):
     """The events are not what the runtime writes; the text says why."""
 
 
@@ -55,7 +56,7 @@ class Decoder:
     def add(self, words: Words) -> Calls:
         """The calls that these events, which follow those before, complete.
 
-        :raises SenselessEvents: where the runtime writes no such events.
+        :raises InvalidEvents: where the runtime writes no such events.
         """
         if len(self._rest):
             words = np.concatenate([self._rest, words])
@@ -82,7 +83,7 @@ class Decoder:
             number, value = number[~is_size], value[~is_size]
             owner = sized - np.arange(1, len(sized) + 1)  # the event before, once no size is among them
             if int(owner[0]) < 0 or not (number[owner] < self._functions).all():
-                raise SenselessEvents("there is a size of no call")
+                raise InvalidEvents("a size belongs to no call")
             size[owner] = sizes
         is_entry, is_exit = number < self._functions, number == EXIT
         function = np.where(is_exit, UNKNOWN, number.astype(np.int64))
@@ -91,15 +92,15 @@ class Decoder:
         return self._sampled(number, value, is_entry, Events(value, function, is_entry, size))
 
     def _sampled(
-        self, number: NDArray[np.int32], value: Ints, is_entry: NDArray[np.bool_], events: Events
+        self, number: NDArray[np.int32], value: Ints, is_entry: Bools, events: Events
     ) -> Calls:
         """The same where calls were left out, as only some are asked for."""
         untold, taken, left_out = number == UNTOLD, number == TAKEN, number == LEFT_OUT
         timed = is_entry | (number == EXIT)
         if not (timed | untold | taken | left_out).all():
-            raise SenselessEvents("a call is of a function that is not defined")
+            raise InvalidEvents("a call is of a function that is not defined")
         if np.count_nonzero(untold) != len(_before(taken, untold)):
-            raise SenselessEvents("calls that were left out took no time")
+            raise InvalidEvents("the time of calls that sampling left out is missing")
         events.function[_before(left_out, is_entry)] += self._functions
         events.function[untold], events.function[taken] = 2 * self._functions, UNKNOWN
         counts = np.where(untold, value, is_entry)
@@ -107,19 +108,19 @@ class Decoder:
         events.time[timed] = self._unrolled(value[timed])
         steps = ~left_out
         entry = (is_entry | untold)[steps]
-        chosen = events.where(steps)._replace(entry=entry)
+        chosen = events.where(steps).replace(entry=entry)
         return self._called(chosen, counts[steps])
 
     def _called(self, events: Events, counts: Ints | None = None) -> Calls:
         made = self._kept(self._nesting.add(events, counts))
         if self._nesting.stray:
-            raise SenselessEvents("more calls end than began")
+            raise InvalidEvents("more calls end than begin")
         return made
 
     def _kept(self, calls: Calls) -> Calls:
         known = self._functions
         caller = np.where(calls.caller >= known, calls.caller - known, calls.caller)
-        calls = calls._replace(caller=caller)
+        calls = calls.replace(caller=caller)
         kept = calls.function < known
         return calls if kept.all() else calls.where(kept)
 
@@ -135,13 +136,13 @@ class Decoder:
         self._tick = int(whole[-1])
         self.last = max(self.last, int(whole.max()))
         if self.last >= _FARTHEST or int(whole.min()) <= -_FARTHEST:
-            raise SenselessEvents("its times make no sense")
+            raise InvalidEvents("its times are out of range")
         return whole
 
 
-def _before(events: NDArray[np.bool_], owners: NDArray[np.bool_]) -> Ints:
+def _before(events: Bools, owners: Bools) -> Ints:
     """The positions just before these events, where those are that they belong to."""
     at: Ints = np.flatnonzero(events) - 1
     if len(at) and (int(at[0]) < 0 or not owners[at].all()):
-        raise SenselessEvents("what is told of a call comes without it")
+        raise InvalidEvents("a detail of a call stands without the call")
     return at

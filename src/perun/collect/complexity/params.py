@@ -20,7 +20,7 @@ class ComplexityParams:
         "",
         short="-t",
         metavar="<dir>",
-        help="Target directory path for compiled binary and temporary build data; nothing is kept without.",
+        help="Directory for the compiled binary and temporary build data; by default none of it is kept.",
     )
     files: tuple[str, ...] = param(
         (),
@@ -50,12 +50,12 @@ class ComplexityParams:
         short="-is",
         metavar="<int>",
         minimum=1,
-        help="How many calls of a thread are kept until they are written.",
+        help="Number of calls of a thread that are buffered before they are written.",
     )
     internal_direct_output: bool = param(
         False,
         short="-id",
-        help="Changes nothing: calls are always safe at once, however the program ends.",
+        help="Has no effect: every call is saved at once, however the program ends.",
     )
     build: str = param(
         "",
@@ -80,11 +80,13 @@ class ComplexityParams:
     def __post_init__(self) -> None:
         for function, every in self.sampling:
             if not 1 <= every < 1 << 31:
-                raise UsageError(f"the sampling of {function} must be a whole number from 1 on, not {every}")
+                raise UsageError(
+                    f"the sampling of {function} must be a whole number of at least 1, not {every}"
+                )
         for size in self.size:
             if not all(part.strip() for part in size.partition("=")):
                 raise UsageError(
-                    f"the size {size!r} has no function or no expression", "write <func>=<expression>"
+                    f"the size {size!r} lacks its function or its expression", "write <func>=<expression>"
                 )
         if self.files and self.build:
-            raise UsageError("the program is built either of --files or by --build", "leave one of them out")
+            raise UsageError("--files and --build exclude each other", "remove one of the two")

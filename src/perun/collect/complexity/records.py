@@ -9,31 +9,28 @@ import struct
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._calls.events import Calls, Ints
-from perun.collect.complexity.decoding import MOST_FUNCTIONS, Decoder, SenselessEvents, Words
-from perun.errors import ProfileError
+from perun.collect._calls.events import Calls
+from perun.collect._common.columns import Ints
+from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words, words
+from perun.collect.complexity.decoding import MOST_FUNCTIONS, Decoder, InvalidEvents
 
-VERSION: Final = 2
-BYTE_ORDER: Final = 0x01020304
 HEADER_SIZE: Final = 4096
+_CONTENT: Final = "recorded calls"
 PIECE: Final = 1 << 17
 """Events that are decoded at once."""
 
-_PROCESS: Final = struct.Struct("=8sIIIIII3Q3QII")
-_THREAD: Final = struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ")
-_FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
-_WORD: Final = 8
+PROCESS: Final = Layout(b"PERUNCXP", 2, struct.Struct("=8sIIIIII3Q3QII"))
+"""`struct record_process`."""
+THREAD: Final = Layout(b"PERUNCXC", 2, struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ"))
+"""`struct record_thread`."""
+FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
 _SURELY: Final = 4096
 _FASTEST: Final = 10_000.0
 _LONGEST: Final = float(1 << 62)
-
-
-class DamagedRecording(ProfileError):
-    """A file of recorded calls is not what the runtime writes."""
 
 
 class Place(NamedTuple):
@@ -75,21 +72,21 @@ class Process:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        data = _read(path, HEADER_SIZE)
-        fields = _unpacked(_PROCESS, data, b"PERUNCXP", path)
+        self._file = RecordedFile(path, _CONTENT)
+        fields = _header(self._file, PROCESS)
         self.pid, self.parent, _, ended, *points, functions, self.lost_functions = fields
         self._ticks, self._clock = points[:3], points[3:]
         self.has_ended = bool(ended)
         self.started = self._clock[0]
         self.gaps = Gaps()
         if functions > MOST_FUNCTIONS:
-            raise _damaged(path, "it has more functions than any")
+            raise self._file.damaged(f"it defines {functions} functions, more than {MOST_FUNCTIONS}")
         self.places = self._places(functions)
         last = 2 if self._ticks[2] > self._ticks[1] else 1
         ticks, passed = self._ticks[last] - self._ticks[0], self._clock[last] - self._clock[0]
         self._speed = passed / ticks if ticks > 0 and passed > 0 else 1.0
         if max(points) >> 63 or not 1 / _FASTEST <= self._speed <= _FASTEST or ticks < 0:
-            raise _damaged(path, "its clock makes no sense")
+            raise self._file.damaged("its clock values are out of range")
         self._end = ticks
 
     def calls(self, origin: int) -> Iterator[Calls]:
@@ -105,44 +102,45 @@ class Process:
             yield from self._thread(path, shift)
 
     def _thread(self, path: Path, shift: int) -> Iterator[Calls]:
-        fields = _unpacked(_THREAD, _read(path, HEADER_SIZE), b"PERUNCXC", path)
+        file = RecordedFile(path, _CONTENT)
+        fields = _header(file, THREAD)
         _, tid, error, _, events_at, written_at, written, window, following, end, *counts = fields
         missed, skipped, too_deep, lost = counts
         kept = following - window
         if (
-            kept % _WORD
-            or written % _WORD
+            kept % WORD
+            or written % WORD
             or not window <= following <= end
             or max(written_at + written, events_at + kept) > path.stat().st_size
         ):
-            raise _damaged(path, "its counts make no sense")
+            raise file.damaged("the positions of its events are out of range")
         if _is_twice(path, (written_at + written - kept, events_at), min(kept, written)):
             kept = 0
         decoder = Decoder(tid, len(self.places))
         try:
-            for words in _pieces(path, (written_at, written // _WORD), (events_at, kept // _WORD)):
-                yield self._scaled(decoder.add(words), shift, path)
+            for piece in _pieces(file, (written_at, written // WORD), (events_at, kept // WORD)):
+                yield self._scaled(decoder.add(piece), shift, file)
             opened = decoder.finish(self._end)
-        except SenselessEvents as problem:
-            raise _damaged(path, str(problem)) from None
+        except InvalidEvents as problem:
+            raise file.damaged(str(problem)) from None
         if error:  # whether they have ended is not known, as that could not be written
-            lost += opened.total
+            lost += len(opened)
         else:
-            yield self._scaled(opened, shift, path)
-        gaps = Gaps(missed, 0 if error else opened.total, skipped, too_deep, lost, error)
+            yield self._scaled(opened, shift, file)
+        gaps = Gaps(missed, 0 if error else len(opened), skipped, too_deep, lost, error)
         self.gaps = self.gaps.plus(gaps)
 
-    def _scaled(self, calls: Calls, shift: int, path: Path) -> Calls:
+    def _scaled(self, calls: Calls, shift: int, file: RecordedFile) -> Calls:
         """The calls with times in nanoseconds."""
 
         def scaled(ticks: Ints) -> Ints:
             times = np.rint(ticks * self._speed)
             if len(times) and float(np.abs(times).max()) > _LONGEST:
-                raise _damaged(path, "its times make no sense")
+                raise file.damaged("its times are out of range")
             made: Ints = times.astype(np.int64)
             return made
 
-        return calls._replace(
+        return calls.replace(
             start=scaled(calls.start) + shift,
             duration=scaled(calls.duration),
             exclusive=scaled(calls.exclusive),
@@ -158,10 +156,10 @@ class Process:
                     paths[int(number)] = path
         with open(self._path, "rb") as file:
             file.seek(HEADER_SIZE)
-            data = file.read(functions * _FUNCTION.itemsize)
-        if len(data) < functions * _FUNCTION.itemsize:
-            raise _damaged(self._path, "definitions of functions are missing")
-        rows = np.frombuffer(data, _FUNCTION)
+            data = file.read(functions * FUNCTION.itemsize)
+        if len(data) < functions * FUNCTION.itemsize:
+            raise self._file.damaged("definitions of functions are missing")
+        rows = np.frombuffer(data, FUNCTION)
         return [
             Place(paths.get(module, ""), address)
             for address, module in zip(rows["address"].tolist(), rows["module"].tolist(), strict=True)
@@ -173,13 +171,17 @@ def processes(folder: Path) -> list[Process]:
     return sorted(map(Process, folder.glob("*.process")), key=lambda process: process.started)
 
 
-def _pieces(path: Path, *parts: tuple[int, int]) -> Iterator[Words]:
+def _header(file: RecordedFile, layout: Layout) -> list[Any]:
+    with file.open() as stream:
+        return file.header(layout, stream.read(HEADER_SIZE))
+
+
+def _pieces(file: RecordedFile, *parts: tuple[int, int]) -> Iterator[Words]:
     """The events of parts of a file, each with its position and how many there are."""
-    with open(path, "rb") as file:
+    with file.open() as stream:
         for at, total in parts:
-            file.seek(at)
-            for start in range(0, total, PIECE):
-                yield np.fromfile(file, np.uint64, min(PIECE, total - start))
+            stream.seek(at)
+            yield from words(stream, PIECE, total)
 
 
 def _is_twice(path: Path, places: tuple[int, int], size: int) -> bool:
@@ -192,30 +194,3 @@ def _is_twice(path: Path, places: tuple[int, int], size: int) -> bool:
             file.seek(place)
             parts.append(file.read(size))
     return parts[0] == parts[1]
-
-
-def _read(path: Path, size: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(size)
-    except OSError as problem:
-        raise DamagedRecording(
-            f"cannot read {path}: {problem.strerror}", "collect the profile again"
-        ) from None
-
-
-def _unpacked(form: struct.Struct, data: bytes, magic: bytes, path: Path) -> list[int]:
-    if len(data) < form.size:
-        raise _damaged(path, "it is too short for a header")
-    found, order, version, *fields = form.unpack_from(data)
-    if found != magic:
-        raise _damaged(path, "it does not begin as one")
-    if order != BYTE_ORDER:
-        raise _damaged(path, "it is of a machine with another byte order")
-    if version != VERSION:
-        raise _damaged(path, f"it has version {version} of the format, and {VERSION} is known")
-    return fields
-
-
-def _damaged(path: Path, reason: str) -> DamagedRecording:
-    return DamagedRecording(f"{path}: the recorded calls are damaged: {reason}", "collect the profile again")

@@ -62,8 +62,8 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
     if not _is_elf(program):
         if params.rules or params.sampling or params.size:
             raise UsageError(
-                f"{program} is no program that functions could be named of",
-                "name the program that it runs with --binary (-b)",
+                f"{program} is not an ELF program, so its functions have no names",
+                "name the program that the command runs with --binary (-b)",
             )
         return Selection(encoded([], only_listed=False), "", {}, [])
     with Binary(program, ctx.cache) as binary:

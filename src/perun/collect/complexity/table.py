@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from perun.collect._common.recordings import BYTE_ORDER
+
 MAGIC: Final = b"PERUNCXT"
 VERSION: Final = 2
-BYTE_ORDER: Final = 0x01020304
 FRAME: Final = 255
 """The base of what lies at a distance from the frame of the function."""
 
-_INLINED: Final = 256
-_HEADER: Final = struct.Struct("=8sIIIIIIII")
-_MODULE: Final = struct.Struct("=IIIIII")
-_FUNCTION: Final = struct.Struct("=QQII")
-_PROGRAM: Final = struct.Struct("=QQQqIIII")
-_STEP: Final = struct.Struct("=Qq")
+INLINED: Final = 256
+HEADER: Final = struct.Struct("=8sIIIIIIII")
+MODULE: Final = struct.Struct("=IIIIII")
+FUNCTION: Final = struct.Struct("=QQII")
+PROGRAM: Final = struct.Struct("=QQQqIIII")
+STEP: Final = struct.Struct("=Qq")
 
 
 class Place(IntEnum):
@@ -100,19 +101,19 @@ def encoded(modules: Sequence[Module], *, only_listed: bool) -> bytes:
     for module in modules:
         path = module.path.encode("utf-8", "surrogateescape")
         head = (len(texts), len(path), len(module.functions), len(functions))
-        heads.append(_MODULE.pack(*head, len(module.programs), len(programs)))
+        heads.append(MODULE.pack(*head, len(module.programs), len(programs)))
         texts += path
-        functions += [_FUNCTION.pack(*one) for one in sorted(module.functions)]
+        functions += [FUNCTION.pack(*one) for one in sorted(module.functions)]
         for program in module.programs:
             where = (program.function, program.low, program.high, program.offset)
             how = (
-                program.place + (_INLINED if program.is_inlined else 0),
+                program.place + (INLINED if program.is_inlined else 0),
                 program.base,
                 len(program.steps),
                 len(steps),
             )
-            programs.append(_PROGRAM.pack(*where, *how))
-            steps += [_STEP.pack(*step) for step in program.steps]
+            programs.append(PROGRAM.pack(*where, *how))
+            steps += [STEP.pack(*step) for step in program.steps]
     counts = (len(modules), len(functions), len(programs), len(steps))
-    header = _HEADER.pack(MAGIC, BYTE_ORDER, VERSION, *counts, only_listed, len(texts))
+    header = HEADER.pack(MAGIC, BYTE_ORDER, VERSION, *counts, only_listed, len(texts))
     return b"".join([header, *heads, *functions, *programs, *steps, texts])

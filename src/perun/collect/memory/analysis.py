@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.collect._common.columns import Bools, Columns, Ints
 from perun.collect.memory.kinds import REALLOC_RELEASE
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 _NEVER: Final = np.iinfo(np.int64).max
 _STACK_SHIFT: Final = 32
 _SUBTYPE_SHIFT: Final = 24
@@ -25,7 +24,8 @@ _PENDING_ROWS: Final = 1 << 20
 _EVENTS_AT_A_TIME: Final = 1 << 18
 
 
-class Events(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Events(Columns):
     """Some events in the order in which they happened, each column of shape (n,).
 
     What happens at one place, a call stack and a subtype, is a site. Each has one only.
@@ -46,24 +46,33 @@ class Events(NamedTuple):
     thread: Ints
     time: Ints
 
-    @property
-    def total(self) -> int:
-        """Number of events."""
+    def __len__(self) -> int:
         return len(self.time)
 
     @classmethod
-    def joined(cls, pieces: Sequence[Events]) -> Events:
-        """The pieces one after the other."""
-        if len(pieces) == 1:
-            return pieces[0]
-        before = np.cumsum([0, *(len(piece.stacks) for piece in pieces)])
-        moved = [
-            piece._replace(site=piece.site + shift) for piece, shift in zip(pieces, before[:-1], strict=True)
+    def joined(cls, tables: Sequence[Self]) -> Self:
+        """The events of all tables, one table after the other, with the sites of all."""
+        before = np.cumsum([0, *(len(table.stacks) for table in tables)])
+        shifted = [
+            table.replace(site=table.site + shift) if shift else table
+            for table, shift in zip(tables, before[:-1].tolist(), strict=True)
         ]
-        return cls(*map(np.concatenate, zip(*moved, strict=True)))
+        return super().joined(shifted)
+
+    def where(self, rows: Any) -> Self:
+        """The events that a mask, an array of positions or a slice selects; all sites stay."""
+        return self.replace(**{name: getattr(self, name)[rows] for name in self.names()[2:]})
+
+    def without_unused_sites(self) -> Self:
+        """The same events, with only the sites that they are at."""
+        used, site = np.unique(self.site, return_inverse=True)
+        return self.replace(
+            stacks=self.stacks[used], subtypes=self.subtypes[used], site=site.astype(np.int64)
+        )
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Rows(Columns):
     """Events put together by stack, subtype and snapshot: one row each, columns of shape (rows,), sorted.
 
     `amount` is bytes, `events` their number, `address` that of the first one. Of the bytes, `peak` were live
@@ -128,8 +137,8 @@ class Each(NamedTuple):
     temporary: Bools
 
 
-@dataclass(frozen=True)
-class _Live:
+@dataclass(frozen=True, eq=False)
+class _Live(Columns):
     """Blocks that are not released yet, with the position of their event among all events."""
 
     address: Ints
@@ -139,10 +148,6 @@ class _Live:
     order: Ints
     thread: Ints
     next: Ints  # position of the next allocation of their thread, _NEVER where it is not known yet
-
-    @classmethod
-    def none(cls) -> _Live:
-        return cls(*(np.empty(0, np.int64) for _ in range(7)))
 
 
 class Analysis:
@@ -156,7 +161,7 @@ class Analysis:
     def __init__(self, interval: int, most_snapshots: int = 0, *, keep: bool = False) -> None:
         self.interval = max(1, interval)
         self._most = min(most_snapshots or _LAST_SNAPSHOT, _LAST_SNAPSHOT)
-        self._live = _Live.none()
+        self._live = _Live.empty()
         self._parts: list[NDArray[np.int64]] = []
         self._pending = 0
         self._peak_part = np.empty((_FIELDS, 0), np.int64)
@@ -178,9 +183,9 @@ class Analysis:
 
     def add(self, events: Events) -> None:
         """Take in the next events."""
-        if events.total:
+        if len(events):
             self._waiting.append(events)
-            self._waiting_events += events.total
+            self._waiting_events += len(events)
             # All that is live is gone through for each piece, so pieces grow with it.
             if self._waiting_events >= max(_EVENTS_AT_A_TIME, len(self._live.size)):
                 self._replay()
@@ -209,7 +214,7 @@ class Analysis:
         piece = Piece(events, self._live, self._order, keys, self.live_bytes)
         self._collect(events, piece, snapshots)
         self._live = piece.live_after()
-        self._order += events.total
+        self._order += len(events)
         self.live_bytes = int(piece.heap[-1])
         if self._keep:
             self._kept.append(events)
@@ -267,9 +272,9 @@ class Analysis:
     def each(self) -> Each:
         """Every event so far; only where they were to be kept."""
         self._replay()
-        events = Events.joined(self._kept) if self._kept else _no_events()
-        ended_by = np.full(events.total, -1, np.int64)
-        temporary = np.zeros(events.total, np.bool_)
+        events = Events.joined(self._kept)
+        ended_by = np.full(len(events), -1, np.int64)
+        temporary = np.zeros(len(events), np.bool_)
         for allocating, ending, short in self._pairs:
             ended_by[allocating] = ending
             temporary[short] = True
@@ -285,7 +290,7 @@ class Analysis:
         first = int(snapshots.min())
         width = int(snapshots.max()) - first + 1
         codes = events.site * width + (snapshots - first)
-        if len(events.stacks) * width > 4 * max(events.total, _EVENTS_AT_A_TIME):
+        if len(events.stacks) * width > 4 * max(len(events), _EVENTS_AT_A_TIME):
             codes = np.unique(codes, return_inverse=True)[1]
         size = int(codes.max()) + 1
         here = piece.is_released_here
@@ -324,8 +329,8 @@ class Analysis:
         self._live.key[:] = _halved_keys(self._live.key)
 
 
-_FIELDS: Final = len(Rows._fields)
-_ADDRESS: Final = Rows._fields.index("address")
+_FIELDS: Final = len(Rows.names())
+_ADDRESS: Final = Rows.names().index("address")
 
 
 def _summed_by(codes: Ints, values: Ints, size: int) -> Ints:
@@ -337,7 +342,7 @@ def _part(keys: Ints, **fields: Ints) -> NDArray[np.int64]:
     part = np.zeros((_FIELDS, len(keys)), np.int64)
     part[0] = keys
     for name, values in fields.items():
-        part[Rows._fields.index(name)] = values
+        part[Rows.names().index(name)] = values
     return part
 
 
@@ -371,11 +376,6 @@ def _halved(part: NDArray[np.int64]) -> NDArray[np.int64]:
     return halved
 
 
-def _no_events() -> Events:
-    ints = np.empty(0, np.int64)
-    return Events(ints, ints, ints, ints.astype(np.bool_), ints, ints, ints, ints)
-
-
 class Piece:
     """A piece of the events together with the blocks that were live before it.
 
@@ -390,22 +390,16 @@ class Piece:
         self.event_keys = keys
         self.start = start
         self._bytes_before = live_bytes
-        count, before = events.total, len(live.address)
+        count, before = len(events), len(live.address)
         order = np.arange(start, start + count)
-        self._all = _Live(
-            np.concatenate([live.address, events.address]),
-            np.concatenate([live.size, events.size]),
-            np.concatenate([live.key, keys]),
-            np.concatenate([live.time, events.time]),
-            np.concatenate([live.order, order]),
-            np.concatenate([live.thread, events.thread]),
-            _next_allocations(events, live, order),
-        )
+        known_before, known_here = _next_allocations(events, live, order)
+        here = _Live(events.address, events.size, keys, events.time, order, events.thread, known_here)
+        self._all = _Live.joined([live.replace(next=known_before), here])
         is_block = np.concatenate([np.ones(before, np.bool_), ~events.releases])
         by_address = np.argsort(self._all.address, kind="stable")
-        here, after = by_address[:-1], by_address[1:]
-        same = (self._all.address[here] == self._all.address[after]) & is_block[here]
-        blocks, enders = here[same], after[same]
+        first, second = by_address[:-1], by_address[1:]
+        same = (self._all.address[first] == self._all.address[second]) & is_block[first]
+        blocks, enders = first[same], second[same]
         self._end = np.full(before + count, _NEVER, np.int64)
         self._end[blocks] = self._all.order[enders]
         self._ended = blocks, enders
@@ -420,7 +414,7 @@ class Piece:
         np.subtract.at(self.change, enders - before, self._all.size[blocks])
         self.heap = live_bytes + np.cumsum(self.change)
 
-        self.released = self._taken(self._released)
+        self.released = self._all.where(self._released)
         """The blocks that events of this piece release."""
         self.lifetimes = np.maximum(self._all.time[self._releasing] - self.released.time, 0)
         """Nanoseconds that the released blocks lived."""
@@ -446,23 +440,12 @@ class Piece:
 
     def live_after(self) -> _Live:
         """The blocks that are live after the piece."""
-        return self._taken(np.flatnonzero(self._is_block & (self._end == _NEVER)))
-
-    def _taken(self, positions: Ints) -> _Live:
-        whole = self._all
-        return _Live(
-            whole.address[positions],
-            whole.size[positions],
-            whole.key[positions],
-            whole.time[positions],
-            whole.order[positions],
-            whole.thread[positions],
-            whole.next[positions],
-        )
+        return self._all.where(np.flatnonzero(self._is_block & (self._end == _NEVER)))
 
 
-def _next_allocations(events: Events, live: _Live, order: Ints) -> Ints:
-    """For each live block and each event the position of the next allocation of its thread."""
+
+def _next_allocations(events: Events, live: _Live, order: Ints) -> tuple[Ints, Ints]:
+    """The position of the next allocation of its thread, for each live block and for each event."""
     allocating = np.flatnonzero(~events.releases)
     by_thread = allocating[np.argsort(events.thread[allocating], kind="stable")]
     threads = events.thread[by_thread]
@@ -475,4 +458,4 @@ def _next_allocations(events: Events, live: _Live, order: Ints) -> Ints:
         place = np.minimum(np.searchsorted(threads[firsts], live.thread), len(firsts) - 1)
         known = (before == _NEVER) & (threads[firsts][place] == live.thread)
         before[known] = order[by_thread[firsts[place[known]]]]
-    return np.concatenate([before, after])
+    return before, after

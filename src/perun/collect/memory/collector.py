@@ -68,7 +68,7 @@ class MemoryParams:
         "unreachable records.",
     )
     raw: bool = param(
-        False, help="Keep every single event, not the sum of those of a call stack and a snapshot."
+        False, help="Keep every single event, instead of sums by call stack and snapshot."
     )
     unwind: str = param(
         "auto",
@@ -76,7 +76,7 @@ class MemoryParams:
         help="How call stacks are found: by libunwind, by frame pointers (fp; compile with "
         "-fno-omit-frame-pointer), by the unwind tables of the program, or not at all.",
     )
-    follow_children: bool = param(False, help="Record the processes too that the command starts.")
+    follow_children: bool = param(False, help="Also record the processes that the command starts.")
     python: bool = param(
         False,
         help="The command is a Python program: record what its objects and its libraries allocate, with the "
@@ -164,7 +164,7 @@ def _of_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
         sample = _recorded(execution, run, params)
     if not file.exists() and sample.interruption is not None:
         raise sample.interruption
-    ctx.report("reading what was recorded", 0, 0)
+    ctx.report("reading the recording", 0, 0)
     return _Analyst(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
 
 
@@ -264,7 +264,7 @@ class _Analyst:
         for events in recording.pieces():
             # Python's processes go by one clock already.
             shift = 0 if self._params.python else recording.started - first.started
-            yield events._replace(time=events.time + shift) if shift else events
+            yield events.replace(time=events.time + shift) if shift else events
 
     @staticmethod
     def _end(recording: Recorded, first: Recorded) -> int:
@@ -315,7 +315,7 @@ class _Analyst:
                     f"{end.lost} events are missing"
                 )
             elif end.skipped:
-                notes.append(f"{end.skipped} allocations of signal handlers are missing")
+                notes.append(f"{end.skipped} allocations in signal handlers are missing")
         if self._params.python:
             pass  # the interpreter knows its functions and lines
         elif not self._tool:
@@ -335,7 +335,7 @@ class _Analyst:
             notes.append(f"call stacks were found by {first.unwinder}, not by {self._params.unwind}{hint}")
         early = self._early_end(first, sample)
         if early:
-            notes.append(f"the run ended early: it {early}; what was recorded until then is in the profile")
+            notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
         """How the run ended where it did not end by itself; else empty."""
@@ -344,7 +344,7 @@ class _Analyst:
 
         early = early_end(sample, self._params.timeout)
         if not early and first.end.state == State.RUNNING:
-            return "went on as another program, or ended without the C library"
+            return "executed another program, or ended without the C library"
         return early
 
     def _summary(
@@ -402,14 +402,14 @@ def _nothing_recorded(execution: Execution, sample: Sample) -> JobFailed:
     run = execution.command
     path = find_executable(run.command().argv[0], run.cwd, run.environ)
     reason, hint = _why_not(path)
-    return JobFailed(f"no allocation could be recorded: {path} {reason} (it {outcome(sample.status)})", hint)
+    return JobFailed(f"no allocation was recorded: {path} {reason} (it {outcome(sample.status)})", hint)
 
 
 def _why_not(path: str) -> tuple[str, str]:
     """Why the recorder cannot be loaded into a program, and what to do about it."""
     import struct
 
-    from perun.collect.memory.elf import read_elf
+    from perun.collect._common.elf import read_elf
 
     elf = read_elf(path)
     status = os.stat(path)
@@ -418,19 +418,19 @@ def _why_not(path: str) -> tuple[str, str]:
         os.getegid(),
     )
     if elf is None:
-        return "is a script whose interpreter is none", "name the program that it starts as the command"
+        return "is a script whose interpreter is not a program", "measure the program that the script starts"
     if not elf.dynamic:
-        return "is statically linked, so that no library can be loaded into it", "link it without -static"
+        return "is statically linked, so the recorder cannot be loaded into it", "link it without -static"
     if elf.bits != 8 * struct.calcsize("P"):
         return f"is a {elf.bits}-bit program", "build it for the same architecture as Python"
     if foreign_set_id or "security.capability" in _attributes(path):
         return (
-            "runs with other rights than yours (setuid, capabilities), so that no library is loaded into it",
-            "measure a copy of it without these rights, or be the user whom it runs as",
+            "runs with other privileges than yours (setuid, capabilities), so the recorder is not loaded",
+            "measure a copy without these privileges, or run Perun as the user of the program",
         )
     return (
-        "did not load the recorder, or could not write its file",
-        "see whether it, or a script around it, changes LD_PRELOAD",
+        "did not load the recorder, or the recorder could not write its file",
+        "check whether the program, or a script that starts it, changes LD_PRELOAD",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from perun.collect.memory.elf import Elf, read_elf
+from perun.collect._common.elf import Elf, read_elf
 from perun.collect.memory.records import UNWINDERS, Module, Recording, Stack
 from perun.collect.memory.symbols import NOTHING, Frame, Frames, Symboliser
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from perun.collect.memory.analysis import Each, Ints, Rows, Totals
+from perun.collect._common.columns import Ints
+from perun.collect.memory.analysis import Each, Rows, Totals
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
 from perun.collect.memory.places import Site
 from perun.collect.memory.raw import same_kinds
@@ -119,13 +120,13 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Made:
             _add_events(regions, process, shape, interval, len(processes) > 1)
     else:
         # A release by realloc is no release of the program's; its resource is that of the realloc.
-        table = table.where(table.subtype != REALLOC_RELEASE)
+        table = table.where(table.rows.subtype != REALLOC_RELEASE)
         table, doubled, shortened = fitted(table, _SIZE, coarser=shape.coarser, shorter=not shape.whole)
         interval <<= doubled
         names = [process.name for process in processes] if len(processes) > 1 else []
         for group in _groups(table, shape, interval, names):
             regions.add(*group)
-    leaks = whole_table.column("leaked").sum(), whole_table.column("leaked_blocks").sum()
+    leaks = whole_table.rows.leaked.sum(), whole_table.rows.leaked_blocks.sum()
     for group in _metrics(whole_table, [process.totals for process in processes], interval, program):
         regions.add(*group)
     return Made(regions, interval, shortened, *map(int, leaks))
@@ -136,23 +137,23 @@ def _groups(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     traces = [_uid_and_trace(site) for site in table.sites]
     for run in table.groups():
-        subtype = KINDS[int(table.subtype[run.start])]
-        number = int(table.site[run.start])
+        subtype = KINDS[int(table.rows.subtype[run.start])]
+        number = int(table.rows.site[run.start])
         constants = _constants(subtype, *traces[number], shape.whole)
         if names:
-            constants["process"] = names[int(table.process[run.start])]
-        events = table.column("events")[run]
+            constants["process"] = names[int(table.rows.process[run.start])]
+        rows = table.rows.where(run)
         columns: dict[str, Any] = {
-            "amount": table.column("amount")[run],
-            "address": table.address[run],
-            "count": events,
-            "snapshot": table.snapshot[run],
-            "time": _times(table.snapshot[run], interval),
+            "amount": rows.amount,
+            "address": rows.address,
+            "count": rows.events,
+            "snapshot": rows.snapshot,
+            "time": _times(rows.snapshot, interval),
         }
-        if int(table.subtype[run.start]) < FIRST_RELEASE:
-            columns["lifetime"] = np.round(table.column("lifetime")[run] / events / _SECOND, 6)
+        if int(rows.subtype[0]) < FIRST_RELEASE:
+            columns["lifetime"] = np.round(rows.lifetime / rows.events / _SECOND, 6)
             for name, column in _FATES.items():
-                if (values := table.column(column)[run]).any():
+                if (values := getattr(rows, column)).any():
                     columns[name] = values
         yield constants, columns
 
@@ -212,7 +213,7 @@ def _metrics(
         amount = sum(getattr(one, metric) for one in totals)
         # What nobody can release, as it is of the libraries of the system, is no leak of the program.
         if metric == "leaked":
-            amount = int(table.column(metric).sum())
+            amount = int(getattr(table.rows, metric).sum())
         yield resource({"source": program}, metric, amount)
     for function, sums in _functions(table):
         for metric, column in METRICS.items():
@@ -225,10 +226,10 @@ def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:
     """The functions that allocate with their sums, those that matter most first."""
     known: dict[Frame, int] = {}
     of_site = [known.setdefault(site.uid._replace(line=0), len(known)) for site in table.sites]
-    table = table.where(table.subtype < FIRST_RELEASE)
-    place = np.array(of_site, np.int64)[table.site] if len(table) else table.site
+    table = table.where(table.rows.subtype < FIRST_RELEASE)
+    place = np.array(of_site, np.int64)[table.rows.site]
     sums = {
-        column: np.bincount(place, weights=table.column(column), minlength=len(known)).astype(np.int64)
+        column: np.bincount(place, weights=getattr(table.rows, column), minlength=len(known)).astype(np.int64)
         for column in METRICS.values()
     }
     weights = sums["amount"] + sums["peak"] + sums["leaked"]

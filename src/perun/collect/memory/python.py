@@ -17,10 +17,12 @@ from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect.memory.analysis import Events, Ints
+from perun.collect._common.columns import Ints
+from perun.collect._common.recordings import DamagedRecording
+from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS
 from perun.collect.memory.places import Place, Places, Site, site_of
-from perun.collect.memory.records import DamagedRecording, End, State
+from perun.collect.memory.records import End, State
 from perun.collect.memory.symbols import Frame
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import Run
@@ -56,7 +58,7 @@ def program_of(run: Run) -> Interpreted:
         interpreter = _interpreter(path)
         if not interpreter:
             raise UsageError(
-                f"--python needs a Python program, and {argv[0]!r} is none",
+                f"--python needs a Python program, but {argv[0]!r} is not one",
                 "measure `python3 program.py` or a script that begins with '#!' and a Python; leave --python "
                 "out for all other programs",
             )
@@ -88,7 +90,7 @@ def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
     )
     if found.returncode:
         raise CollectorUnavailable(
-            f"memray is not there for {python}, and without it --python records nothing",
+            f"memray is not installed for {python}; --python needs it",
             f"install it with: {shlex.quote(python)} -m pip install memray",
         )
     agent = [str(AGENT), "record", str(file.absolute()), str(interval), str(int(follow))]
@@ -190,7 +192,7 @@ class PythonRecording:
     def _damaged(self, errors: IO[bytes]) -> DamagedRecording:
         errors.seek(0)
         lines = errors.read().decode("utf-8", "replace").strip().splitlines()[-_LAST_LINES:]
-        reason = "; ".join(line.strip() for line in lines if line.strip()) or "it ends in the middle"
+        reason = "; ".join(line.strip() for line in lines if line.strip()) or "it ends unexpectedly"
         return DamagedRecording(
             f"{self.path}: what memray has recorded cannot be read: {reason}", "collect the profile again"
         )
@@ -203,8 +205,8 @@ def recordings(file: Path, python: str, run: Run) -> list[PythonRecording]:
     """
     if not file.exists():
         raise JobFailed(
-            "no allocation could be recorded: the interpreter ended before the program began",
-            f"see whether this runs: {shlex.quote(python)} -c 'import memray'",
+            "no allocation was recorded: the interpreter ended before the program started",
+            f"check that this works: {shlex.quote(python)} -c 'import memray'",
         )
     children = sorted(path for path in file.parent.glob(f"{file.name}.*") if path.suffix[1:].isdecimal())
     return [PythonRecording(path, python, run) for path in (file, *children)]

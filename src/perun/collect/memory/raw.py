@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perun.collect.memory.analysis import Each, Ints, Totals
+from perun.collect._common.columns import Ints
+from perun.collect.memory.analysis import Each, Totals
 from perun.collect.memory.places import Site
 
 

@@ -1,7 +1,7 @@
-"""Reads what the recorder has written; `native/record.h` owns the format and describes it.
+"""Reads the files of the recorder; `native/record.h` defines and describes the format.
 
-Whatever the files hold, the outcome is a recording or a :class:`DamagedRecording`; only what a program that
-was killed leaves behind, a last chunk that is not whole, is no damage.
+Files with any content yield a recording or raise :class:`DamagedRecording`. An incomplete last chunk, which
+a killed program leaves behind, is no damage.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect.memory.analysis import Events, Ints
+from perun.collect._common.columns import Ints
+from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words
+from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
-from perun.errors import ProfileError
 
-MAGIC: Final = b"PERUNMEM"
-TAIL_MAGIC: Final = b"PERUNTAI"
 CHUNK_MAGIC: Final = b"PMCK"
-VERSION: Final = 2
-BYTE_ORDER: Final = 0x01020304
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
 """How call stacks were found, as the option is spelled."""
 
-_HEADER: Final = struct.Struct("8sIIIIIIIIQQQII56x")
-_CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
-_TAIL: Final = struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x")
-_EVENTS_CHUNK, _TEXT_CHUNK = 1, 2
-_STACK, _THREAD, _MODULE = 1, 2, 3
-_MARK, _NO_CHUNK = 0x80, 0xFFFFFFFF
+HEADER: Final = Layout(b"PERUNMEM", 2, struct.Struct("8sIIIIIIIIQQQII56x"))
+"""`struct record_header`."""
+CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
+"""`struct record_chunk`."""
+TAIL: Final = Layout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x"))
+"""`struct record_tail`."""
+EVENTS_CHUNK, TEXT_CHUNK = 1, 2
+STACK, THREAD, MODULE = 1, 2, 3
+MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
 _MOST_EVENTS: Final = 1 << 24
 _MOST_BYTES: Final = 1 << 30
-_WORD: Final = 8
 _HELD_BACK: Final = 1024
 _LARGEST_ERROR: Final = 4095  # of Linux
-_EVENT: Final = np.dtype(
+EVENT: Final = np.dtype(
     [
         ("address", "u8"),
         ("amount", "u8"),
@@ -53,12 +52,8 @@ _EVENT: Final = np.dtype(
 )
 
 
-class DamagedRecording(ProfileError):
-    """A file of recorded allocations is not what the recorder writes."""
-
-
 class State(IntEnum):
-    """How the recorded process ended, as far as it knew itself."""
+    """How the recorded process ended, as far as its recorder could see."""
 
     RUNNING = 0
     EXITED = 1
@@ -66,7 +61,7 @@ class State(IntEnum):
 
 
 class Module(NamedTuple):
-    """Executable memory from `start` to `end`: the file `path` from `offset` on; no path is code of a JIT."""
+    """Executable memory from `start` to `end`, mapped from `path` at `offset`; code of a JIT has no path."""
 
     start: int
     end: int
@@ -78,8 +73,8 @@ class Stack(NamedTuple):
     """One call stack.
 
     :param addresses: return addresses, outermost first, as 64-bit words.
-    :param modules: number of the definitions of modules that were known by then.
-    :param cut: whether it goes on outside of the outermost frame.
+    :param modules: how many module definitions came before it; its addresses are looked up in these.
+    :param cut: whether frames outside of the outermost one are missing, as it is too deep.
     """
 
     addresses: bytes
@@ -88,10 +83,11 @@ class Stack(NamedTuple):
 
 
 class End(NamedTuple):
-    """What the tail of a recording says: how the process ended and what is missing.
+    """What the tail of a recording holds: how the process ended, and which events are missing.
 
-    :param error: of the write that failed, after which nothing was recorded; 0 for none.
-    :param skipped: events that interrupted the recorder itself; :param lost: events after `error`.
+    :param error: errno of the failed write that ended the recording; 0 for none.
+    :param skipped: events in signal handlers that interrupted the recorder.
+    :param lost: events after `error`.
     """
 
     state: State = State.RUNNING
@@ -101,13 +97,13 @@ class End(NamedTuple):
 
 
 class Recording:
-    """The recording of one process: facts of its beginning; and of the rest once :meth:`pieces` were read.
+    """The recording of one process; all but its header is known once :meth:`pieces` is exhausted.
 
-    :ivar stacks: call stacks; :ivar threads: number of a thread to its number in the kernel.
-    :ivar modules: definitions of modules in their order; a later one replaces those that it overlaps.
-    :ivar exe: path of the program. :ivar args: its arguments. :ivar notes: what the recorder wants told.
-    :ivar end: how it ended. :ivar started: when, in nanoseconds of a clock that all processes share.
-    :ivar duration: nanoseconds from the first to the last that is known of it.
+    :ivar stacks: call stacks. :ivar threads: thread ids of the kernel by the index of a thread.
+    :ivar modules: in the order of definition; a later one replaces those that it overlaps.
+    :ivar exe: path of the program. :ivar args: its arguments. :ivar notes: messages of the recorder.
+    :ivar end: how the process ended. :ivar started: nanoseconds of CLOCK_MONOTONIC.
+    :ivar duration: nanoseconds from the start to the last known moment.
     """
 
     def __init__(self, path: Path) -> None:
@@ -122,27 +118,20 @@ class Recording:
         self.duration = 0
         self._numbers = {0: 0}  # ids of stacks to positions in `stacks`
         self._known: dict[Stack, int] = {}
-        with self._opened(path) as file:
-            data = file.read(_HEADER.size)
-        if len(data) < _HEADER.size:
-            raise self.damaged("it is too short for a header")
-        fields = self._unpacked(_HEADER, data, MAGIC)
+        self._file = RecordedFile(path, "recorded allocations")
+        self.damaged = self._file.damaged
+        with self._file.open() as file:
+            fields = self._file.header(HEADER, file.read(HEADER.form.size))
         (self._header_size, self.pid, self.parent, unwinder, wanted, self._shift, *clocks) = fields
         self._points = [(int(clocks[0]), int(clocks[1]))]
         self.started = int(clocks[1])
-        if self._header_size < _HEADER.size or self._shift > 63 or max(self._points[0]) >> 62:
-            raise self.damaged("its header makes no sense")
+        if self._header_size < HEADER.form.size or self._shift > 63 or max(self._points[0]) >> 62:
+            raise self.damaged("values of its header are out of range")
         self.unwinder = UNWINDERS.get(unwinder, str(unwinder))
         self.wanted = UNWINDERS.get(wanted, str(wanted))
 
-    def damaged(self, reason: str) -> DamagedRecording:
-        """The error for a file that is wrong."""
-        return DamagedRecording(
-            f"{self.path}: the recorded allocations are damaged: {reason}", "collect the profile again"
-        )
-
     def pieces(self) -> Iterator[Events]:
-        """All events in order, piece by piece. May be gone through once.
+        """All events in order, in batches. Can be iterated once.
 
         :raises DamagedRecording: where the files are not as the recorder writes them.
         """
@@ -157,49 +146,31 @@ class Recording:
     def _all(self) -> Iterator[Events]:
         tail = self._tail()
         number = 0
-        with self._opened(self.path) as file:
+        with self._file.open() as file:
             file.seek(self._header_size)
             while (chunk := self._chunk(file)) is not None:
-                if chunk.kind == _TEXT_CHUNK:
+                if chunk.kind == TEXT_CHUNK:
                     self._text(chunk.data)
-                elif chunk.kind == _EVENTS_CHUNK:
+                elif chunk.kind == EVENTS_CHUNK:
                     if chunk.number != number:
-                        raise self.damaged(f"chunk {chunk.number} follows where {number} is due")
+                        raise self.damaged(f"chunk {chunk.number} stands where chunk {number} is expected")
                     number += 1
                     yield self._events(chunk)
         if tail is not None:
             yield from self._rest(*tail, number)
 
-    def _opened(self, path: Path) -> BinaryIO:
-        try:
-            return open(path, "rb")
-        except OSError as problem:
-            raise DamagedRecording(
-                f"cannot read {path}: {problem.strerror}", "collect the profile again"
-            ) from None
-
-    def _unpacked(self, form: struct.Struct, data: bytes, magic: bytes) -> list[Any]:
-        found, order, version, *fields = form.unpack(data)
-        if found != magic:
-            raise self.damaged("it does not begin as one")
-        if order != BYTE_ORDER:
-            raise self.damaged("it is of a machine with another byte order")
-        if version != VERSION:
-            raise self.damaged(f"it has version {version} of the format, and {VERSION} is known")
-        return fields
-
     # -- chunks --------------------------------------------------------------------------------------------
 
     def _chunk(self, file: BinaryIO) -> _Chunk | None:
         """The next chunk; None at the end, or where the last one is cut short."""
-        head = file.read(_CHUNK.size)
-        if len(head) < _CHUNK.size:
+        head = file.read(CHUNK.size)
+        if len(head) < CHUNK.size:
             return None
-        magic, crc, kind, number, packed, unpacked, *fields = _CHUNK.unpack(head)
+        magic, crc, kind, number, packed, unpacked, *fields = CHUNK.unpack(head)
         if magic != CHUNK_MAGIC:
-            raise self.damaged("a chunk does not begin as one")
+            raise self.damaged("a chunk does not begin with PMCK")
         if packed > _MOST_BYTES or unpacked > _MOST_BYTES:
-            raise self.damaged("a chunk is larger than any")
+            raise self.damaged(f"chunk {number} is larger than {_MOST_BYTES} bytes")
         data = file.read(packed)
         if len(data) < packed:
             return None
@@ -211,7 +182,7 @@ class Recording:
         except zlib.error as problem:
             raise self.damaged(f"chunk {number}: {problem}") from None
         if len(content) != unpacked or not inflate.eof:
-            raise self.damaged(f"chunk {number} does not unpack to the size that it says")
+            raise self.damaged(f"chunk {number} does not decompress to the {unpacked} bytes of its header")
         return _Chunk(kind, number, content, *fields)
 
     def _text(self, data: bytes) -> None:
@@ -229,24 +200,24 @@ class Recording:
             max(chunk.events, chunk.sites, chunk.amounts, chunk.fresh, chunk.words, chunk.definitions)
             > _MOST_EVENTS
         ):
-            raise self.damaged(f"chunk {chunk.number} has more events than any")
-        if max(chunk.width) > _WORD or chunk.address_shift > 63:
-            raise self.damaged(f"chunk {chunk.number} has values that are too wide")
+            raise self.damaged(f"chunk {chunk.number} has a count above {_MOST_EVENTS}")
+        if max(chunk.width) > WORD or chunk.address_shift > 63:
+            raise self.damaged(f"chunk {chunk.number} has values wider than 8 bytes")
         if chunk.first_ticks >> 62:
-            raise self.damaged("its clock makes no sense")
+            raise self.damaged("its clock values are out of range")
         planes = _Planes(chunk, self)
         self._define(self._words(chunk, planes))
         kinds = np.frombuffer(planes.bytes(chunk.sites), np.uint8).astype(np.int64)
         stacks = self._stack_numbers(planes.values(chunk.sites, 0))
         site = planes.values(chunk.events, 1)
         if chunk.events and (not chunk.sites or int(site.max()) >= chunk.sites):
-            raise self.damaged(f"chunk {chunk.number} has an event at no site")
+            raise self.damaged(f"chunk {chunk.number} has an event at a site that is not defined")
         releases = (kinds >= FIRST_RELEASE)[site]
         size = np.zeros(chunk.events, np.int64)
         allocating = np.flatnonzero(~releases)
         if len(allocating) != chunk.amounts:
             raise self.damaged(
-                f"chunk {chunk.number} has {chunk.amounts} amounts for {len(allocating)} events"
+                f"chunk {chunk.number} has {chunk.amounts} amounts for {len(allocating)} allocations"
             )
         size[allocating[np.argsort(site[allocating], kind="stable")]] = planes.values(chunk.amounts, 2)
         address = self._addresses(chunk, planes, np.argsort(releases, kind="stable"))
@@ -256,18 +227,18 @@ class Recording:
         time = self._time(ticks, chunk.ticks, chunk.monotonic)
         return self._checked(Events(stacks, kinds, site, releases, address, size, thread, time))
 
-    def _words(self, chunk: _Chunk, planes: _Planes) -> NDArray[np.uint64]:
-        """The words of the definitions of a chunk, each definition as one."""
-        first = planes.of_width(chunk.definitions, _WORD)
+    def _words(self, chunk: _Chunk, planes: _Planes) -> Words:
+        """The words of the definitions of a chunk, with the first word of each before its others."""
+        first = planes.of_width(chunk.definitions, WORD)
         following = (first >> 48) & 0xFFF
         if chunk.definitions + int(following.sum()) != chunk.words:
-            raise self.damaged("a definition goes on beyond its chunk, or ends in it")
+            raise self.damaged(f"the definitions of chunk {chunk.number} do not fill its words")
         words = np.empty(chunk.words, np.uint64)
         starts = np.arange(chunk.definitions) + following.cumsum() - following
         words[starts] = first.view(np.uint64)
         others = np.ones(chunk.words, np.bool_)
         others[starts] = False
-        data = planes.bytes((chunk.words - chunk.definitions) * _WORD)
+        data = planes.bytes((chunk.words - chunk.definitions) * WORD)
         words[others] = np.frombuffer(data, np.uint64)
         return words
 
@@ -280,11 +251,13 @@ class Recording:
         fresh = (steps << np.uint64(chunk.address_shift)).cumsum(dtype=np.uint64)
         is_fresh = back == 0
         if int(is_fresh.sum()) != chunk.fresh:
-            raise self.damaged(f"chunk {chunk.number} has {chunk.fresh} addresses too many or too few")
+            needed = int(is_fresh.sum())
+            raise self.damaged(f"chunk {chunk.number} has {chunk.fresh} new addresses for {needed} events")
         origin = np.arange(chunk.events) - back
         if chunk.events and (int(origin.min()) < 0 or int(back.min()) < 0):
-            raise self.damaged(f"chunk {chunk.number} refers to an event before it")
-        # Whoever refers to an event that refers to another one is led on, twice as far each time.
+            raise self.damaged(f"chunk {chunk.number} refers to an event of another chunk")
+        # Pointer doubling: each round follows every reference twice as far, so that a chain of n events
+        # needs log2(n) rounds instead of a loop over events.
         while not is_fresh[origin].all():
             origin = origin[origin]
         address = np.zeros(chunk.events, np.uint64)
@@ -293,9 +266,9 @@ class Recording:
         return addresses
 
     def _time(self, ticks: Ints, now: int, monotonic: int) -> Ints:
-        """Nanoseconds since the beginning; between the last known point and this one time grows evenly."""
+        """Nanoseconds since the start, interpolated between the last point of both clocks and this one."""
         if max(now, monotonic) >> 62:
-            raise self.damaged("its clock makes no sense")
+            raise self.damaged("its clock values are out of range")
         before, then = self._points[-1]
         begin = self._points[0][1]
         span, passed = max(0, now - before), max(0, monotonic - then)
@@ -314,14 +287,14 @@ class Recording:
     def _checked(self, events: Events) -> Events:
         unknown = set(events.subtypes.tolist()) - (KINDS.keys() - OF_PYTHON) - {REALLOC_FAILED}
         if unknown:
-            raise self.damaged(f"an event is of the unknown kind {min(unknown)}")
-        if events.total and int(events.size.min()) < 0:
-            raise self.damaged("an amount is beyond all memory")
+            raise self.damaged(f"an event has the unknown kind {min(unknown)}")
+        if len(events) and int(events.size.min()) < 0:
+            raise self.damaged("an allocation is larger than 2^63 bytes")
         return events
 
     # -- definitions ---------------------------------------------------------------------------------------
 
-    def _define(self, words: NDArray[np.uint64]) -> None:
+    def _define(self, words: Words) -> None:
         data, values = words.tobytes(), words.tolist()
         position, stack = 0, b""
         while position < len(values):
@@ -329,23 +302,23 @@ class Recording:
             count, kind, number = head >> 48 & 0xFFF, head >> 60, head & 0xFFFFFFFF  # no number for a stack
             start, end = position + 1, position + 1 + count
             if end > len(values):
-                raise self.damaged("a definition goes on beyond its chunk")
-            if kind == _STACK:
-                shared = (head >> 32 & 0x7FFF) * _WORD
+                raise self.damaged("a definition is longer than its chunk")
+            if kind == STACK:
+                shared = (head >> 32 & 0x7FFF) * WORD
                 if shared > len(stack):
-                    raise self.damaged("a call stack shares more than there is")
-                stack = stack[:shared] + data[start * _WORD : end * _WORD]
+                    raise self.damaged("a call stack shares more frames than the stack before it has")
+                stack = stack[:shared] + data[start * WORD : end * WORD]
                 self._numbers[len(self._numbers)] = self._stack(
                     Stack(stack, len(self.modules), bool(head >> 47 & 1))
                 )
-            elif kind == _THREAD and count == 1:
+            elif kind == THREAD and count == 1:
                 self.threads[number] = values[start]
-            elif kind == _MODULE and count >= 3:
-                path = data[(start + 3) * _WORD : end * _WORD][:number].decode("utf-8", "surrogateescape")
+            elif kind == MODULE and count >= 3:
+                path = data[(start + 3) * WORD : end * WORD][:number].decode("utf-8", "surrogateescape")
                 begin, past, offset = values[start : start + 3]
                 self.modules.append(Module(begin, past, offset, path))
             else:
-                raise self.damaged(f"a definition is of the unknown kind {kind}")
+                raise self.damaged(f"a definition has the unknown kind {kind}")
             position = end
 
     def _stack(self, stack: Stack) -> int:
@@ -358,40 +331,37 @@ class Recording:
     # -- the tail ------------------------------------------------------------------------------------------
 
     def _tail(self) -> tuple[list[int], bytes] | None:
-        path = self.path.with_name(self.path.name + ".tail")
-        if not path.exists():
+        tail = self._file._replace(path=self.path.with_name(self.path.name + ".tail"))
+        if not tail.path.exists():
             return None
-        with self._opened(path) as file:
+        with tail.open() as file:
             data = file.read(min(_MOST_BYTES, os.fstat(file.fileno()).st_size))
-        if len(data) < _TAIL.size:
-            raise self.damaged("its tail is too short for a header")
-        fields = self._unpacked(_TAIL, data[: _TAIL.size], TAIL_MAGIC)
-        return fields, data
+        return tail.header(TAIL, data), data
 
     def _rest(self, fields: Sequence[int], data: bytes, number: int) -> Iterator[Events]:
         _, state, error, word_room, event_room, *halves, skipped, lost, ticks, monotonic = fields
         if error > _LARGEST_ERROR:
-            raise self.damaged(f"its tail names the unknown error {error}")
+            raise self.damaged(f"its tail has the unknown error number {error}")
         if state not in list(State):
-            raise self.damaged(f"its tail says that it ended in the unknown way {state}")
+            raise self.damaged(f"its tail has the unknown process state {state}")
         self.end = End(State(state), error, skipped, lost)
-        pieces = [np.empty(0, _EVENT)]
+        pieces = [np.empty(0, EVENT)]
         for chunk, words, words_at, events_at in sorted([tuple(halves[:4]), tuple(halves[4:])]):
-            if chunk < number or chunk == _NO_CHUNK:
+            if chunk < number or chunk == NO_CHUNK:
                 continue
             if chunk > number and error:
                 break
             if chunk > number:
                 raise self.damaged(f"chunks {number} to {chunk - 1} are missing")
             if words > word_room:
-                raise self.damaged("its tail has more definitions than it has room for")
+                raise self.damaged("its tail has more words of definitions than it has room for")
             try:
                 definitions = np.frombuffer(data, np.uint64, words, words_at)
-                events = np.frombuffer(data, _EVENT, event_room, events_at)
+                events = np.frombuffer(data, EVENT, event_room, events_at)
             except ValueError:
-                raise self.damaged("its tail is cut short") from None
+                raise self.damaged("its tail is truncated") from None
             self._define(definitions)
-            pieces.append(events[events["mark"] == (_MARK | chunk % _MARK)])
+            pieces.append(events[events["mark"] == (MARK | chunk % MARK)])
             number += 1
         yield self._raw(np.concatenate(pieces), ticks, monotonic)
         self.duration = max(self.duration, monotonic - self._points[0][1])
@@ -445,7 +415,7 @@ class _Chunk(NamedTuple):
 
 
 class _Planes:
-    """The content of a chunk, taken from its beginning to its end."""
+    """Reads the columns of a chunk in their order."""
 
     def __init__(self, chunk: _Chunk, recording: Recording) -> None:
         self._chunk = chunk
@@ -455,16 +425,16 @@ class _Planes:
     def bytes(self, count: int) -> bytes:
         piece = self._chunk.data[self._position : self._position + count]
         if len(piece) != count:
-            raise self._recording.damaged(f"chunk {self._chunk.number} is shorter than what it has")
+            raise self._recording.damaged(f"chunk {self._chunk.number} ends before its last column")
         self._position += count
         return piece
 
     def values(self, count: int, width_of: int) -> Ints:
-        """Numbers of the column that has this place among the widths."""
+        """The values of a column whose width stands at this position of the widths."""
         return self.of_width(count, self._chunk.width[width_of])
 
     def of_width(self, count: int, width: int) -> Ints:
-        """Numbers whose lowest bytes come first, then their next bytes, and so on."""
+        """Values stored as planes: the lowest byte of all values, then the next byte of all, and so on."""
         planes = np.frombuffer(self.bytes(count * width), np.uint8).reshape(width, count)
         values = np.zeros(count, np.uint64)
         for shift, plane in enumerate(planes):
@@ -473,11 +443,11 @@ class _Planes:
 
     def finish(self) -> None:
         if self._position != len(self._chunk.data):
-            raise self._recording.damaged(f"chunk {self._chunk.number} is longer than what it has")
+            raise self._recording.damaged(f"chunk {self._chunk.number} goes on after its last column")
 
 
 def _split(events: Events) -> tuple[Events, Events | None]:
-    """The events without those at the end whose realloc may fail yet, and these, to be looked at later."""
+    """Split off the events at the end whose realloc may still turn out to have failed."""
     kinds = events.subtypes[events.site[-_HELD_BACK:]]
     threads = events.thread[-_HELD_BACK:]
     begin = len(kinds)
@@ -490,12 +460,12 @@ def _split(events: Events) -> tuple[Events, Events | None]:
             seen.add(thread)
     if begin == len(kinds):
         return events, None
-    cut = events.total - len(kinds) + begin
-    return _taken(events, slice(None, cut)), _taken(events, slice(cut, None))
+    cut = len(events) - len(kinds) + begin
+    return events.where(slice(None, cut)), events.where(slice(cut, None))
 
 
 def _without_failed(events: Events) -> Events:
-    """The events without every realloc that failed: neither its release nor that it failed happened."""
+    """The events without failed reallocs: both the release and the failure are dropped."""
     kinds = events.subtypes[events.site]
     failed = np.flatnonzero(kinds == REALLOC_FAILED)
     if not len(failed):
@@ -509,9 +479,4 @@ def _without_failed(events: Events) -> Events:
         )
         if len(before):
             happened[before[-1]] = False
-    return _taken(events, happened)
-
-
-def _taken(events: Events, which: slice | NDArray[np.bool_]) -> Events:
-    columns: dict[str, Any] = {name: getattr(events, name)[which] for name in Events._fields[2:]}
-    return events._replace(**columns)
+    return events.where(happened)

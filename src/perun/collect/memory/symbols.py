@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.collect.memory.elf import Elf
+from perun.collect._common.elf import Elf
 
 TOOLS: Final = ("addr2line", "llvm-symbolizer")
 KEPT_MODULES: Final = 300

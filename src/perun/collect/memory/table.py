@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect.memory.analysis import Ints, Rows
+from perun.collect._common.columns import Bools, Columns, Ints
+from perun.collect.memory.analysis import Rows
 from perun.collect.memory.places import Site
 from perun.collect.memory.symbols import Frame
 
@@ -18,40 +19,40 @@ SUMS: Final = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary
 """Columns of a table that are summed up where rows are put together."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """What happened at sites, columns of shape (rows,), sorted by process, site, subtype and snapshot.
+@dataclass(frozen=True, eq=False)
+class SiteRows(Columns):
+    """What happened at each site: the columns of :class:`Rows`, with numbers of a process and a site.
 
-    :ivar sites: what the numbers in `site` mean; the others are as in :class:`Rows`.
+    Rows are sorted by process, site, subtype and snapshot.
     """
 
-    sites: Sequence[Site]
     process: Ints
     site: Ints
     subtype: Ints
     snapshot: Ints
     address: Ints
-    sums: NDArray[np.int64]
+    amount: Ints
+    events: Ints
+    peak: Ints
+    leaked: Ints
+    leaked_blocks: Ints
+    temporary: Ints
+    lifetime: Ints
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows, and the sites that the numbers in their column `site` are positions in."""
+
+    sites: Sequence[Site]
+    rows: SiteRows
 
     def __len__(self) -> int:
-        return len(self.site)
+        return len(self.rows)
 
-    def column(self, name: str) -> Ints:
-        """One of :data:`SUMS`."""
-        values: Ints = self.sums[SUMS.index(name)]
-        return values
-
-    def where(self, kept: NDArray[np.bool_]) -> Table:
-        """The rows that are marked."""
-        return Table(
-            self.sites,
-            self.process[kept],
-            self.site[kept],
-            self.subtype[kept],
-            self.snapshot[kept],
-            self.address[kept],
-            self.sums[:, kept],
-        )
+    def where(self, kept: Bools) -> Table:
+        """The rows that the mask selects; all sites stay."""
+        return Table(self.sites, self.rows.where(kept))
 
     def with_sites(self, change: Callable[[int, Site], Site]) -> Table:
         """The table with every site changed; those that become equal are one."""
@@ -60,25 +61,15 @@ class Table:
             [known.setdefault(change(number, site), len(known)) for number, site in enumerate(self.sites)],
             np.int64,
         )
-        return _grouped(
-            list(known),
-            self.process,
-            numbers[self.site] if len(self.site) else self.site,
-            self.subtype,
-            self.snapshot,
-            self.address,
-            self.sums,
-        )
+        return Table(list(known), _grouped(self.rows.replace(site=numbers[self.rows.site])))
 
     def coarser(self) -> Table:
         """The table with snapshots of twice the length."""
-        return _grouped(
-            self.sites, self.process, self.site, self.subtype, self.snapshot >> 1, self.address, self.sums
-        )
+        return Table(self.sites, _grouped(self.rows.replace(snapshot=self.rows.snapshot >> 1)))
 
     def groups(self) -> Iterable[slice]:
         """The rows that agree in all but the snapshot."""
-        keys = np.stack([self.process, self.site, self.subtype])
+        keys = np.stack([self.rows.process, self.rows.site, self.rows.subtype])
         return _runs(keys)
 
 
@@ -90,7 +81,7 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Ta
     :param processes: for each its rows, the sites of its stacks, and how often to double its snapshots.
     """
     known: dict[Site, int] = {}
-    columns = []
+    parts = []
     for number, (rows, sites, doubled) in enumerate(processes):
         of_stack = np.array(
             [-1 if site is None else known.setdefault(site, len(known)) for site in sites], np.int64
@@ -98,51 +89,31 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Ta
         site = of_stack[rows.stack] if len(of_stack) else rows.stack
         kept = site >= 0
         held = np.array([place is not None and place.held for place in sites], np.bool_)[rows.stack]
-        rows = rows._replace(
+        rows = rows.replace(
             leaked=np.where(held, 0, rows.leaked), leaked_blocks=np.where(held, 0, rows.leaked_blocks)
         )
-        columns.append(
-            (
-                np.full(int(kept.sum()), number, np.int64),
-                site[kept],
-                rows.subtype[kept],
-                rows.snapshot[kept] >> doubled,
-                rows.address[kept],
-                np.stack([getattr(rows, name)[kept] for name in SUMS]),
-            )
+        found = SiteRows(
+            np.full(len(rows), number, np.int64),
+            site,
+            rows.subtype,
+            rows.snapshot >> doubled,
+            rows.address,
+            *(getattr(rows, name) for name in SUMS),
         )
-    if not columns:
-        empty = np.empty(0, np.int64)
-        return Table([], empty, empty, empty, empty, empty, np.empty((len(SUMS), 0), np.int64))
-    joined = [np.concatenate(parts, axis=-1) for parts in zip(*columns, strict=True)]
-    process, site, subtype, snapshot, address, sums = joined
-    return _grouped(list(known), process, site, subtype, snapshot, address, sums)
+        parts.append(found.where(kept))
+    return Table(list(known), _grouped(SiteRows.joined(parts)))
 
 
-def _grouped(
-    sites: Sequence[Site],
-    process: Ints,
-    site: Ints,
-    subtype: Ints,
-    snapshot: Ints,
-    address: Ints,
-    sums: NDArray[np.int64],
-) -> Table:
-    order = np.lexsort((snapshot, subtype, site, process))
-    keys = np.stack([process, site, subtype, snapshot])[:, order]
+def _grouped(rows: SiteRows) -> SiteRows:
+    """One row for each process, site, subtype and snapshot: the first address, and the sums of the rest."""
+    order = np.lexsort((rows.snapshot, rows.subtype, rows.site, rows.process))
+    keys = np.stack([rows.process, rows.site, rows.subtype, rows.snapshot])[:, order]
     starts = np.array([run.start for run in _runs(keys)], np.int64)
     if not len(starts):
-        return Table(sites, process, site, subtype, snapshot, address, sums)
-    first = order[starts]  # the order is stable
-    return Table(
-        sites,
-        process[first],
-        site[first],
-        subtype[first],
-        snapshot[first],
-        address[first],
-        np.add.reduceat(sums[:, order], starts, axis=1),
-    )
+        return rows
+    sums = {name: np.add.reduceat(getattr(rows, name)[order], starts) for name in SUMS}
+    # The sorting is stable, so that the first of equal rows is the one that came first.
+    return rows.where(order[starts]).replace(**sums)
 
 
 def _runs(keys: NDArray[np.int64]) -> list[slice]:
@@ -175,14 +146,15 @@ def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Ta
         told in full.
     """
     doubled = 0
-    while coarser and len(table) * _OF_A_ROW > size // 2 and int(table.snapshot.max()) > 0:
+    while coarser and len(table) * _OF_A_ROW > size // 2 and int(table.rows.snapshot.max()) > 0:
         table, doubled = table.coarser(), doubled + 1
     if not shorter or not len(table):
         return table, doubled, 0
-    groups = np.bincount([int(table.site[run.start]) for run in table.groups()], minlength=len(table.sites))
+    group_sites = [int(table.rows.site[run.start]) for run in table.groups()]
+    groups = np.bincount(group_sites, minlength=len(table.sites))
     weights = np.zeros(len(table.sites), np.int64)
     for name in ("amount", "peak", "leaked"):
-        np.add.at(weights, table.site, table.column(name))
+        np.add.at(weights, table.rows.site, getattr(table.rows, name))
     order = np.argsort(-weights, kind="stable").tolist()
     used = len(table) * _OF_A_ROW
     full, places, short = set[int](), set[Frame](), 0

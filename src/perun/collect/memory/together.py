@@ -7,11 +7,12 @@ in windows of time that are complete in all recordings; the largest heap is look
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from perun.collect.memory.analysis import Analysis, Events, Ints, Piece
+from perun.collect._common.columns import Columns, Ints
+from perun.collect.memory.analysis import Analysis, Events, Piece
 
 AT_A_TIME = 1 << 18
 """Events of each process that are replayed at once, where there are as many."""
@@ -56,7 +57,8 @@ def replay(
             source.gone = source.gone or end is not None
 
 
-class _Window(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Window(Columns):
     """What changed the heaps, in the order of time.
 
     :ivar time: when. :ivar change: bytes. :ivar owner: number of the process; what ends a process has that
@@ -79,14 +81,14 @@ class _Window(NamedTuple):
         count = len(windows)
         times = [_ascending(events.time) for events in windows if events]
         changes = [piece.change for piece in pieces if piece]
-        owners = [np.repeat(np.arange(count), [events.total if events else 0 for events in windows])]
+        owners = [np.repeat(np.arange(count), [len(events) if events else 0 for events in windows])]
         ended = [(number, end) for number, end in enumerate(ending) if end is not None]
         times.append(np.array([end for _, end in ended], np.int64))
         changes.append(np.array([-analyses[number].live_bytes for number, _ in ended], np.int64))
         owners.append(np.array([count + number for number, _ in ended], np.int64))
         whole = cls(*map(np.concatenate, (times, changes, owners)))
         order = np.argsort(whole.time, kind="stable")
-        return cls(*(column[order] for column in whole))
+        return whole.where(order)
 
     def keep_higher(
         self,
@@ -134,14 +136,14 @@ class _Source:
 
     def fill(self, enough: int) -> None:
         """Read so many events, where there are as many."""
-        total = sum(events.total for events in self._parts)
+        total = sum(len(events) for events in self._parts)
         while self.goes_on and total < enough:
             events = next(self._pieces, None)
             if events is None:
                 self.goes_on = False
-            elif events.total:
+            elif len(events):
                 self._parts.append(events)
-                total += events.total
+                total += len(events)
                 self.last = max(self.last, int(events.time.max()))
 
     def ends_by(self, until: int | None) -> int | None:
@@ -156,26 +158,11 @@ class _Source:
         if not self._parts:
             return None
         events = Events.joined(self._parts)
-        count = events.total
+        count = len(events)
         if until is not None:
             count = int(np.searchsorted(_ascending(events.time), until, "right"))
-        if count == events.total:
+        if count == len(events):
             self._parts = []
             return events
-        self._parts = [_part(events, slice(count, None))]
-        return _part(events, slice(0, count)) if count else None
-
-
-def _part(events: Events, which: slice) -> Events:
-    """Some of the events, with the sites of these only."""
-    used, site = np.unique(events.site[which], return_inverse=True)
-    return Events(
-        events.stacks[used],
-        events.subtypes[used],
-        site.astype(np.int64),
-        events.releases[which],
-        events.address[which],
-        events.size[which],
-        events.thread[which],
-        events.time[which],
-    )
+        self._parts = [events.where(slice(count, None)).without_unused_sites()]
+        return events.where(slice(0, count)).without_unused_sites() if count else None

@@ -25,7 +25,7 @@ COLLECTOR_DEFAULT_UNITS: Final = {"time": "s", "memory": "B", "mixed": ""}
 MAX_OUTPUT: Final = 64 * 2**20
 """Bytes that a run may write to one stream; whoever writes more writes no results."""
 _SHOWN_LINES: Final = 10
-_TAKE_ALL_THE_SAME: Final = "repair the command, or take its values all the same: --ignore-failure (-i)"
+_TAKE_ALL_THE_SAME: Final = "correct the command, or take its values anyway with --ignore-failure (-i)"
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ class RegexParams:
         (), choices=tuple(READY), help="Expressions for the output of a well-known program. May be repeated."
     )
     stream: str = param(
-        "both", choices=("stdout", "stderr", "both"), help="Which output of the command is looked at."
+        "both", choices=("stdout", "stderr", "both"), help="The output of the command to search."
     )
     warmup: int = param(
-        0, short="-w", metavar="<int>", minimum=0, help="Run the command <int> times before, for nothing."
+        0, short="-w", metavar="<int>", minimum=0, help="Run the command <int> times as a warm-up."
     )
     repeat: int = param(1, short="-r", metavar="<int>", minimum=1, help="Run the command <int> times.")
     timeout: float = common.timeout()
     ignore_failure: bool = param(
-        False, short="-i", help="Take the values also where the command fails, and record its `exitcode`."
+        False, short="-i", help="Also take the values where the command fails, and record its `exitcode`."
     )
 
     def __post_init__(self) -> None:
@@ -76,8 +76,8 @@ class RegexParams:
         nameless = [one for one in own.patterns if not one.name and "name" not in one.regex.groupindex]
         if len(nameless) > 1 and not any("name" in heading.groupindex for heading in own.headings):
             raise ValueError(
-                "pattern: values of several expressions without (?P<name>...) cannot be told apart; "
-                "give each a name by metric"
+                "pattern: values of several expressions without (?P<name>...) have no names; "
+                "give each a name with metric"
             )
 
     @cached_property

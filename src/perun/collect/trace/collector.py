@@ -128,7 +128,7 @@ class TraceParams:
     no_profile: bool = param(
         False, short="-np", help="Tracer will not transform and save processed data into a perun profile."
     )
-    ignore_failure: bool = param(False, help="Make a profile also where the command fails.")
+    ignore_failure: bool = param(False, help="Also make a profile where the command fails.")
 
 
 class TraceCollector:
@@ -145,7 +145,7 @@ class TraceCollector:
         """Whether any engine can trace here, and what each of them lacks."""
         engines = [Readiness(name, *make_engine(name, environ).unavailable()) for name in ENGINES]
         if all(engine.missing for engine in engines):
-            yield Readiness("", "no engine can trace here", "one of these is enough")
+            yield Readiness("", "no engine can trace on this machine", "one of these is enough")
         else:
             yield Readiness()
         yield from engines
@@ -205,7 +205,7 @@ class _Session:
                 sample,
                 recorded.errors,
                 ignore_failure=self._params.ignore_failure,
-                hint="repair the command, or trace it all the same with --ignore-failure",
+                hint="correct the command, or trace it anyway with --ignore-failure",
             )
             self._tell("making a profile of the calls")
             profile = self._made(plan, engine, recorded)
@@ -249,7 +249,7 @@ class _Session:
                 return engine
             refused.append((name, why, hint))
         raise CollectorUnavailable(
-            "no engine can trace here: " + "; ".join(f"{name}: {why}" for name, why, _ in refused),
+            "no engine can trace on this machine: " + "; ".join(f"{name}: {why}" for name, why, _ in refused),
             next((hint for _, _, hint in refused if hint), ""),
         )
 
@@ -261,7 +261,7 @@ class _Session:
         sample = recorded.sample
         early = early_end(sample, self._params.timeout)
         if early:
-            self._note(f"the run ended early: it {early}; what was collected until then is in the profile")
+            self._note(f"the run ended early: it {early}; the profile holds what was collected until then")
         elif sample.status:
             self._note(f"the command {str(self._run)!r} {outcome(sample.status)}")
         table = CallTable()
@@ -275,14 +275,14 @@ class _Session:
             self._note(note)
         if engine.missed:
             self._note(
-                f"{engine.missed} calls had no end of their own (longjmp, exit ...): closed with their caller"
+                f"{engine.missed} calls ended without an exit (longjmp, exit ...); they end with their caller"
             )
         if engine.lost:
             self._note(f"{engine.lost} calls were lost")
         if self._params.no_profile:
-            self._note("no profile was made of the recording, as --no-profile asks for")
+            self._note("--no-profile was given, so no profile was made")
         elif not total:
-            self._note("none of the functions was called")
+            self._note("the program called none of the traced functions")
         summary = {
             "engine": engine.name,
             "calls": total,
@@ -349,10 +349,10 @@ class _Session:
 def choose(plan: Plan) -> tuple[tuple[str, ...], str]:
     """The engines that suit a plan, the best first, and why it is the best."""
     if plan.pairs:
-        return ("ebpf", "stap"), "it records USDT probes and lines"
+        return ("ebpf", "stap"), "it supports USDT probes and source lines"
     if plan.throws:
-        return ("ebpf",), "the program throws exceptions, which go through its probes unharmed"
-    return ("ebpf", "uftrace", "stap"), "nothing of the program is changed, and no call is left out"
+        return ("ebpf",), "its probes work with C++ exceptions, which the program throws"
+    return ("ebpf", "uftrace", "stap"), "it does not change the program and records every call"
 
 
 def make_engine(name: str, environ: Mapping[str, str], cache: Path | None = None) -> Engine:

@@ -88,7 +88,7 @@ def parse_rule(text: str) -> Rule:
         parts.pop()
     library = parts.pop(0) if len(parts) == 2 else ""
     if len(parts) != 1 or not parts[0]:
-        raise UsageError(f"the rule {text!r} is not understood", "write <lib>#<name>#<sampling>, or <name>")
+        raise UsageError(f"cannot parse the rule {text!r}", "write <lib>#<name>#<sampling>, or <name>")
     return Rule(library, parts[0], sampling)
 
 
@@ -124,7 +124,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     pairs = tuple(_pairs(binaries, wanted, everywhere))
     if not probes and not pairs:
         raise UsageError(
-            "nothing is to be traced",
+            "no function or probe is selected",
             "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
         )
     return Plan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
@@ -149,7 +149,7 @@ def _named(binaries: Sequence[Binary], library: str) -> Binary:
         if library in (binary.path, file, file.partition(".so")[0]) or binary.path.endswith(f"/{library}"):
             return binary
     raise UsageError(
-        f"there is no library {library!r} to trace", f"{nearest(library, names)}; add it with --libs"
+        f"no traced library is called {library!r}", f"{nearest(library, names)}; add it with --libs"
     )
 
 
@@ -160,7 +160,7 @@ def _sizes(binaries: Sequence[Binary], expressions: Iterable[str]) -> dict[tuple
     for text in expressions:
         name, equals, expression = text.partition("=")
         if not equals or not name.strip() or not expression.strip():
-            raise UsageError(f"the size {text!r} is not understood", "write it as 'List_search=l->size'")
+            raise UsageError(f"cannot parse the size {text!r}", "write it as 'List_search=l->size'")
         rule = parse_rule(name.strip())
         binary, functions = _functions(binaries, rule)
         for function in functions:
@@ -202,7 +202,7 @@ def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
         candidates = [_named(binaries, parts.pop(0))]
     if not 1 <= len(parts) <= 2:
         raise UsageError(
-            f"the rule {text!r} is not understood", "write <lib>#<probe>#<sampling>, or <one>#<other>"
+            f"cannot parse the rule {text!r}", "write <lib>#<probe>#<sampling>, or <one>#<other>"
         )
     for binary in candidates:
         probes = _by_name(binary)
@@ -220,7 +220,7 @@ def _dynamic(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
         sampling = int(parts.pop())
     binary = _named(binaries, parts.pop(0)) if parts and ":" not in parts[0] else binaries[0]
     if not 1 <= len(parts) <= 2:
-        raise UsageError(f"the rule {text!r} is not understood", "write <lib>#<source>:<line>#<sampling>")
+        raise UsageError(f"cannot parse the rule {text!r}", "write <lib>#<source>:<line>#<sampling>")
     places = [tuple(binary.places(part)) for part in parts]
     return Pair(binary.path, places[0], places[1] if len(places) == 2 else (), "#".join(parts), sampling)
 

@@ -148,12 +148,12 @@ class _OpenTargets:
             for number in self._targets.pop(configuration, ()):
                 yield number, baseline
         if self._force and self._targets:
-            alike = _newest((info.collector, info) for info in profiles)
+            alike = _newest((info.head.collector, info) for info in profiles)
             for number in list(self.numbers()):
                 target = self._all[number]
-                if target.collector in alike:
+                if target.head.collector in alike:
                     self._targets.pop(target.configuration, None)
-                    yield number, alike[target.collector]
+                    yield number, alike[target.head.collector]
 
 
 class _ConfigurationCounts:

@@ -20,6 +20,7 @@ from perun.porcelain.run.events import (
 )
 from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.jobs import matrix
+from perun.regular import open_for_writing
 
 
 def collect_missing(
@@ -65,9 +66,8 @@ class _Log:
         self._folder.mkdir(exist_ok=True)
         checksum = event.version.checksum
         path = self._folder / f"{checksum}-precollect.log"
-        mode = "a" if checksum in self._begun else "w"
-        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
-            file.write(_line(event) + "\n")
+        with open_for_writing(path, append=checksum in self._begun) as file:
+            file.write(f"{_line(event)}\n".encode(errors="backslashreplace"))
         self._begun.add(checksum)
 
 

@@ -179,6 +179,6 @@ def _shown(value: object) -> str:
 
 def command_of(info: ProfileInfo) -> str:
     """The configuration as changes are stored under: collector, then the command with its arguments."""
-    units = "+".join((info.collector, *info.postprocessors))
-    command = " ".join(part for part in (info.cmd, info.args, info.workload) if part)
+    units = "+".join((info.head.collector, *info.head.postprocessors))
+    command = " ".join(part for part in (info.head.cmd, info.head.args, info.head.workload) if part)
     return f"{units} {command}"

@@ -72,7 +72,7 @@ def _rule(repo: Repository, entry: Any) -> Rule:
 
 def _meets(info: ProfileInfo, key: str, value: str) -> bool:
     if key == "postprocessor":
-        return _plain(value) in [_plain(name) for name in info.postprocessors]
+        return _plain(value) in [_plain(name) for name in info.head.postprocessors]
     actual = str(getattr(info, key))
     return _plain(actual) == _plain(value) if key in ("collector", "type") else actual == value
 

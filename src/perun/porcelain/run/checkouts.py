@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perun.errors import PerunError, VersionControlError
+from perun.leftovers import is_alive
 from perun.plugin.api import WorkingCopy
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run.in_place import InPlace, refuse_after_interruption
@@ -154,7 +155,7 @@ def leftovers(repo: Repository) -> list[Path]:
     found = []
     for name in sorted(tree.listing(temporary)):
         match = _OF_A_RUN.fullmatch(name)
-        if match is not None and not _is_alive(int(match[1])):
+        if match is not None and not is_alive(int(match[1])):
             found.append(temporary / name)
     return found
 
@@ -173,16 +174,6 @@ def remove_leftover(repo: Repository, folder: Path) -> None:
 def _copy_folder(repo: Repository) -> Path:
     # One per process: two runs at once must not pull the folder from under each other.
     return repo.root / PERUN_FOLDER / "tmp" / f"worktree-{os.getpid()}"
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # another user's
-    return True
 
 
 def _head(repo: Repository) -> str | None:

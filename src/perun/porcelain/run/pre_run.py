@@ -11,6 +11,7 @@ from perun.plugin.api import Run
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.process.execution import Execution
 from perun.process.outcome import exit_status, outcome
+from perun.regular import open_for_writing
 
 SHOWN_LINES = 10
 """Lines of the output of a failed command that its error shows."""
@@ -63,7 +64,7 @@ def run_commands(repo: Repository, version: str, folder: Path) -> None:
     log = repo.root / PERUN_FOLDER / "logs" / f"{version}-pre-run.log"
     log.parent.mkdir(exist_ok=True)
     try:
-        with log.open("wb") as file:
+        with open_for_writing(log) as file:
             for command, _ in prepared_by:
                 _run_command(command, folder, repo, file, log)
     except OSError as problem:

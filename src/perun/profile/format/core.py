@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from perun.errors import ProfileError
 from perun.profile.format import older
 from perun.profile.format.bulk import Rows
 from perun.profile.format.columns import Column, extended, is_packed, pack, unpacked
 from perun.profile.format.grouping import COLUMNS, Group, Grouping, identity_of
+from perun.profile.head import Configuration, Head
 from perun.profile.uid import flatten, too_deep
 
 if TYPE_CHECKING:
@@ -29,26 +30,6 @@ MODEL_GROUPS: Final = ("model", "param", "nonparam", "both")
 """What :meth:`Profile.all_models` can be asked for."""
 
 _NUMBERS: Final = (int, float)
-
-
-class Configuration(NamedTuple):
-    """What was measured and how; profiles of equal configurations may be compared (manual 8.1).
-
-    In names of units a dash is an underscore, as both spellings mean the same plugin.
-    """
-
-    collector: str
-    cmd: str
-    args: str
-    workload: str
-    postprocessors: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, collector: str, cmd: str, args: str, workload: str, postprocessors: Iterable[str]
-    ) -> Configuration:
-        """The configuration with names of units in either spelling."""
-        return cls(_plain(collector), cmd, args, workload, tuple(map(_plain, postprocessors)))
 
 
 class Profile(MutableMapping[str, Any]):
@@ -108,14 +89,7 @@ class Profile(MutableMapping[str, Any]):
     @property
     def configuration(self) -> Configuration:
         """What was measured and how."""
-        head = self.get("header", {})
-        return Configuration.of(
-            self.get("collector_info", {}).get("name", ""),
-            head.get("cmd", ""),
-            head.get("args", ""),
-            head.get("workload", ""),
-            [one.get("name", "") for one in self.get("postprocessors", ())],
-        )
+        return Head.of(self).configuration
 
     def copy(self) -> Profile:
         """A profile whose resources, models and regions can be changed without changing this one.
@@ -365,7 +339,3 @@ def _shallow(value: Any) -> Any:
     if isinstance(value, list):
         return [dict(one) if isinstance(one, dict) else one for one in value]
     return value
-
-
-def _plain(name: str) -> str:
-    return name.replace("-", "_")

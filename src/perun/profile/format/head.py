@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from perun.errors import ProfileError
+from perun.profile.format.json import decode_head
 
 REGIONS: Final = ("header", "collector_info", "postprocessors", "origin")
 """The regions that are the head."""
-WRITTEN_FIRST: Final = ("origin", *REGIONS[:3])
-"""In this order they stand in front of what Perun writes."""
 SMALL: Final = 1 << 20
 """Bytes of a profile that is decoded as a whole: that is quicker, and finds what is wrong with it."""
 MOST: Final = 1 << 20
@@ -37,8 +36,6 @@ def decode(pieces: Iterable[bytes], source: str, *, origin: bool = True) -> dict
     :param origin: whether that is looked for too; a profile need not have one, so all may have to be read.
     :raises ProfileError: as :func:`perun.profile.format.json.decode_head`.
     """
-    from perun.profile.format.json import decode_head
-
     iterator = iter(pieces)
     start = b""
     for piece in iterator:

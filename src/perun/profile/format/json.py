@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from perun.errors import ProfileError
-from perun.profile.format import bulk, head, older, validation
+from perun.profile.format import bulk, older, validation
 from perun.profile.format.columns import is_packed, unpacked
 from perun.profile.format.core import Profile
 from perun.profile.format.validation import validate
@@ -27,6 +27,9 @@ __all__ = [
     "pending_pieces",
     "validate",
 ]
+
+_WRITTEN_FIRST = ("origin", "header", "collector_info", "postprocessors")
+"""The head of a profile stands in front, so that who reads no more than that stops there."""
 
 SIZE_LIMIT: Final = 512 << 20
 """Bytes of JSON that are read at most; as much again, and some more, is needed in memory."""
@@ -124,7 +127,7 @@ class _Style(NamedTuple):
 
 def _encoded(regions: dict[str, Any], style: _Style) -> Iterator[bytes]:
     """The JSON of the regions, the head first, in pieces of some size."""
-    ordered = {key: regions[key] for key in head.WRITTEN_FIRST if key in regions} | regions
+    ordered = {key: regions[key] for key in _WRITTEN_FIRST if key in regions} | regions
     parts: list[str] = []
     size = 0
     try:

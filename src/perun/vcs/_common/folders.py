@@ -26,14 +26,3 @@ def remove(folder: Path) -> None:
     except OSError as problem:
         problem.filename = str(folder)  # it is told by its name alone
         raise
-
-
-def is_at_work(process: int) -> bool:
-    """Whether there is a process of that number, whoever's."""
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # another user's
-    return True

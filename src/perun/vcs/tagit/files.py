@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from perun.errors import VersionControlError
+from perun.regular import read_regular
 
 IGNORE_FILE: Final = ".tagitignore"
+_LARGEST: Final = 1 << 20
+"""Bytes of a file of patterns."""
 _NEVER: Final = frozenset({".tagit", ".svs", ".perun", ".git", ".hg", ".svn", "__pycache__"})
 
 
@@ -66,9 +69,13 @@ def _patterns(file: Path) -> Iterator[tuple[Callable[[str], object], bool, bool]
     import fnmatch
 
     try:
-        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+        text = read_regular(file, _LARGEST).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return
+    except OSError as problem:
+        raise VersionControlError(
+            f"{file} cannot be read: {problem.strerror}", "make it a file with a pattern a line, or remove it"
+        ) from None
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if not line or line.startswith("#"):

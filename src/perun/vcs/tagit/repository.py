@@ -166,7 +166,8 @@ class Tagit(GitVcs):
         from perun.vcs.tagit.files import scan
 
         index = self._folder / "index.new"
-        index.unlink(missing_ok=True)
+        for left_over in (index, self._folder / "index.new.lock"):
+            left_over.unlink(missing_ok=True)  # of one that was killed: nobody else holds our lock
         env = {"GIT_INDEX_FILE": str(index)}
         self._git.ask("read-tree", "--empty", env=env)
         for paths in _portions(scan(self.root)):

@@ -16,7 +16,7 @@ from perun.profile.factory import Profile
 from perun.profile.format import bulk
 from perun.profile.format import json as formats
 from perun.profile.format.json import dumps_object, dumps_pending, loads
-from perun.profile.helpers import head, header_of
+from perun.profile.head import Head
 
 SAMPLES = Path(__file__).parents[5] / "shared" / "samples"
 REGIONS: dict[str, Any] = {
@@ -39,6 +39,12 @@ OLD = {
     ],
 }
 VALID = json.dumps(REGIONS, indent=2).encode()
+
+
+def head_of(data: bytes, source: str) -> Head:
+    return Head.of(formats.decode_head(data, source))
+
+
 
 numbers = st.integers() | st.floats()
 values = st.recursive(
@@ -150,7 +156,7 @@ def test_writing_and_reading_change_nothing(regions: dict[str, Any]) -> None:
     assert dumps_object(loads(body, "object")) == body
     assert json.loads(pending.decode()).keys() == profile.keys()
     for data in (dump(regions), pending):
-        assert header_of(data, "generated") == head(profile)
+        assert head_of(data, "generated") == Head.of(profile)
 
 
 def both_ways(data: bytes) -> tuple[Profile | None, Profile]:
@@ -180,11 +186,11 @@ def test_the_quick_reader_is_not_imported_for_a_small_profile(tmp_path: Path) ->
     file = tmp_path / "small.perf"
     file.write_bytes(VALID)
     code = (
-        "import sys; from pathlib import Path; from perun.profile import helpers\n"
+        "import sys; from pathlib import Path; from perun.profile.head import Head\n"
         "from perun.profile.format import json as formats\n"
         "assert not {'json', 'msgspec'} & set(sys.modules), 'imported too early'\n"
         "data = Path(sys.argv[1]).read_bytes()\n"
-        "print(helpers.header_of(data, 'x').collector, len(formats.loads(data, 'x')))\n"
+        "print(Head.of(formats.decode_head(data, 'x')).collector, len(formats.loads(data, 'x')))\n"
         "print('msgspec' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True, check=True)
@@ -197,7 +203,7 @@ def test_numbers_that_json_does_not_know_survive() -> None:
     first, second = profile["resources"]["sys#0"]["amount"]
     assert math.isnan(first) and math.isinf(second)
     assert b"NaN" in dumps_object(profile)
-    assert header_of(data, "a").type == "time"
+    assert head_of(data, "a").type == "time"
 
 
 def test_numbers_keep_every_digit() -> None:
@@ -287,13 +293,13 @@ def test_what_is_wrong_is_named(path: str, value: Any, message: str) -> None:
     ],
 )
 def test_what_is_no_profile_at_all(data: bytes, message: str) -> None:
-    for read in (loads, header_of):
+    for read in (loads, head_of):
         with pytest.raises(ProfileError, match=f"^a.perf: .*{message}"):
             read(data, "a.perf")
 
 
 def test_a_profile_that_is_too_large_is_refused() -> None:
-    with pytest.raises(ProfileError, match=r"a.perf: \d+ bytes of profile, more than the 100"):
+    with pytest.raises(ProfileError, match=r"a.perf: \d+ bytes of profile, more than the limit of 100"):
         loads(VALID, "a.perf", limit=100)
 
 
@@ -305,7 +311,7 @@ def test_what_has_no_json_is_refused(value: Any) -> None:
 
 
 def only_profile_error(data: bytes) -> None:
-    for read in (loads, header_of):
+    for read in (loads, head_of):
         try:
             result = read(data, "fuzzed")
         except ProfileError:
@@ -322,7 +328,7 @@ def use(profile: Profile) -> None:
     list(profile.all_resources(flatten_values=True))
     list(profile.all_snapshots())
     list(profile.all_models("param"))
-    assert profile.configuration and head(profile)
+    assert profile.configuration and Head.of(profile)
     loads(dumps_pending(copy), "again")
     loads(dumps_object(copy), "again")
 
@@ -397,8 +403,8 @@ def test_profiles_of_older_releases(
 ) -> None:
     data = (SAMPLES / f"{name}.perf").read_bytes()
     profile = loads(data, name)
-    known = header_of(data, name)
-    assert (known.type, known.collector) == (kind, collector) == (profile.type, head(profile).collector)
+    known = head_of(data, name)
+    assert (known.type, known.collector) == (kind, collector) == (profile.type, Head.of(profile).collector)
     found = list(profile.all_resources())
     assert snapshots is None or {number for number, _ in found} == snapshots
     assert len(found) == (resources or sum(len(c["amount"]) for c in json.loads(data)["resources"].values()))

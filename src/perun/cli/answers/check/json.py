@@ -96,9 +96,9 @@ def _profile(info: ProfileInfo) -> dict[str, Any]:
 
 def _configuration(info: ProfileInfo) -> dict[str, Any]:
     return {
-        "collector": info.collector,
-        "postprocessors": list(info.postprocessors),
-        "cmd": info.cmd,
-        "args": info.args,
-        "workload": info.workload,
+        "collector": info.head.collector,
+        "postprocessors": list(info.head.postprocessors),
+        "cmd": info.head.cmd,
+        "args": info.head.args,
+        "workload": info.head.workload,
     }

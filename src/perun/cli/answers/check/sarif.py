@@ -181,6 +181,6 @@ def _hash(*parts: str) -> str:
 
 def _uri(target: ProfileInfo) -> str:
     """The measured program, relative to the project unless the command names it from the root."""
-    program = (target.cmd.split() or ["unknown"])[0]
+    program = (target.head.cmd.split() or ["unknown"])[0]
     path = quote(one_line(program).removeprefix("./"))
     return f"file://{path}" if path.startswith("/") else path

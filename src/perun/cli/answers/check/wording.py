@@ -123,12 +123,13 @@ def values_of(change: DegradationInfo) -> str:
 
 def units_of(target: ProfileInfo) -> str:
     """The collector and the postprocessors: `complexity+regression_analysis`."""
-    return one_line("+".join((target.collector, *target.postprocessors)))
+    return one_line("+".join((target.head.collector, *target.head.postprocessors)))
 
 
 def command_of(target: ProfileInfo) -> str:
     """The measured command with its arguments and workload."""
-    return one_line(" ".join(part for part in (target.cmd, target.args, target.workload) if part))
+    head = target.head
+    return one_line(" ".join(part for part in (head.cmd, head.args, head.workload) if part))
 
 
 def incomplete_of(comparison: Comparison) -> str:

@@ -5,9 +5,12 @@
  * `packed` bytes. What was not yet packed lies in FILE.tail, which the process has mapped: it survives every
  * way a process can end, SIGKILL included.
  *
- * How to read them. Go through the chunks of FILE in order; the last one may be cut short, by a kill or a full
- * disk, and is then left out. The tail belongs to chunk number `tail.chunk`: when FILE has that chunk whole, the
- * tail holds nothing new; otherwise its `words` and `events` are what comes after the last whole chunk.
+ * How to read them. Read the chunks of FILE in order; a kill or a full disk may truncate the last one, which is
+ * then left out. FILE.tail has two halves, each with the definitions and events of one chunk, `half.chunk`. A half
+ * whose chunk is complete in FILE holds nothing new. Otherwise its events follow the last complete chunk: first
+ * those of the half with the lower chunk, then those of the other one; only events with the mark of that chunk
+ * count. Both halves count where a process was killed while it packed one and filled the other. With `error` set,
+ * a half whose chunk does not follow the one before is left out, as the chunk in between could not be written.
  * The order of events is their order in the files.
  *
  * A process that forks goes on in its own two files only; its child has files of its own, or none.

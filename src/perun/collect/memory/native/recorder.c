@@ -15,7 +15,8 @@
 
 /* -- state of the process ----------------------------------------------------------------------------------- */
 
-/* A page that the kernel empties in a process that forks off, however it does: the child finds that it is one. */
+/* In a page that the kernel zeroes in a forked child (MADV_WIPEONFORK), by whatever call it was forked: so the child
+ * notices that it is not the recorded process. */
 struct alive {
   int recording;
   int pid;
@@ -53,7 +54,7 @@ static lock_t lock __attribute__((aligned(128)));
 static lock_t packing;
 static lock_t start_lock;
 
-enum { FREE_TO_ENTER, RECORDING, ASIDE };
+enum { OUTSIDE, RECORDING, PAUSED };
 
 static __thread struct {
   uint32_t busy;
@@ -95,7 +96,7 @@ static void unmark(struct half *half, uint32_t from) {
 
 static void open_chunk(uint32_t half, uint32_t chunk) {
   struct record_half *known = &tail->half[half];
-  if (chunk - known->chunk > 2) unmark(halves + half, 0); /* after long, marks come again */
+  if (chunk - known->chunk > 2) unmark(halves + half, 0); /* marks repeat every 128 chunks */
   known->words = 0;
   __atomic_store_n(&known->chunk, chunk, __ATOMIC_RELEASE);
   previous_frames = 0;
@@ -105,7 +106,7 @@ static void open_chunk(uint32_t half, uint32_t chunk) {
 static uint64_t last_ticks;
 
 #define SPINS 1000
-#define YIELDS 100000 /* a thread that was thrown out of the recorder never comes back */
+#define YIELDS 100000 /* a signal handler that jumps out of the recorder never finishes its event */
 
 static bool is_marked(const struct record_event *event, uint8_t mark) {
   for (uint32_t tries = 0; tries < YIELDS; tries++) {
@@ -115,8 +116,9 @@ static bool is_marked(const struct record_event *event, uint8_t mark) {
   return false;
 }
 
-/* Wait for the threads that write to it still; false where some never will. Its clock never goes back then. */
-static bool settle(struct closed *closed) {
+/* Wait for the threads that still write events of a closed chunk; false where a thread never finishes, as it was
+ * thrown out of the recorder. Afterwards the events have no gaps and their ticks never decrease. */
+static bool await_writers(struct closed *closed) {
   struct half *half = halves + closed->half;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < closed->events; i++) {
@@ -137,7 +139,7 @@ static bool settle(struct closed *closed) {
 }
 
 static bool pack(struct closed *closed) {
-  bool whole = settle(closed);
+  bool whole = await_writers(closed);
   struct record_chunk chunk = {.number = closed->chunk, .ticks = closed->ticks, .monotonic = closed->monotonic};
   const struct half *half = halves + closed->half;
   size_t size = chunk_pack(&packer, chunk, half->words, tail->half[closed->half].words, half->events, closed->events,
@@ -149,8 +151,9 @@ static bool pack(struct closed *closed) {
   return whole;
 }
 
-/* Go on in another chunk. The lock is held before and after, but where other threads may `pass` not meanwhile. */
-static void turn(bool pass) {
+/* Close the chunk, pack it, and go on in the next one. The lock is held before and after; with `pass` it is released
+ * while packing, so that other threads may go on. */
+static void next_chunk(bool pass) {
   struct closed closed = close_chunk();
   bool both = !alone(); /* a thread alone is faster in the half that is in its cache */
   if (both) open_chunk(!closed.half, closed.chunk + 1);
@@ -164,7 +167,7 @@ static void turn(bool pass) {
 /* Room in the tail for another event; false where there is none any more. */
 static __attribute__((noinline)) bool more_room(void) {
   lock_take(&lock);
-  while (!off && place_of(__atomic_load_n(&cursor.at, __ATOMIC_ACQUIRE)) >= event_room) turn(true);
+  while (!off && place_of(__atomic_load_n(&cursor.at, __ATOMIC_ACQUIRE)) >= event_room) next_chunk(true);
   lock_release(&lock);
   return !off;
 }
@@ -180,7 +183,7 @@ static struct record_half *current_half(void) {
 /* Room for `count` words, NULL where there is none: recording ended, or is about to. */
 static uint64_t *reserve_words(uint32_t count) {
   if (count > word_room) return NULL;
-  if (current_half()->words + count > word_room) turn(false);
+  if (current_half()->words + count > word_room) next_chunk(false);
   if (off) return NULL;
   struct record_half *half = current_half();
   return halves[half - tail->half].words + half->words;
@@ -231,7 +234,7 @@ static inline uint16_t thread_index(void) {
   return (uint16_t)(own.thread - 1);
 }
 
-/* Ids of stacks by the hash of their addresses. A stack that was put out by others is defined again. */
+/* A cache of stack ids by the hash of their addresses. A stack that was evicted is defined again. */
 #define STACK_SET_BITS 14
 #define STACK_WAYS 5
 
@@ -242,10 +245,10 @@ struct stack_set {
 
 static struct stack_set stacks[1 << STACK_SET_BITS];
 static uint32_t stack_count;
-static uint64_t stack_seed; /* another one when code was unloaded: equal addresses may be other code now */
+static uint64_t stack_seed; /* changes when code is unloaded: an address may be other code now */
 static uint32_t unknown;    /* frames that are in no module, even after reading the mappings */
 
-#define UNKNOWN_READS 64 /* so many times, mappings are read for such frames at each new stack; then rarely */
+#define UNKNOWN_READS 64 /* that many times each new stack with such a frame reads the mappings; then one in 1024 */
 
 static void read_modules(void) {
   if (!modules_read(define_module)) return;
@@ -282,7 +285,7 @@ static void remember_stack(uint64_t key, uint32_t id) {
   __atomic_store_n(&set->hashes[way], key, __ATOMIC_RELEASE);
 }
 
-static void know_modules(const uint64_t *frames, uint32_t count) {
+static void require_modules(const uint64_t *frames, uint32_t count) {
   bool read = false;
   for (uint32_t i = 0; i < count; i++) {
     if (modules_know(frames[i] - 1)) continue;
@@ -298,7 +301,7 @@ static void know_modules(const uint64_t *frames, uint32_t count) {
 
 /* Define the stack of these frames, innermost first. */
 static uint32_t define_stack(const struct stack *stack, const uint64_t *frames, uint32_t count) {
-  know_modules(frames, count);
+  require_modules(frames, count);
   uint64_t *at = off ? NULL : reserve_words(1 + count);
   if (!at) return 0;
   uint32_t shared = 0;
@@ -327,7 +330,7 @@ static __attribute__((noinline)) uint32_t new_stack(const struct call *call) {
 
 /* -- start -------------------------------------------------------------------------------------------------- */
 
-/* Room in the tail of a process that has ended, for what comes even then: mostly some releases. */
+/* Room in the tail after the end of the process, for late events: mostly releases by other libraries. */
 #define LATE_WORDS 128
 #define LATE_EVENTS 32
 
@@ -400,7 +403,7 @@ static bool write_head(void) {
   return !output_append(&header, sizeof header) && !output_append(packer.packed, size);
 }
 
-/* Start the record of this process; false where that is not possible. */
+/* Make the files of this process; false where that is not possible. */
 static bool start_record(bool child) {
   tail = output_make(settings.file, child, tail_size(CHUNK_WORDS, CHUNK_EVENTS));
   if (!tail) return false;
@@ -422,7 +425,7 @@ static bool start_first(void) {
   return settings.follow && errno == EEXIST && start_record(true);
 }
 
-/* This process was forked off by the one that was recorded. */
+/* In a child that the recorded process forked. */
 static bool start_forked(void) {
   output_forget();
   tail = NULL;
@@ -435,14 +438,14 @@ static bool start_forked(void) {
   return start_record(true);
 }
 
-/* Whether events are to be recorded, asked where they are not being recorded. */
+/* Start recording where that is wanted and not done yet; whether events are recorded from now on. */
 static __attribute__((noinline)) bool start(void) {
   if (off) {
     if (alive && alive->pid) __atomic_fetch_add(&tail->lost, 1, __ATOMIC_RELAXED);
     return false;
   }
   int error = errno;
-  own.busy = ASIDE;
+  own.busy = PAUSED;
   lock_take(&start_lock);
   bool recording = alive && alive->recording;
   if (!off && !recording) {
@@ -454,7 +457,7 @@ static __attribute__((noinline)) bool start(void) {
     }
   }
   lock_release(&start_lock);
-  own.busy = FREE_TO_ENTER;
+  own.busy = OUTSIDE;
   errno = error;
   return recording;
 }
@@ -469,7 +472,7 @@ bool recorder_enter(struct call *call, struct place place) {
     return false;
   }
   /* The first time in a thread, an unwinder may allocate what it keeps for it. */
-  own.busy = LIKELY(own.pid == header.pid) ? RECORDING : ASIDE;
+  own.busy = LIKELY(own.pid == header.pid) ? RECORDING : PAUSED;
   call->error = errno;
   call->place = place;
   call->stack = unwind((enum record_unwinder)header.unwinder, place, NULL, RECORD_FRAMES);
@@ -484,7 +487,7 @@ void recorder_enter_again(struct call *call) {
 
 void recorder_leave(struct call *call) {
   errno = call->error;
-  own.busy = FREE_TO_ENTER;
+  own.busy = OUTSIDE;
 }
 
 void recorder_write(struct call *call, enum record_kind kind, const void *address, uint64_t amount) {
@@ -514,15 +517,15 @@ void recorder_write(struct call *call, enum record_kind kind, const void *addres
 
 /* -- moments in the life of a process ----------------------------------------------------------------------- */
 
-/* Run `action` on the record, where there is one and this thread is not at it. */
+/* Run `action` with the lock held, if the process is recorded and this thread is not in the recorder already. */
 static void with_record(void (*action)(void *), void *argument) {
   if (own.busy || !alive || !alive->recording || alive->pid != system_pid()) return;
   int error = errno;
-  own.busy = ASIDE;
+  own.busy = PAUSED;
   lock_take(&lock);
   if (!off) action(argument);
   lock_release(&lock);
-  own.busy = FREE_TO_ENTER;
+  own.busy = OUTSIDE;
   errno = error;
 }
 
@@ -538,7 +541,7 @@ static void end(void *argument) {
   bool empty = !closed.events && !tail->half[closed.half].words, whole = empty || pack(&closed);
   if (!off) {
     tail->state = *(enum record_state *)argument;
-    if (whole) { /* nobody writes to it */
+    if (whole) { /* no thread still writes to it */
       memset((char *)tail + sizeof *tail, 0, tail_size(LATE_WORDS, LATE_EVENTS) - sizeof *tail);
       lay_out_tail(LATE_WORDS, LATE_EVENTS);
       output_shorten(tail_size(LATE_WORDS, LATE_EVENTS));
@@ -552,7 +555,7 @@ void recorder_end(enum record_state state) { with_record(end, &state); }
 
 void recorder_aside(void (*action)(void)) {
   uint32_t busy = own.busy;
-  own.busy = ASIDE;
+  own.busy = PAUSED;
   action();
   own.busy = busy;
 }
@@ -561,11 +564,11 @@ void recorder_ready(void) {
   if (!own.busy && (!alive || !alive->recording) && !start()) return;
   if (own.busy || header.wanted != RECORD_UNWIND_LIBUNWIND) return;
   int error = errno;
-  own.busy = ASIDE;
+  own.busy = PAUSED;
   if (!unwind_load_libunwind(settings.libunwind)) {
     header.unwinder = unwind_has_tables() ? RECORD_UNWIND_TABLES : RECORD_UNWIND_FRAME_POINTER;
     output_rewrite(&header, sizeof header);
   }
-  own.busy = FREE_TO_ENTER;
+  own.busy = OUTSIDE;
   errno = error;
 }

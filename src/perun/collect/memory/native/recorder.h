@@ -1,4 +1,30 @@
-/* The recorder of one process: takes events, in the order they come, into its files. */
+/* The recorder of one process: writes events, in the order in which they come, to its files.
+ *
+ * The states of a process (`alive`, `off` and `tail->state` in recorder.c):
+ *
+ *                 the first call, with settings, makes the files                    exit, _exit
+ *   NOT STARTED ----------------------------------------------------> RECORDING ----------------> ENDED
+ *        |                                                                |      late events are still recorded
+ *        | no settings, or the files cannot be made                       | a write fails (tail->error)
+ *        v                                                                v
+ *       OFF <-------------------------------------------------------------+
+ *
+ * A forked child begins as NOT STARTED: with PERUN_MEMORY_FOLLOW it makes files of its own, else it is OFF.
+ * OFF is for good: events after it are counted in tail->lost. A kill needs no transition: the tail is a shared
+ * mapping, so that the file has all events up to then, with the state RUNNING.
+ *
+ * The states of each half of the tail, which take turns as soon as the process has a second thread:
+ *
+ *   UNUSED -open_chunk-> OPEN -close_chunk-> CLOSED -await_writers-> COMPLETE -pack-> PACKED -open_chunk-> OPEN
+ *
+ *   OPEN      threads reserve events by adding 1 to `cursor`, without a lock; the mark of an event is written last
+ *   CLOSED    the cursor points to the other half, or nowhere; threads may still write events reserved before
+ *   COMPLETE  every reserved event has its mark; those of threads that never finish are counted in tail->skipped
+ *   PACKED    the chunk is in FILE; where that failed, the process is OFF and the half keeps the events
+ *
+ * The states of a thread (`own.busy`): OUTSIDE of the recorder; RECORDING, where a nested allocation (of a signal
+ * handler) is skipped and counted; PAUSED, where one of the recorder's own is neither recorded nor counted.
+ */
 #ifndef PERUN_MEMORY_RECORDER_H
 #define PERUN_MEMORY_RECORDER_H
 
@@ -15,8 +41,8 @@ struct call {
   int error; /* errno as the program had it */
 };
 
-/* Begin to record a call; its stack is found here. False where nothing is to be recorded: then none of the
- * functions below may be called. A process is set up by its first call. */
+/* Enter the recorder for a call and unwind its stack. False where the call is not recorded: then none of the
+ * functions below may be called. The first call of a process starts its recording. */
 bool recorder_enter(struct call *, struct place);
 
 /* Record an event of this call. */
@@ -25,19 +51,19 @@ void recorder_write(struct call *, enum record_kind, const void *address, uint64
 /* End the call; errno is as it was. */
 void recorder_leave(struct call *);
 
-/* Come back into a call that was left, for another event with the same stack. */
+/* Enter the recorder again for a call that was left, to record another event with the same stack. */
 void recorder_enter_again(struct call *);
 
 /* Code may have been unloaded. */
 void recorder_unloaded(void);
 
-/* What is left to do once the loader has set the program up. */
+/* To be called once the loader has initialised the program: loads libunwind where that is wanted. */
 void recorder_ready(void);
 
 /* The process ends in this way; events may still come. */
 void recorder_end(enum record_state);
 
-/* Run `action` such that what it allocates is not recorded. */
+/* Run `action` without recording what it allocates. */
 void recorder_aside(void (*action)(void));
 
 #endif

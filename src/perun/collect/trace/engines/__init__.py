@@ -68,7 +68,7 @@ class Recorded(NamedTuple):
 
     def process(self, calls: Calls) -> int:
         """The process that a piece of the calls is of; 0 where it is not known."""
-        return self.processes.get(int(calls.thread[0]), 0) if calls.total else 0
+        return self.processes.get(int(calls.thread[0]), 0) if len(calls) else 0
 
 
 class Engine(Protocol):

@@ -19,9 +19,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
+from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
+from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import Recorded, Surroundings
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, divided, pieces
@@ -37,10 +38,10 @@ ONE_BY_ONE: Final = "perf_event"
 MOST_EVENTS: Final = 200
 """Two for each function: more would take longer to detach than anybody waits."""
 MOST_FUNCTIONS: Final = 65536
-_EXIT: Final = 1 << 63
-_SIZED_BIT: Final = 62
+EXIT: Final = 1 << 63
+SIZED_BIT: Final = 62
 _NUMBER: Final = (1 << 30) - 1
-_STACK: Final = _NUMBER
+STACK: Final = _NUMBER
 """Number of the records that hold a stack pointer."""
 DEEPEST_RETURN: Final = 64
 """Calls within each other whose returns the kernel catches."""
@@ -66,24 +67,24 @@ class EbpfEngine:
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """Whether it was not built, or the kernel or the user cannot, or there is too much in the plan."""
         if os.uname().machine != "x86_64":
-            return f"it is for x86-64, and this is {os.uname().machine}", ""
+            return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):
             return (
                 "its probes were not built",
-                "apt-get install clang libbpf-dev, and install Perun anew from its sources",
+                "apt-get install clang libbpf-dev, and reinstall Perun from its sources",
             )
         if not os.path.exists("/sys/kernel/btf/vmlinux"):
             return "the kernel was built without BTF", "use --engine uftrace"
         if not _may_load():
-            return "only root may attach probes", "run Perun as root, or use --engine uftrace"
+            return "only root can attach probes", "run Perun as root, or use --engine uftrace"
         self.way, why = _way(self.folder / "perun_trace", self.forced)
         if not self.way:
-            return why, "use Linux 5.15 or newer, or --engine uftrace"
+            return why, "use Linux 5.15 or later, or --engine uftrace"
         if plan and self.way == ONE_BY_ONE and (events := _events(plan)) > MOST_EVENTS:
             return (
                 f"Linux before 6.6 attaches probes one by one, which is too slow for more than {MOST_EVENTS} "
-                f"(100 functions); {events} are wanted",
-                "name those to trace with --strategy custom --func, or use --engine uftrace",
+                f"(100 functions); {events} are selected",
+                "select functions with --strategy custom --func, or use --engine uftrace",
             )
         return "", ""
 
@@ -91,7 +92,7 @@ class EbpfEngine:
         """Run the command with probes."""
         if len(plan.probes) + len(plan.pairs) > MOST_FUNCTIONS:
             raise CollectorUnavailable(
-                f"there are more than {MOST_FUNCTIONS} functions", "name those to trace with --func"
+                f"more than {MOST_FUNCTIONS} functions are selected", "select functions with --func"
             )
         records, summary = around.folder / "records", around.folder / "summary"
         file = around.folder / "plan"
@@ -113,13 +114,13 @@ class EbpfEngine:
         if refused:
             names = ", ".join(function.name for function in refused[:3])
             more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
-            self.notes.append(f"functions left out, as the kernel can put no probe there: {names}{more}")
+            self.notes.append(f"functions not traced, because the kernel cannot probe them: {names}{more}")
         if unprobed := int(told.get("unprobed", 0)):
-            self.notes.append(f"places left out, as the kernel can put no probe there: {unprobed}")
+            self.notes.append(f"locations not traced, because the kernel cannot probe them: {unprobed}")
         if "detaching" in told:
             self.notes.append(
-                "the kernel takes the probes away in the background: it waits for another traced program, or "
-                "takes its time"
+                "the kernel still removes the probes in the background: it may be waiting for another "
+                "traced program"
             )
         sample = sample._replace(status=int(told["status"]))
         return Recorded(self._calls(plan, records), sample, errors)
@@ -134,7 +135,7 @@ class EbpfEngine:
         tool = which("objdump", path=self._environ.get("PATH", os.defpath))
         if not tool and plan.throws:
             raise CollectorUnavailable(
-                "the program throws exceptions, and the objdump that finds its returns is not there",
+                "the program throws exceptions, and objdump, which finds its return instructions, is missing",
                 "install it with: apt-get install binutils",
             )
         if not tool:
@@ -153,21 +154,21 @@ class EbpfEngine:
         last = 0
         for words in pieces(file):
             values = words.values
-            at, words.consumed = boundaries(values, _SIZED_BIT)
+            at, words.consumed = boundaries(values, SIZED_BIT)
             if not len(at):
                 continue
             head = values[at + 1]
             time = values[at].astype(np.int64)
-            is_stack = (head >> np.uint64(32)) & np.uint64(_NUMBER) == np.uint64(_STACK)
+            is_stack = (head >> np.uint64(32)) & np.uint64(_NUMBER) == np.uint64(STACK)
             if epoch < 0 and not is_stack.all():
                 epoch = int(time[~is_stack].min())
             time = np.where(is_stack, time, time - epoch)
             last = max(last, int(time[~is_stack].max(initial=0)))
             function = ((head >> np.uint64(32)) & np.uint64(_NUMBER)).astype(np.int64)
             thread = (head & np.uint64(0xFFFFFFFF)).astype(np.int64)
-            entry = (head & np.uint64(_EXIT)) == 0
+            entry = (head & np.uint64(EXIT)) == 0
             size = np.full(len(at), UNKNOWN, np.int64)
-            sized = np.flatnonzero((head & np.uint64(1 << _SIZED_BIT)) != 0)
+            sized = np.flatnonzero((head & np.uint64(1 << SIZED_BIT)) != 0)
             if len(sized):
                 sums = values[at[sized] + 2].view(np.int64)
                 size[sized] = _sizes(specs, function[sized], sums)
@@ -188,8 +189,8 @@ class EbpfEngine:
         self.missed += sum(one.missed for one in unwinding.values())
         if self.missed and not plan.throws:
             self.notes.append(
-                f"the kernel catches the returns of {DEEPEST_RETURN} calls within each other; those of "
-                "deeper ones count as missing"
+                f"the kernel catches the returns of at most {DEEPEST_RETURN} nested calls; the exits of "
+                "deeper calls count as missed"
             )
 
 
@@ -236,7 +237,7 @@ class _Unwinding:
         """The events with the exits that are missing, and without the records of the stack pointer."""
         kept: list[tuple[int, int, bool, int]] = []
         for time, function, entry, size in zip(*(column.tolist() for column in events), strict=True):
-            if function == _STACK:
+            if function == STACK:
                 self._stack = time
                 continue
             if entry:

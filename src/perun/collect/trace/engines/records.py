@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Ints
+from perun.collect._calls.events import UNKNOWN
 from perun.collect._calls.sizes import Size
+from perun.collect._common.columns import Ints
+from perun.collect._common.recordings import Words, words
 
 PIECE: Final = 1 << 18
 """Words of a recording that are decoded at once."""
@@ -17,26 +19,25 @@ NOT_READ: Final = -(1 << 63)
 """The sum of a size whose memory could not be read."""
 
 
-class Words:
+class Piece:
     """A piece of a recording; who reads it says how many words of it make whole records."""
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Words) -> None:
         self.values = values
         self.consumed = 0
 
 
-def pieces(file: Path) -> Iterator[Words]:
+def pieces(file: Path) -> Iterator[Piece]:
     """The words of a file, piece by piece; what was not consumed of one begins the next one."""
     with open(file, "rb") as stream:
         rest = np.zeros(0, np.uint64)
-        while piece := stream.read(8 * PIECE):
-            whole = np.frombuffer(piece[: len(piece) // 8 * 8], np.uint64)
-            words = Words(np.concatenate([rest, whole]))
-            yield words
-            rest = words.values[words.consumed :]
+        for piece in words(stream, PIECE):
+            whole = Piece(np.concatenate([rest, piece]))
+            yield whole
+            rest = whole.values[whole.consumed :]
 
 
-def boundaries(values: Any, bit: int) -> tuple[Ints, int]:
+def boundaries(values: Words, bit: int) -> tuple[Ints, int]:
     """Where the records of a piece begin, and where the last whole one of them ends.
 
     Which word begins a record is only known by going from record to record.

@@ -50,7 +50,7 @@ class StapEngine(EbpfEngine):
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """Whether SystemTap, or what it needs of the kernel, is missing."""
         if os.uname().machine != "x86_64":
-            return f"it is for x86-64, and this is {os.uname().machine}", ""
+            return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not self._tool:
             return "SystemTap was not found", "install it with: apt-get install systemtap"
         release = os.uname().release
@@ -59,7 +59,7 @@ class StapEngine(EbpfEngine):
             return f"the headers of the kernel {release} are missing", hint
         if os.geteuid():
             return (
-                "SystemTap loads a module into the kernel, for which it has to be root",
+                "SystemTap loads a kernel module, which only root can do",
                 "run Perun as root",
             )
         return "", ""
@@ -68,7 +68,7 @@ class StapEngine(EbpfEngine):
         """Run the command under SystemTap."""
         if plan.throws:
             raise CollectorUnavailable(
-                "the program throws exceptions, and SystemTap brings programs down that do",
+                "the program throws exceptions, and its probes crash such programs",
                 "trace it with --engine ebpf",
             )
         script, lines, records = (around.folder / name for name in ("trace.stp", "trace.txt", "records"))

@@ -18,11 +18,13 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Ints
+from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
+from perun.collect._common.columns import Ints
+from perun.collect._common.elf import load_segments
 from perun.collect.trace.engines import Recorded, Surroundings
-from perun.collect.trace.engines.records import Words, boundaries, divided, pieces
+from perun.collect.trace.engines.records import Piece, boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
 
@@ -70,14 +72,15 @@ class UftraceEngine:
         """Run the command under uftrace."""
         if plan.throws:
             raise CollectorUnavailable(
-                "the program throws exceptions, and uftrace brings programs down that do",
+                "the program throws exceptions, and uftrace crashes such programs",
                 "trace it with --engine ebpf, as root; or build it with `perun collect complexity`",
             )
         data, log = around.folder / "uftrace", around.folder / "uftrace.log"
         environ = dict(around.run.environ)
         if plan.pairs:
             self.notes.append(
-                "uftrace cannot record USDT probes and lines: they were left out; --engine ebpf can"
+                "uftrace does not support USDT probes and source lines: it recorded none; "
+                "use --engine ebpf"
             )
         options, arguments = self._options(plan)
         script = self._script(plan, around, environ)
@@ -124,14 +127,14 @@ class UftraceEngine:
                 arguments += ["-A", f"{pattern}@{_argument(probe.size)}"]
         if small:
             shown = ", ".join(small[:3]) + (f" and {len(small) - 3} more" if len(small) > 3 else "")
-            self.notes.append(f"uftrace cannot patch functions this short: {shown}")
+            self.notes.append(f"uftrace cannot trace these functions, because they are too short: {shown}")
         if sum(map(len, patched)) > _LONGEST_OPTIONS:
             libraries = {f"@{os.path.basename(probe.path)}" for probe in plan.probes}
             own = f"@{os.path.basename(plan.program)}"
             patched = ["-P", ".", *(part for one in sorted(libraries - {own}) for part in ("-P", "." + one))]
         if sum(map(len, arguments)) > _LONGEST_OPTIONS:
             self.notes.append(
-                "there are too many functions for uftrace to record sizes; name some with --func"
+                "uftrace cannot record the sizes of so many functions; select some with --func"
             )
             arguments = []
         return patched, arguments
@@ -238,7 +241,7 @@ class _Decoder:
             [probe.size is not None and not _behind_pointer(probe.size) for probe in probes], np.bool_
         )
 
-    def events(self, words: Words) -> tuple[Events, int]:
+    def events(self, words: Piece) -> tuple[Events, int]:
         """The events of a piece, and how many words of it they were made of."""
         values = words.values
         at, used = boundaries(values, 2)
@@ -354,8 +357,8 @@ def _first_address(path: str) -> int:
     from elftools.elf.elffile import ELFFile
 
     with open(path, "rb") as file:
-        starts = [segment["p_vaddr"] for segment in ELFFile(file).iter_segments("PT_LOAD")]
-    return int(min(starts, default=0)) & ~0xFFF
+        starts = [segment.address for segment in load_segments(ELFFile(file))]
+    return min(starts, default=0) & ~0xFFF
 
 
 def _nanoseconds(text: str) -> int:

@@ -123,6 +123,12 @@ class Answer(NamedTuple):
         """The output without its last line end; bytes that are not UTF-8 survive as surrogates."""
         return self.output.decode("utf-8", "surrogateescape").removesuffix("\n")
 
+    @property
+    def left_files(self) -> bool:
+        """Whether a checkout could not replace files, as where the disk fails: git warns, and ends with 0."""
+        lines = self.complaint.splitlines()
+        return any(line.startswith(("error: ", "warning: unable to unlink")) for line in lines)
+
 
 class GitCommand:
     """The git program at work in one folder.

@@ -223,7 +223,7 @@ def _find(git: GitCommand, state: str, stash: str) -> str:
 
 def _checkout(git: GitCommand, commit: str, doing: str) -> None:
     answer = git.attempt("checkout", "--quiet", "--no-overwrite-ignore", "--detach", commit, shield=True)
-    if answer.code == 0 and not _unwritten(answer):
+    if answer.code == 0 and not answer.left_files:
         return
     files = _files_in_the_way(answer)
     if not files:
@@ -233,12 +233,6 @@ def _checkout(git: GitCommand, commit: str, doing: str) -> None:
         f"{doing} would overwrite files in {git.folder} that no version holds: {shown}",
         f"{git.make_version} or move them away, or measure without --in-place",
     )
-
-
-def _unwritten(answer: Answer) -> bool:
-    """Whether files could not be replaced, as where the disk fails: git warns, and ends as if they were."""
-    lines = answer.complaint.splitlines()
-    return any(line.startswith(("error: ", "warning: unable to unlink")) for line in lines)
 
 
 def _files_in_the_way(answer: Answer) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from perun.errors import VersionControlError
+from perun.leftovers import is_alive
 from perun.vcs._common import folders
 from perun.vcs._common.git.command import GitCommand
 
@@ -45,7 +46,7 @@ class GitWorkingCopy:
         self._remove()
 
     def switch(self, minor_version: str) -> Path:
-        """Make it exactly that version, whatever a run has left there.
+        """Make it exactly that version, whatever a run has left there: no file of another one is measured.
 
         :return: the folder to run in.
         :raises VersionControlError: where git cannot check it out, or the version has no such folder.
@@ -74,7 +75,9 @@ class GitWorkingCopy:
     def _reset_to(self, minor_version: str) -> None:
         # Named outright: were `.git` gone, git would look for a repository above, and reset the user's.
         here = {"GIT_DIR": str(self._folder / ".git"), "GIT_WORK_TREE": str(self._folder)}
-        self._git.ask("checkout", "--quiet", "--force", "--detach", minor_version, env=here)
+        answer = self._git.attempt("checkout", "--quiet", "--force", "--detach", minor_version, env=here)
+        if answer.code or answer.left_files:
+            raise self._git.failure("checkout", answer)
         self._git.ask("clean", "-ffdxq", env=here)
 
     def _remove(self) -> None:
@@ -99,7 +102,7 @@ class GitWorkingCopy:
             if match is None or all(_has_content(notes / name) for name in _NOTED):
                 continue
             numbers = [int(digits) for digits in match.groups()]
-            if not any(number != os.getpid() and folders.is_at_work(number) for number in numbers):
+            if not any(number != os.getpid() and is_alive(number) for number in numbers):
                 folders.remove(notes)
 
     def _folder_of_git(self) -> Path:

@@ -1,0 +1,99 @@
+"""Reads ELF files with pyelftools: build-id, segments, and where the debug information is."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, Final, NamedTuple
+
+DEBUG_FILES: Final = "/usr/lib/debug/.build-id"
+"""Where distributions put the debug information of the packages that they strip, by build-id."""
+_MOST_HEADERS: Final = 1 << 16
+"""Headers of segments or sections: damaged files name billions, and pyelftools would read them one by one."""
+
+
+class Segment(NamedTuple):
+    """A part of the file that is mapped: `size` bytes from `offset` on, at the address `address`."""
+
+    offset: int
+    address: int
+    size: int
+
+
+class Elf(NamedTuple):
+    """One executable or shared library.
+
+    :param build_id: in hexadecimal, empty where it has none.
+    :param dynamic: whether a dynamic loader starts it, which a preloaded library needs.
+    :param bits: 32 or 64. :param has_lines: whether the file itself holds line numbers.
+    :param entry: address of the first instruction of a program.
+    """
+
+    build_id: str
+    dynamic: bool
+    bits: int
+    has_lines: bool
+    entry: int
+    segments: tuple[Segment, ...]
+
+    def address_of(self, offset: int) -> int:
+        """The address, as symbolisers want it, of what lies at `offset` in the file."""
+        for segment in self.segments:
+            if segment.offset <= offset < segment.offset + segment.size:
+                return offset - segment.offset + segment.address
+        return offset
+
+    @property
+    def debug_file(self) -> str:
+        """Path of the separate debug information; empty where there is none."""
+        return debug_file(self.build_id)
+
+
+def read_elf(path: str) -> Elf | None:
+    """The ELF file at `path`; None where there is none, it cannot be read, or it is something else."""
+    try:
+        with open(path, "rb") as file:
+            return _read(file) if file.read(4) == b"\x7fELF" else None
+    # Every layer of pyelftools raises errors of its own for a damaged file: there is no common base.
+    except Exception:
+        return None
+
+
+def _read(file: BinaryIO) -> Elf | None:
+    from elftools.elf.elffile import ELFFile
+
+    elf = ELFFile(file)
+    if max(elf.num_segments(), elf.num_sections()) > _MOST_HEADERS:
+        return None
+    return Elf(
+        build_id(elf),
+        any(True for _ in elf.iter_segments("PT_INTERP")),
+        elf.elfclass,
+        elf.get_section_by_name(".debug_line") is not None,
+        elf["e_entry"],
+        load_segments(elf),
+    )
+
+
+def build_id(elf: Any) -> str:
+    """The build-id of an opened ELF file in hexadecimal; empty where it has none."""
+    for segment in elf.iter_segments("PT_NOTE"):
+        for note in segment.iter_notes():
+            if note["n_type"] == "NT_GNU_BUILD_ID":
+                return str(note["n_desc"])
+    return ""
+
+
+def load_segments(elf: Any) -> tuple[Segment, ...]:
+    """The segments of an opened ELF file that are mapped."""
+    return tuple(
+        Segment(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"])
+        for segment in elf.iter_segments("PT_LOAD")
+    )
+
+
+def debug_file(build_id: str) -> str:
+    """Path of the separate debug information for a build-id; empty where there is none."""
+    if not build_id:
+        return ""
+    path = os.path.join(DEBUG_FILES, build_id[:2], build_id[2:] + ".debug")
+    return path if os.path.isfile(path) else ""

@@ -1,0 +1,95 @@
+"""What the readers of all recordings share: headers that name their format, and files of 64-bit words.
+
+A recording is written in the byte order of the machine. Its header begins with eight bytes that name the
+format, a mark of the byte order and the version, each a 32-bit number.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.errors import ProfileError
+
+BYTE_ORDER: Final = 0x01020304
+WORD: Final = 8
+"""Bytes of a word."""
+Words = NDArray[np.uint64]
+
+
+class DamagedRecording(ProfileError):
+    """A file is not what the recorder writes."""
+
+
+class Layout(NamedTuple):
+    """A header: the bytes that name its format, its version, and the form of all its fields."""
+
+    magic: bytes
+    version: int
+    form: struct.Struct
+
+
+class RecordedFile(NamedTuple):
+    """A file of a recording.
+
+    :param path: where it is. :param content: what it holds, in the plural, for messages.
+    """
+
+    path: Path
+    content: str
+
+    def damaged(self, reason: str) -> DamagedRecording:
+        """The error for content that no recorder writes."""
+        return DamagedRecording(
+            f"{self.path}: the {self.content} are damaged: {reason}", "collect the profile again"
+        )
+
+    def open(self) -> BinaryIO:
+        """Open the file.
+
+        :raises DamagedRecording: where it cannot be read.
+        """
+        try:
+            return open(self.path, "rb")
+        except OSError as problem:
+            raise DamagedRecording(
+                f"cannot read {self.path}: {problem.strerror}", "collect the profile again"
+            ) from None
+
+    def header(self, layout: Layout, data: bytes) -> list[Any]:
+        """The fields of a header after magic, byte order and version.
+
+        :param data: begins with the header.
+        :raises DamagedRecording: where it is the header of another format, byte order or version.
+        """
+        if len(data) < layout.form.size:
+            raise self.damaged("the file is too short for its header")
+        magic, order, version, *fields = layout.form.unpack_from(data)
+        if magic != layout.magic:
+            raise self.damaged(f"the header does not begin with {layout.magic.decode()}")
+        if order != BYTE_ORDER:
+            raise self.damaged("a machine with another byte order wrote it")
+        if version != layout.version:
+            raise self.damaged(
+                f"the format has version {version}, but this Perun reads version {layout.version}"
+            )
+        return fields
+
+
+def words(file: BinaryIO, most: int, total: int | None = None) -> Iterator[Words]:
+    """The words of a file from its position on, in arrays of at most `most` words.
+
+    :param total: how many words to read; all whole ones by default.
+    """
+    left = total
+    while left is None or left:
+        piece = np.fromfile(file, np.uint64, most if left is None else min(most, left))
+        if not len(piece):
+            return
+        yield piece
+        left = None if left is None else left - len(piece)
