@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,7 +170,7 @@ def _configuration_cache(data: bytes, folder: Path) -> object:
 
 def _memory(data: bytes, folder: Path) -> object:
     _put(folder / "recording", data)
-    return [piece.total for piece in Recording(folder / "recording").pieces()]
+    return [len(piece) for piece in Recording(folder / "recording").pieces()]
 
 
 def _content_of_memory(data: bytes, folder: Path) -> object:
@@ -194,12 +194,7 @@ def _calls(data: bytes, folder: Path) -> object:
         size = int.from_bytes(data[place : place + 4], "little")
         _put(folder / name, data[place + 4 : place + 4 + size])
         place += 4 + size
-    return [sum(len(calls.time) for calls in _calls_of(process)) for process in processes(folder)]
-
-
-def _calls_of(process: Any) -> Iterator[Any]:
-    for calls in process.calls(0):
-        yield SimpleNamespace(time=calls[0])
+    return [sum(len(calls) for calls in process.calls(0)) for process in processes(folder)]
 
 
 def _trace(data: bytes, folder: Path) -> object:

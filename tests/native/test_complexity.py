@@ -261,7 +261,7 @@ def test_what_does_not_fit_on_the_disk_is_counted(collect: Collect, tmp_path: Pa
     assert (2 << 20) / 16 < found["leaf"] < (3 << 20) / 16
     assert profile["trace"]["lost"] == 500_001 - found["leaf"]
     assert profile["trace"]["open-calls"] == 0
-    assert any("calls are missing, as their file could not grow: File too large" in note for note in notes)
+    assert any("their file could not grow: File too large" in note for note in notes)
 
 
 def test_whenever_a_program_is_killed(complexity_runtime: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from perun.collect._calls.events import Calls
 from perun.collect.complexity.records import Gaps, processes
-from perun.collect.complexity.table import Listed, Module, encoded
+from perun.collect.complexity.table import Module, TableFunction, encoded
 
 SOURCES = Path(__file__).parents[2] / "src" / "perun" / "collect" / "complexity" / "native"
 PROGRAMS = Path(__file__).with_name("programs")
@@ -76,7 +76,7 @@ def test_clean_where_calls_are_left_out(tmp_path: Path, outer: int, sanitizer: s
     shown = subprocess.run(["nm", "-S", program], check=True, capture_output=True, text=True).stdout
     symbols = [line.split() for line in shown.splitlines() if line.split()[-1] in ("work", "outer", "inner")]
     listed = sorted(
-        Listed(int(address, 16), int(size, 16), True, every.get(name, 1))
+        TableFunction(int(address, 16), int(size, 16), True, every.get(name, 1))
         for address, size, _, name in symbols
     )
     ((gaps, calls),) = recorded(program, "500", tmp_path, listed)
@@ -91,7 +91,9 @@ def test_clean_where_calls_are_left_out(tmp_path: Path, outer: int, sanitizer: s
             assert (own.start[np.argsort(own.order)][1:] >= own.start[np.argsort(own.order)][:-1]).all()
 
 
-def recorded(program: Path, args: str, folder: Path, listed: Sequence[Listed]) -> list[tuple[Gaps, Calls]]:
+def recorded(
+    program: Path, args: str, folder: Path, listed: Sequence[TableFunction]
+) -> list[tuple[Gaps, Calls]]:
     """What each process of the program records, which must end well and without a word of the sanitizer."""
     into = folder / "recorded"
     into.mkdir()

@@ -216,9 +216,9 @@ def test_constants_of_complexity(tmp_path: Path) -> None:
         "RECORD_ID_MASK": decoding.ID_MASK,
         "RECORD_EXIT": decoding.EXIT,
         "RECORD_SIZE": decoding.SIZE,
-        "RECORD_UNTOLD": decoding.UNTOLD,
-        "RECORD_TAKEN": decoding.TAKEN,
-        "RECORD_LEFT_OUT": decoding.LEFT_OUT,
+        "RECORD_UNSAMPLED_COUNT": decoding.UNSAMPLED_COUNT,
+        "RECORD_UNSAMPLED_TICKS": decoding.UNSAMPLED_TICKS,
+        "RECORD_UNSAMPLED": decoding.UNSAMPLED,
         "TABLE_FRAME": table.FRAME,
         "TABLE_INLINED": table.INLINED,
     }

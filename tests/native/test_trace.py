@@ -305,7 +305,7 @@ def test_what_cannot_be_probed_is_left_out(
         using.wait()
     assert [calls(profile) for profile in found] == [{"main": 1, "add": 7}] * 2
     told = "not traced, because the kernel cannot probe them: "
-    assert notes == [f"functions {told}locks", f"places {told}1"]
+    assert notes == [f"functions {told}locks", f"locations {told}1"]
 
 
 def test_many_functions_are_not_attached_one_by_one(

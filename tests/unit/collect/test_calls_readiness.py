@@ -58,7 +58,7 @@ def test_missing_compilers_are_told(complexity_runtime: Path, tmp_path: Path) ->
     assert list(parts(collector, dict(os.environ))) == [""]
     found = parts(collector, {"PATH": str(tmp_path)})
     assert not found[""].missing
-    assert found[NEED_OF_COMPILERS].missing == "no compiler of C was found"
+    assert found[NEED_OF_COMPILERS].missing == "no C compiler was found"
     assert "build-essential" in found[NEED_OF_COMPILERS].hint
     (tmp_path / "gcc").symlink_to(shutil.which("cc") or "")
     assert "C++" in parts(collector, {"PATH": str(tmp_path)})[NEED_OF_COMPILERS].missing

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perun.collect._calls.events import UNKNOWN, Calls
 from perun.collect._common.recordings import DamagedRecording
-from perun.collect.complexity.decoding import EXIT, LEFT_OUT, SIZE, TAKEN, UNTOLD
+from perun.collect.complexity.decoding import EXIT, SIZE, UNSAMPLED, UNSAMPLED_COUNT, UNSAMPLED_TICKS
 from perun.collect.complexity.records import Gaps, Place, Process, processes
 
 TICKS = (1_000, 3_000, 2_001_000)
@@ -79,7 +79,8 @@ def test_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", range(8))
 def test_calls_that_were_left_out(tmp_path: Path, cut: int) -> None:
-    words = [event(ONE, 0), event(UNTOLD, 5), event(TAKEN, 30), event(OTHER, 40), event(LEFT_OUT)]
+    words = [event(ONE, 0), event(UNSAMPLED_COUNT, 5), event(UNSAMPLED_TICKS, 30)]
+    words += [event(OTHER, 40), event(UNSAMPLED)]
     words += [event(ONE, 50), event(SIZE, 9), event(EXIT, 60), event(EXIT, 80), event(EXIT, 100)]
     write(tmp_path, words[:cut], words[cut:])
     rows, _ = read(tmp_path)
@@ -137,12 +138,12 @@ def test_what_was_moved_twice_counts_once(tmp_path: Path) -> None:
         ([event(EXIT, 5)], "more calls end than begin"),
         ([event(ONE, 1), event(EXIT, 2), event(EXIT, 3)], "more calls end than begin"),
         ([event(2, 5), event(EXIT, 6)], "not defined"),
-        ([event(LEFT_OUT - 1), event(EXIT, 6)], "not defined"),
+        ([event(UNSAMPLED - 1), event(EXIT, 6)], "not defined"),
         ([event(SIZE, 5)], "size belongs to no call"),
         ([event(ONE, 5), event(EXIT, 6), event(SIZE, 5)], "size belongs to no call"),
-        ([event(ONE, 5), event(EXIT, 6), event(LEFT_OUT)], "stands without the call"),
-        ([event(ONE, 5), event(TAKEN, 6), event(EXIT, 7)], "stands without the call"),
-        ([event(UNTOLD, 5), event(ONE, 6), event(EXIT, 7)], "left out is missing"),
+        ([event(ONE, 5), event(EXIT, 6), event(UNSAMPLED)], "stands without the call"),
+        ([event(ONE, 5), event(UNSAMPLED_TICKS, 6), event(EXIT, 7)], "stands without the call"),
+        ([event(UNSAMPLED_COUNT, 5), event(ONE, 6), event(EXIT, 7)], "left out is missing"),
     ],
 )
 def test_invalid_events(tmp_path: Path, words: list[int], reason: str) -> None:

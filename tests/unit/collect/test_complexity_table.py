@@ -11,12 +11,21 @@ from hypothesis import strategies as st
 
 from perun.collect._calls.sizes import Size, Term
 from perun.collect.complexity.programs import steps_of
-from perun.collect.complexity.table import FRAME, Listed, Module, Operation, Place, Program, Step, encoded
+from perun.collect.complexity.table import (
+    FRAME,
+    Module,
+    Operation,
+    Place,
+    Program,
+    Step,
+    TableFunction,
+    encoded,
+)
 
 
 def test_layout() -> None:
     program = Program(0x10, 0x11, 0x12, Place.MEMORY, FRAME, -24, (Step(Operation.LOAD, 4),), True)
-    functions = [Listed(0x30, 5), Listed(0x10, 3, False, 10)]
+    functions = [TableFunction(0x30, 5), TableFunction(0x10, 3, False, 10)]
     table = encoded([Module("/a"), Module("/bc", functions, [program])], only_listed=True)
     assert struct.unpack_from("=8s8I", table) == (b"PERUNCXT", 0x01020304, 2, 2, 2, 1, 1, 1, 5)
     assert struct.unpack_from("=12I", table, 40) == (0, 2, 0, 0, 0, 0, 2, 3, 2, 0, 1, 0)

@@ -146,7 +146,7 @@ class TestReplay:
         assert (totals.unknown_releases, totals.temporary) == (expected.unknown, expected.temporary)
         assert totals.leaked == sum(block["size"] for block in expected.live.values())
         assert totals.leaked_blocks == len(expected.live)
-        assert analysis.each().ended_by.tolist() == expected.ended_by
+        assert analysis.single_events().ended_by.tolist() == expected.ended_by
 
     @quick
     @given(events=EVENTS, most=st.integers(1, 12))
@@ -165,4 +165,4 @@ def test_nothing_at_all() -> None:
     analysis = Analysis(50, keep=True)
     assert rows_of(analysis) == {}
     assert analysis.totals().peak == analysis.totals().events == 0
-    assert len(analysis.each().events) == 0
+    assert len(analysis.single_events().events) == 0

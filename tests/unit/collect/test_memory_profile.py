@@ -104,8 +104,8 @@ def test_what_nobody_of_the_program_allocates_is_left_out() -> None:
 
 def test_buffers_of_streams_are_held_by_the_library() -> None:
     held = site(IN_START, IN_MAIN, IN_HOLDER)
-    assert held and held.held
-    assert not site(IN_START, IN_MAIN, IN_STRDUP).held  # type: ignore[union-attr]
+    assert held and held.kept_by_libc
+    assert not site(IN_START, IN_MAIN, IN_STRDUP).kept_by_libc  # type: ignore[union-attr]
 
 
 def test_a_module_in_the_place_of_another() -> None:
@@ -138,7 +138,7 @@ def process(
     nanoseconds = np.round(time * SECOND).astype(np.int64)
     analysis = Analysis(more.pop("interval", SECOND), more.pop("most", 0), keep=True)
     analysis.add(Events(pairs >> 8, pairs & 255, where, releases, address, size, thread, nanoseconds))
-    each = analysis.each() if more.pop("raw", False) else None
+    each = analysis.single_events() if more.pop("raw", False) else None
     return Process(
         more.pop("name", "program"), analysis.rows(), analysis.totals(), sites, analysis.interval, each
     )
@@ -181,7 +181,7 @@ def metrics(profile: Profile) -> dict[str, int]:
 
 FIRST = Site(Frame("fill", "fill.c", 3), (Frame("fill", "fill.c", 3), Frame("main", "main.c", 9)))
 SECOND_LINE = Site(Frame("fill", "fill.c", 4), (Frame("fill", "fill.c", 4),))
-HELD = Site(Frame("main", "main.c", 1), (Frame("main", "main.c", 1),), held=True)
+HELD = Site(Frame("main", "main.c", 1), (Frame("main", "main.c", 1),), kept_by_libc=True)
 SITES = [None, FIRST, SECOND_LINE, HELD]
 EVENTS = [
     (1, 1, 16, 100, 0.1),

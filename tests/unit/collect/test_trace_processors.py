@@ -17,4 +17,4 @@ def test_other_processors_are_refused(
 ) -> None:
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="aarch64"))
     why, _ = engine({"PATH": os.defpath}).unavailable()
-    assert why == "it is for x86-64, and this is aarch64"
+    assert why == "it needs x86-64, but this machine is aarch64"

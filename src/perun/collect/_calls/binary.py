@@ -1,4 +1,4 @@
-"""What a program or library consists of: its functions, the USDT probes in it, and whether it may throw.
+"""Reads a program or library: its functions, its USDT probes, and whether it may throw exceptions.
 
 Functions come from the symbol table, and where each is described in the debug information is noted, so that
 types need not be read before somebody asks for them. Reading all that of a large program takes seconds: the
@@ -22,7 +22,7 @@ from perun.plugin.params import nearest
 KEPT_BINARIES: Final = 200
 _VERSION: Final = 2
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
-"""Functions that a program calls in which an exception may go through a frame and the program go on."""
+"""Functions whose use shows that a program may throw or catch an exception."""
 _RUNTIME: Final = re.compile(
     r"_start|_init|_fini|(de)?register_tm_clones|__do_global_(c|d)tors_aux|frame_dummy|__libc_csu_\w+"
     r"|_dl_relocate_static_pie|__(x86|i686)\.\w+|__cyg_profile_func_\w+|_GLOBAL__sub_[ID]_.*"

@@ -1,6 +1,6 @@
-"""What the engines hand over: entries and exits of functions, or the calls that were made of them.
+"""What the engines yield: entries and exits of functions, or completed calls.
 
-Functions are numbers; what they stand for is told at the end, see
+Functions are numbers; the engine names them at the end, see
 :class:`perun.collect._calls.profile.Function`. Times are nanoseconds since the beginning of the run.
 """
 

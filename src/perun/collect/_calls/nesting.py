@@ -1,4 +1,4 @@
-"""Calls of the entries and exits of one thread, piece by piece, in memory that does not grow with the run.
+"""Matches the entries and exits of one thread to calls, in batches and constant memory.
 
 Entries and exits that fit are matched as parentheses are, without a loop over them. Where an exit is missing
 (a longjmp, a thread that ended, a call the recorder lost) the calls are closed by the next exit of one that
@@ -82,7 +82,7 @@ class Nesting:
         return _Steps.joined([self._open, steps])
 
     def _repaired(self, steps: _Steps) -> _Steps:
-        """The steps with the exits that are missing, and without those that nothing belongs to."""
+        """The steps with missing exits added and exits without an entry removed."""
         functions, entries = steps.function.tolist(), steps.entry.tolist()
         running: list[int] = []
         open_calls: Counter[int] = Counter()
@@ -134,7 +134,7 @@ class Nesting:
 
 
 def _matched(steps: _Steps) -> tuple[Ints, Ints, Ints] | None:
-    """Entries, their exits and their parents, see :meth:`Nesting._calls`; None where they do not fit."""
+    """Entries, their exits and their parents, see :meth:`Nesting._calls`; None where they do not match."""
     count = len(steps.entry)
     entered = steps.entry.cumsum()
     depth = 2 * entered - np.arange(1, count + 1)  # after each step
@@ -144,7 +144,7 @@ def _matched(steps: _Steps) -> tuple[Ints, Ints, Ints] | None:
     # Short numbers are sorted faster.
     narrow = level.astype(np.int16) if count and int(level.max()) < 1 << 15 else level
     by_level = np.argsort(narrow, kind="stable")
-    # Of steps of one depth an entry and an exit follow each other by turns; the last entry may be open still.
+    # At one depth entries and exits alternate, so that each pair is a call; the last entry may still be open.
     still_open = np.arange(1, int(depth[-1]) + 1 if count else 1)
     ends = np.searchsorted(narrow[by_level], still_open.astype(narrow.dtype), "right") - 1
     begun, ended = np.delete(by_level, ends).reshape(-1, 2).T

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
 BY_ORDER: Final = "call-order"
-"""The `size-source` of resources whose size is only how often their function was called before."""
+"""The `size-source` of resources whose size is the number of earlier calls of their function."""
 _MICROSECOND: Final = 1000.0
 _MOST_NUMBERS: Final = 1 << 20  # of groups that there may be
 
@@ -63,19 +63,19 @@ class _Kept:
         self.columns = [array("q") for _ in self.FIELDS]
 
     def add(self, values: Sequence[NDArray[np.int64]]) -> None:
-        """Take in as many values for each field."""
+        """Append equally many values to each column."""
         for column, more in zip(self.columns, values, strict=True):
             column.frombytes(np.ascontiguousarray(more, np.int64).data.cast("B"))
 
     def take(self) -> dict[str, array[int]]:
-        """The columns, which are not kept any more."""
+        """Take out the columns; the group is empty afterwards."""
         taken = dict(zip(self.FIELDS, self.columns, strict=True))
         self.columns = []
         return taken
 
 
 class CallTable:
-    """Calls put together for a profile; 40 bytes are kept of each.
+    """Collects calls for a profile, in 40 bytes each.
 
     :ivar total: number of calls so far.
     """

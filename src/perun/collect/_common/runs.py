@@ -55,7 +55,7 @@ def shortfalls(sample: Sample, timeout: float, lost: int = 0, what: str = "calls
 
 
 def early_end(sample: Sample, timeout: float) -> str:
-    """How the run ended where it did not end by itself, in words; else empty."""
+    """How the run ended early, in words; empty where it ended normally."""
     if os.WIFSIGNALED(sample.status) and not sample.early:
         return outcome(sample.status)
     return "".join(f"was {reason}" for reason in shortfalls(sample, timeout))

@@ -179,8 +179,8 @@ def _run(argv: list[str], cwd: Path, environ: Mapping[str, str]) -> None:
     if done.returncode:
         said = done.stdout.decode("utf-8", "replace").splitlines()
         wrong = [line for line in said if "error" in line] or said
-        told = "\n  ".join(["", *wrong[:_ERRORS]])
+        errors = "\n  ".join(["", *wrong[:_ERRORS]])
         raise JobFailed(
-            f"the program does not compile: {shlex.join(argv)}{told}",
+            f"the program does not compile: {shlex.join(argv)}{errors}",
             "correct the program or the compiler options",
         )

@@ -18,29 +18,29 @@ from perun.collect._common.recordings import Words
 ID_BITS: Final = 17
 ID_MASK: Final = (1 << ID_BITS) - 1
 MOST_FUNCTIONS: Final = ID_MASK - 15
-"""As many as a process may define; the numbers above have meanings of their own."""
+"""Functions that a process may define; the numbers above are markers."""
 
 EXIT: Final = ID_MASK
 SIZE: Final = ID_MASK - 1
-UNTOLD: Final = ID_MASK - 2
-TAKEN: Final = ID_MASK - 3
-LEFT_OUT: Final = ID_MASK - 4
+UNSAMPLED_COUNT: Final = ID_MASK - 2
+UNSAMPLED_TICKS: Final = ID_MASK - 3
+UNSAMPLED: Final = ID_MASK - 4
 
 _ROUND: Final = 1 << 64 - ID_BITS
-"""As many ticks until their numbers begin anew."""
+"""Ticks after which the stored low bits wrap around."""
 _FARTHEST: Final = 1 << 61
 _SHIFT: Final = np.uint64(ID_BITS)
 
 
 class InvalidEvents(ValueError):
-    """The events are not what the runtime writes; the text says why."""
+    """The runtime does not write such events; the message says why."""
 
 
 class Decoder:
     """Makes calls of the events of one thread, piece by piece; times are ticks.
 
-    Calls that were left out become calls of functions that there are not, so that their time is in no other
-    call's, and are dropped then.
+    Calls that sampling omits become calls of imaginary functions, so that no other call gets their time;
+    afterwards they are dropped.
 
     :ivar last: the latest tick of an event so far.
     """
@@ -60,15 +60,16 @@ class Decoder:
         """
         if len(self._rest):
             words = np.concatenate([self._rest, words])
-        # What the last event means, the one after it may say.
-        held = len(words) and (int(words[-1]) & ID_MASK) not in (EXIT, SIZE, TAKEN, LEFT_OUT)
+        # The next event may belong to the last one, e.g. its size: hold it back.
+        held = len(words) and (int(words[-1]) & ID_MASK) not in (EXIT, SIZE, UNSAMPLED_TICKS, UNSAMPLED)
         whole = len(words) - 1 if held else len(words)
         self._rest = words[whole:].copy()
         return self._decoded(words[:whole])
 
     def finish(self, time: int) -> Calls:
         """The calls that have not ended, after all events were added, as if they had at `time`."""
-        rest = self._rest[(self._rest & np.uint64(ID_MASK)) != UNTOLD]  # its other half was never written
+        # A count at the end of the events is incomplete: its ticks were never written.
+        rest = self._rest[(self._rest & np.uint64(ID_MASK)) != UNSAMPLED_COUNT]
         made = [self._decoded(rest), self._kept(self._nesting.finish(max(time, self.last)))]
         return Calls.joined(made)
 
@@ -94,20 +95,20 @@ class Decoder:
     def _sampled(
         self, number: NDArray[np.int32], value: Ints, is_entry: Bools, events: Events
     ) -> Calls:
-        """The same where calls were left out, as only some are asked for."""
-        untold, taken, left_out = number == UNTOLD, number == TAKEN, number == LEFT_OUT
+        """The same where sampling omitted calls."""
+        unsampled, taken, omitted = number == UNSAMPLED_COUNT, number == UNSAMPLED_TICKS, number == UNSAMPLED
         timed = is_entry | (number == EXIT)
-        if not (timed | untold | taken | left_out).all():
+        if not (timed | unsampled | taken | omitted).all():
             raise InvalidEvents("a call is of a function that is not defined")
-        if np.count_nonzero(untold) != len(_before(taken, untold)):
+        if np.count_nonzero(unsampled) != len(_before(taken, unsampled)):
             raise InvalidEvents("the time of calls that sampling left out is missing")
-        events.function[_before(left_out, is_entry)] += self._functions
-        events.function[untold], events.function[taken] = 2 * self._functions, UNKNOWN
-        counts = np.where(untold, value, is_entry)
-        events.time[untold] = 0
+        events.function[_before(omitted, is_entry)] += self._functions
+        events.function[unsampled], events.function[taken] = 2 * self._functions, UNKNOWN
+        counts = np.where(unsampled, value, is_entry)
+        events.time[unsampled] = 0
         events.time[timed] = self._unrolled(value[timed])
-        steps = ~left_out
-        entry = (is_entry | untold)[steps]
+        steps = ~omitted
+        entry = (is_entry | unsampled)[steps]
         chosen = events.where(steps).replace(entry=entry)
         return self._called(chosen, counts[steps])
 
@@ -125,7 +126,7 @@ class Decoder:
         return calls if kept.all() else calls.where(kept)
 
     def _unrolled(self, ticks: Ints) -> Ints:
-        """The ticks as they were before they were cut off; each is not far from the one before."""
+        """Ticks of full width from stored low bits: consecutive events are less than half a cycle apart."""
         if not len(ticks):
             return ticks
         before = np.empty_like(ticks)

@@ -1,4 +1,4 @@
-"""What the complexity collector can be told."""
+"""The parameters of the complexity collector."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Place(NamedTuple):
 class Gaps(NamedTuple):
     """What is missing of a recording, or was made up for.
 
-    :param missed: exits that were not told, after a longjmp mostly. :param open: calls that had not ended.
+    :param missed: missed exits, mostly after a longjmp. :param open: calls that had not ended.
     :param skipped: entries and exits in signal handlers that interrupted the runtime.
     :param too_deep: calls within too many others. :param lost: calls that could not be written.
     :param error: number of the error why they could not be, 0 for none.
@@ -185,7 +185,7 @@ def _pieces(file: RecordedFile, *parts: tuple[int, int]) -> Iterator[Words]:
 
 
 def _is_twice(path: Path, places: tuple[int, int], size: int) -> bool:
-    """Whether the last events were moved already, by a process that was killed before it could note that."""
+    """Whether a process was killed after it moved its last events and before it noted that."""
     if size < _SURELY:  # so many are moved at least; fewer may be the same by chance
         return False
     with open(path, "rb") as file:

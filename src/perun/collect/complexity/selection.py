@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from perun.collect._calls.profile import Function
-from perun.collect.complexity.table import Listed, Module, encoded
+from perun.collect.complexity.table import Module, TableFunction, encoded
 from perun.errors import JobFailed, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Selection(NamedTuple):
-    """What the runtime is told.
+    """What the runtime records.
 
     :param table: for the runtime. :param path: real path of the program; empty where it is none.
     :param sizes: by address of the function, the expression of its size. :param notes: for the user.
@@ -72,7 +72,7 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
         sizes = _sizes(binary, listed, params, notes)
         every = _sampling(binary, params, notes)
         functions = [
-            Listed(one.address, one.size, one in listed, every.get(one.address, 1))
+            TableFunction(one.address, one.size, one in listed, every.get(one.address, 1))
             for one in binary.functions
         ]
         from perun.collect.complexity.programs import programs

@@ -71,7 +71,7 @@ class Program(NamedTuple):
     is_inlined: bool = False
 
 
-class Listed(NamedTuple):
+class TableFunction(NamedTuple):
     """A function: where it is, whether its calls are recorded, and every how many."""
 
     address: int
@@ -84,7 +84,7 @@ class Module(NamedTuple):
     """What the table has of one file; :param path: its real path."""
 
     path: str
-    functions: Sequence[Listed] = ()
+    functions: Sequence[TableFunction] = ()
     programs: Sequence[Program] = ()
 
 

@@ -1,4 +1,4 @@
-"""What the events of a run say about its heap: replayed piece by piece, in constant memory.
+"""Replays the events of a run in batches, in constant memory, to find how its heap develops.
 
 Blocks are paired with what released them by sorting each piece by address, so that nothing here loops over
 events. What is not released within a piece waits in the table of live blocks for the next one.
@@ -28,7 +28,7 @@ _EVENTS_AT_A_TIME: Final = 1 << 18
 class Events(Columns):
     """Some events in the order in which they happened, each column of shape (n,).
 
-    What happens at one place, a call stack and a subtype, is a site. Each has one only.
+    A site is a pair of a call stack and a subtype; every event is at one site.
 
     :param stacks: numbers of the call stacks of the sites, and :param subtypes: their kinds of events, of
         shape (sites,).
@@ -112,7 +112,8 @@ class Totals(NamedTuple):
 
     :param allocated: all that was ever allocated. :param peak: live when most was live, at `peak_time`, after
         the event at position `peak_event`.
-    :param leaked: still live at the end. :param unknown_releases: of blocks that nobody saw allocated.
+    :param leaked: still live at the end.
+    :param unknown_releases: of blocks whose allocation was not recorded.
     """
 
     events: int
@@ -129,7 +130,7 @@ class Totals(NamedTuple):
     last_time: int
 
 
-class Each(NamedTuple):
+class SingleEvents(NamedTuple):
     """Every event, in order; `ended_by` is the position of the event that ended its block, -1 for none."""
 
     events: Events
@@ -151,7 +152,7 @@ class _Live(Columns):
 
 
 class Analysis:
-    """Takes in the events of a run in pieces; then it knows rows and totals.
+    """Takes in the events of a run in batches; afterwards rows and totals are known.
 
     :param interval: nanoseconds of a snapshot. :param most_snapshots: where there would be more, the
         interval is doubled, as often as needed; 0 for never.
@@ -186,7 +187,7 @@ class Analysis:
         if len(events):
             self._waiting.append(events)
             self._waiting_events += len(events)
-            # All that is live is gone through for each piece, so pieces grow with it.
+            # Each replay goes through all live blocks, so batches grow with their number: linear overall.
             if self._waiting_events >= max(_EVENTS_AT_A_TIME, len(self._live.size)):
                 self._replay()
 
@@ -269,7 +270,7 @@ class Analysis:
             **self._sums,
         )
 
-    def each(self) -> Each:
+    def single_events(self) -> SingleEvents:
         """Every event so far; only where they were to be kept."""
         self._replay()
         events = Events.joined(self._kept)
@@ -278,7 +279,7 @@ class Analysis:
         for allocating, ending, short in self._pairs:
             ended_by[allocating] = ending
             temporary[short] = True
-        return Each(events, ended_by, temporary)
+        return SingleEvents(events, ended_by, temporary)
 
     def _collect(self, events: Events, piece: Piece, snapshots: Ints) -> None:
         allocates = ~events.releases
@@ -396,6 +397,7 @@ class Piece:
         here = _Live(events.address, events.size, keys, events.time, order, events.thread, known_here)
         self._all = _Live.joined([live.replace(next=known_before), here])
         is_block = np.concatenate([np.ones(before, np.bool_), ~events.releases])
+        # Sorted by address, then by time, each block stands directly before the event that ends it.
         by_address = np.argsort(self._all.address, kind="stable")
         first, second = by_address[:-1], by_address[1:]
         same = (self._all.address[first] == self._all.address[second]) & is_block[first]
@@ -403,7 +405,7 @@ class Piece:
         self._end = np.full(before + count, _NEVER, np.int64)
         self._end[blocks] = self._all.order[enders]
         self._ended = blocks, enders
-        # Memory that is given out again was released where nobody saw it; that ends the block too.
+        # An allocation at a live address means that its release was not recorded; it ends the block too.
         seen = ~is_block[enders]
         self._released, self._releasing = blocks[seen], enders[seen]
         self._is_block = is_block

@@ -18,7 +18,7 @@ from perun.plugin.params import param, to_mapping
 if TYPE_CHECKING:
     from perun.collect.memory.analysis import Analysis, Events
     from perun.collect.memory.places import Places, Site
-    from perun.collect.memory.profile import Made, Process
+    from perun.collect.memory.profile import Process, Resources
     from perun.collect.memory.python import PythonRecording
     from perun.collect.memory.records import Recording
     from perun.process.execution import Execution, Sample
@@ -32,7 +32,7 @@ COLLECTOR_DEFAULT_UNITS: Final = {"memory": "B"}
 LIBRARY: Final = Path(__file__).with_name("libperun_memory.so")
 """The recorder, which the build puts beside this module."""
 SAMPLING: Final = 0.025
-"""Seconds of a snapshot where nothing else is asked for; manual 4.1.2 has it in its example."""
+"""Default seconds of a snapshot, from the example of manual 4.1.2."""
 MOST_SNAPSHOTS: Final = 256
 _SECOND: Final = 1_000_000_000
 _WHAT: Final = "the recorder of allocations"
@@ -236,8 +236,8 @@ class _Analyst:
         return shortfalls(sample, self._params.timeout, lost, "events")
 
     def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
-        """The processes, replayed; where there are several, the peak of each is at the moment of them all."""
-        from perun.collect.memory import together
+        """The replayed processes; of several, the peak is their joint one."""
+        from perun.collect.memory import joint_peak
         from perun.collect.memory.analysis import Analysis
 
         sampling, first = self._params.sampling, recordings[0]
@@ -249,7 +249,7 @@ class _Analyst:
             )
             for _ in recordings
         ]
-        together.replay(
+        joint_peak.replay(
             analyses,
             [self._events(recording, first) for recording in recordings],
             [partial(self._end, recording, first) for recording in recordings],
@@ -291,7 +291,7 @@ class _Analyst:
             analysis.totals(),
             [None if site is None or self._is_excluded(site) else site for site in sites],
             analysis.interval,
-            analysis.each() if self._params.raw else None,
+            analysis.single_events() if self._params.raw else None,
         )
 
     def _is_excluded(self, site: Site) -> bool:
@@ -338,7 +338,7 @@ class _Analyst:
             notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
-        """How the run ended where it did not end by itself; else empty."""
+        """How the run ended early, in words; empty where it ended normally."""
         from perun.collect._common.runs import early_end
         from perun.collect.memory.records import State
 
@@ -348,7 +348,7 @@ class _Analyst:
         return early
 
     def _summary(
-        self, first: Recorded, processes: Sequence[Process], sample: Sample, made: Made
+        self, first: Recorded, processes: Sequence[Process], sample: Sample, made: Resources
     ) -> dict[str, Any]:
         """The region `memory` of the profile: what is known of the whole run."""
         totals = [process.totals for process in processes]

@@ -29,6 +29,6 @@ OF_PYTHON: Final = frozenset({12, 13})
 FIRST_RELEASE: Final = 32
 """Kinds from here on release memory."""
 REALLOC_RELEASE: Final = 35
-"""What was given to realloc is released."""
+"""The release of the block that realloc gets."""
 REALLOC_FAILED: Final = 36
-"""It was not released after all."""
+"""The realloc failed: its release did not take place."""

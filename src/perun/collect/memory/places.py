@@ -1,4 +1,4 @@
-"""Call stacks turned into traces: which frames are shown, and which of them is the place that allocates.
+"""Turns call stacks into traces: selects the frames to show, and the frame that counts as allocating.
 
 Manual 4.1.2: a trace begins with the function that allocated and ends with the outermost one; what has no
 source is `unreachable`. Without `--all` there are only frames that can be reached, and no allocators.
@@ -19,26 +19,28 @@ from perun.collect.memory.records import UNWINDERS, Module, Recording, Stack
 from perun.collect.memory.symbols import NOTHING, Frame, Frames, Symboliser
 
 UNREACHABLE: Final = "unreachable"
-"""What stands for the source of a function of which no source is known (manual 4.1.2)."""
+"""Source of a function whose source is unknown (manual 4.1.2)."""
 UNKNOWN: Final = Frame("unknown", UNREACHABLE, 0)
-"""Stands for a call stack of which nothing is known."""
+"""The frame of an unknown call stack."""
 
 _RUNTIME: Final = (
     *("ld-linux", "ld-musl", "ld.so", "libc.", "libc-", "libpthread", "libdl.", "librt.", "libm."),
     *("libstdc++", "libgcc_s", "libc++", "libunwind", "libperun_memory", "linux-vdso", "[vdso]"),
 )
-"""Beginnings of the names of the libraries that every program has: what they allocate is their caller's."""
+"""Prefixes of runtime libraries: what they allocate counts for their caller."""
 _SYSTEM_HEADERS: Final = ("/usr/include/", "/usr/lib/gcc", "/usr/lib/llvm", "/usr/local/include/c++")
 _STARTS: Final = frozenset({"_start", "_init", "_fini", "_dl_relocate_static_pie", "__libc_csu_init"})
 _START_SIZE: Final = 64
-_HOLDERS: Final = frozenset({"_IO_file_doallocate", "__GI__IO_file_doallocate", "_IO_wfile_doallocate"})
-"""Functions of the C library whose memory, the buffers of streams, it keeps to the end of the program."""
+_BUFFER_ALLOCATORS: Final = frozenset(
+    {"_IO_file_doallocate", "__GI__IO_file_doallocate", "_IO_wfile_doallocate"}
+)
+"""Functions of the C library that allocate stream buffers, which it keeps until the program ends."""
 
 
 class Place(NamedTuple):
-    """One frame of a trace, and what decides whether it is shown.
+    """One frame of a trace, with the facts that decide whether it is shown.
 
-    :param runtime: whether it is in a library that every program has, or starts the program.
+    :param runtime: whether it is in a runtime library or in the start-up code.
     :param reachable: whether its source is known. :param header: whether that is of the system.
     """
 
@@ -49,14 +51,14 @@ class Place(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where is allocated: the frame that is the uid of a resource, and the trace from the inside out.
+    """A place that allocates: the frame that is the uid of a resource, and its trace, innermost frame first.
 
-    :param held: whether the C library keeps the memory for itself, so that the program cannot release it.
+    :param kept_by_libc: whether the C library keeps the memory, so that the program cannot release it.
     """
 
     uid: Frame
     trace: Frames
-    held: bool = False
+    kept_by_libc: bool = False
 
 
 class Places:
@@ -71,10 +73,10 @@ class Places:
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._elves: dict[str, Elf | None] = {}
         self.without_lines: set[str] = set()
-        """Paths of modules, but for those of the runtime, that are on a stack and have no line numbers."""
+        """Paths of modules on a stack, other than runtime libraries, that have no line numbers."""
 
     def of(self, recording: Recording, *, whole: bool) -> list[Site | None]:
-        """The sites of all stacks of a recording; `unknown` is that of one that was to have no stacks."""
+        """The sites of all stacks of a recording; all are `unknown` where it was made without stacks."""
         if recording.unwinder == UNWINDERS[0]:
             return [Site(UNKNOWN, (UNKNOWN,))] * len(recording.stacks)
         return self.sites(recording.stacks, recording.modules, whole=whole)
@@ -123,7 +125,7 @@ class Places:
             starts = elf is not None and elf.entry <= address < elf.entry + _START_SIZE
             inside = frames.get(address, NOTHING)
             if not inside:
-                # Addresses of what is made at run time differ from run to run.
+                # Addresses of generated code differ from run to run, so they are left out.
                 inside = (Frame(f"{name}+{address:#x}" if path else name, "", 0),)
             yield number, tuple(self._place(frame, runtime or starts, name) for frame in inside)
 
@@ -145,14 +147,14 @@ def readable(name: str) -> str:
 
 
 def site_of(places: Sequence[Place], *, whole: bool) -> Site | None:
-    """The site of a stack, innermost frame first; None where nothing is to be shown."""
+    """The site of a stack, innermost frame first; None where no frame is shown."""
     return _whole(places) if whole else _shown(places)
 
 
 def _shown(places: Sequence[Place]) -> Site | None:
-    """The trace from the function that allocates on, as far as the frames can be reached.
+    """The trace from the allocating function outwards, with reachable frames only.
 
-    What the system's headers do, e.g. a container that grows, is the doing of who called it.
+    Frames in system headers, e.g. of a container that grows, count for their caller.
     """
     own = [place for place in places if not place.runtime]
     shown = [place for place in own if place.reachable] or own
@@ -160,29 +162,29 @@ def _shown(places: Sequence[Place]) -> Site | None:
         return None
     begin = next((number for number, place in enumerate(shown) if not place.header), 0)
     trace = tuple(place.frame for place in shown[begin:])
-    return Site(trace[0], trace, _is_held(places))
+    return Site(trace[0], trace, _is_kept_by_libc(places))
 
 
 def _whole(places: Sequence[Place]) -> Site:
     site = _shown(places)
     trace = tuple(place.frame for place in places)
     uid = site.uid if site else trace[0] if trace else UNKNOWN
-    return Site(uid, trace or (UNKNOWN,), site is None or site.held)
+    return Site(uid, trace or (UNKNOWN,), site is None or site.kept_by_libc)
 
 
-def _is_held(places: Sequence[Place]) -> bool:
-    return any(place.runtime and place.frame.function in _HOLDERS for place in places)
+def _is_kept_by_libc(places: Sequence[Place]) -> bool:
+    return any(place.runtime and place.frame.function in _BUFFER_ALLOCATORS for place in places)
 
 
 class _Located(NamedTuple):
-    """Stacks as numbers of spots, outermost first; a spot is a file and an offset in it."""
+    """Stacks as numbers of code locations, outermost first; a location is a file and an offset in it."""
 
     stacks: list[tuple[int, ...]]
     spots: list[tuple[str, int]]
 
 
 def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
-    """Find the spots of all addresses, each among the modules that were known when its stack was."""
+    """Find the locations of all addresses, each among the modules defined before its stack."""
     numbers: dict[tuple[str, int], int] = {}
     located: list[tuple[int, ...]] = [()] * len(stacks)
     by_epoch: dict[int, list[int]] = {}
@@ -197,7 +199,7 @@ def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
         positions = by_epoch[epoch]
         addresses = np.frombuffer(b"".join(stacks[at].addresses for at in positions), np.uint64)
         unique, inverse = np.unique(addresses, return_inverse=True)
-        # A return address is that after the call, which may be in another line or function already.
+        # A return address is just after the call and may belong to the next line or function: subtract 1.
         spots = [memory.spot(address - 1) for address in unique.tolist() if address]
         spots = [("", 0)] * (len(unique) - len(spots)) + spots
         codes = np.array([numbers.setdefault(spot, len(numbers)) for spot in spots], np.int64)[inverse]
@@ -210,7 +212,7 @@ def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
 
 
 class _Memory:
-    """Which module is where; one that is defined later replaces those that it overlaps."""
+    """The address space; a module that is defined later replaces those that it overlaps."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []

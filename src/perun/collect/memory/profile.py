@@ -1,4 +1,4 @@
-"""The profile of a run: what was allocated where, and what became of it (manual 4.1.2).
+"""Makes the profile of a run: which sites allocated how much, and when it was released (manual 4.1.2).
 
 A resource stands for the events of one call stack, subtype and snapshot, or with `--raw` for one event.
 Beyond the manual it says how much of its amount was live at the peak, leaked, or short-lived; and further
@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from perun.collect._common.columns import Ints
-from perun.collect.memory.analysis import Each, Rows, Totals
+from perun.collect.memory.analysis import Rows, SingleEvents, Totals
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
 from perun.collect.memory.places import Site
-from perun.collect.memory.raw import same_kinds
+from perun.collect.memory.raw import event_groups
 from perun.collect.memory.symbols import Frame
 from perun.collect.memory.table import OTHERS, Table, fitted, table_of
 from perun.profile.factory import flatten
@@ -50,7 +50,8 @@ class Process:
     """One recorded process, replayed.
 
     :ivar name: base name of its program. :ivar interval: nanoseconds of its snapshots.
-    :ivar sites: sites of its stacks, None where nothing is to be shown. :ivar each: only for `--raw`.
+    :ivar sites: the site of each of its stacks, None for one that is not shown.
+    :ivar single_events: only for `--raw`.
     """
 
     name: str
@@ -58,12 +59,12 @@ class Process:
     totals: Totals
     sites: Sequence[Site | None]
     interval: int
-    each: Each | None = None
+    single_events: SingleEvents | None = None
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a profile is to look.
+    """Options for the content of a profile.
 
     :ivar whole: traces begin with the allocator, and are never shortened (`--all`).
     :ivar coarser: snapshots may become longer to make the profile smaller.
@@ -91,10 +92,10 @@ class Regions:
 
 
 @dataclass(frozen=True)
-class Made:
-    """Resources, the length of their snapshots in nanoseconds, and how many sites are not told in full.
+class Resources:
+    """Resources, the length of their snapshots in nanoseconds, and the number of shortened traces.
 
-    `leaked` bytes in `leaked_blocks` are what the sites that are told have leaked.
+    `leaked` bytes in `leaked_blocks` are the leaks of the sites in the profile.
     """
 
     regions: Regions
@@ -104,7 +105,7 @@ class Made:
     leaked_blocks: int
 
 
-def resources(processes: Sequence[Process], shape: Shape, program: str) -> Made:
+def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resources:
     """The resources of the run, the first process being that of the program."""
     interval = max(process.interval for process in processes)
     table = table_of(
@@ -115,7 +116,7 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Made:
     )
     regions = Regions()
     whole_table, doubled, shortened = table, 0, 0
-    if processes[0].each is not None:
+    if processes[0].single_events is not None:
         for process in processes:
             _add_events(regions, process, shape, interval, len(processes) > 1)
     else:
@@ -129,7 +130,7 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Made:
     leaks = whole_table.rows.leaked.sum(), whole_table.rows.leaked_blocks.sum()
     for group in _metrics(whole_table, [process.totals for process in processes], interval, program):
         regions.add(*group)
-    return Made(regions, interval, shortened, *map(int, leaks))
+    return Resources(regions, interval, shortened, *map(int, leaks))
 
 
 def _groups(
@@ -152,13 +153,13 @@ def _groups(
         }
         if int(rows.subtype[0]) < FIRST_RELEASE:
             columns["lifetime"] = np.round(rows.lifetime / rows.events / _SECOND, 6)
-            for name, column in _FATES.items():
+            for name, column in _LIVENESS.items():
                 if (values := getattr(rows, column)).any():
                     columns[name] = values
         yield constants, columns
 
 
-_FATES: Final = {
+_LIVENESS: Final = {
     "peak": "peak",
     "leaked": "leaked",
     "leaked-blocks": "leaked_blocks",
@@ -167,8 +168,8 @@ _FATES: Final = {
 
 
 def _add_events(regions: Regions, process: Process, shape: Shape, interval: int, named: bool) -> None:
-    assert process.each is not None
-    for kind in same_kinds(process.each, process.sites, process.totals):
+    assert process.single_events is not None
+    for kind in event_groups(process.single_events, process.sites, process.totals):
         constants = _constants(KINDS[kind.subtype], *_uid_and_trace(kind.site), shape.whole)
         if named:
             constants["process"] = process.name
@@ -211,7 +212,7 @@ def _metrics(
 
     for metric in METRICS:
         amount = sum(getattr(one, metric) for one in totals)
-        # What nobody can release, as it is of the libraries of the system, is no leak of the program.
+        # Memory that system libraries keep cannot be released by the program: it is no leak.
         if metric == "leaked":
             amount = int(getattr(table.rows, metric).sum())
         yield resource({"source": program}, metric, amount)

@@ -45,7 +45,7 @@ class Interpreted(NamedTuple):
 
 
 def program_of(run: Run) -> Interpreted:
-    """What Python program the command is.
+    """The Python program that the command runs.
 
     :raises UsageError: where it is none, or one that is read from standard input.
     :raises JobFailed: where there is no such command.
@@ -116,7 +116,7 @@ class PythonRecording:
         self._folders: tuple[str, ...] = ()
 
     def pieces(self) -> Iterator[Events]:
-        """All events in order, piece by piece. May be gone through once.
+        """All events in order, in batches. Can be iterated once.
 
         :raises DamagedRecording: where memray cannot read what it has written.
         """

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from perun.collect._common.columns import Ints
-from perun.collect.memory.analysis import Each, Totals
+from perun.collect.memory.analysis import SingleEvents, Totals
 from perun.collect.memory.places import Site
 
 
-class SameKind(NamedTuple):
+class EventGroup(NamedTuple):
     """The events of one process at one site and of one subtype, in their order, columns of shape (events,).
 
     `order` counts from 1. Of the bytes, `peak` were live when the heap was largest, `leaked` at the end.
@@ -32,7 +32,7 @@ class SameKind(NamedTuple):
     lifetime: Ints
 
 
-def same_kinds(each: Each, sites: Sequence[Site | None], totals: Totals) -> Iterator[SameKind]:
+def event_groups(each: SingleEvents, sites: Sequence[Site | None], totals: Totals) -> Iterator[EventGroup]:
     """The events put together by site and subtype; those whose stack (by number) has no site are left out."""
     numbers: dict[Site, int] = {}
     of_stack = [-1 if site is None else numbers.setdefault(site, len(numbers)) for site in sites]
@@ -50,7 +50,7 @@ def same_kinds(each: Each, sites: Sequence[Site | None], totals: Totals) -> Iter
         lives_on = (ended_by < 0) & ~events.releases[where]
         at_peak = (where <= totals.peak_event) & (lives_on | (ended_by > totals.peak_event))
         end = np.where(lives_on, totals.last_time, events.time[ended_by])
-        yield SameKind(
+        yield EventGroup(
             known[code >> 8],
             code & 0xFF,
             where + 1,
@@ -59,7 +59,7 @@ def same_kinds(each: Each, sites: Sequence[Site | None], totals: Totals) -> Iter
             events.thread[where],
             begin,
             np.where(at_peak, size, 0),
-            np.where(lives_on & (not known[code >> 8].held), size, 0),
+            np.where(lives_on & (not known[code >> 8].kept_by_libc), size, 0),
             each.temporary[where].astype(np.int64),
             np.where(events.releases[where], 0, end - begin),
         )

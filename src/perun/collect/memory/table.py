@@ -16,7 +16,7 @@ from perun.collect.memory.places import Site
 from perun.collect.memory.symbols import Frame
 
 SUMS: Final = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
-"""Columns of a table that are summed up where rows are put together."""
+"""Columns that are added up where rows are merged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Table:
 def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Table:
     """The rows of the processes with the sites of their stacks; a stack without a site is left out.
 
-    What the C library holds to the end does not count as leaked.
+    Memory that the C library keeps until the end does not count as leaked.
 
     :param processes: for each its rows, the sites of its stacks, and how often to double its snapshots.
     """
@@ -88,7 +88,7 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Ta
         )
         site = of_stack[rows.stack] if len(of_stack) else rows.stack
         kept = site >= 0
-        held = np.array([place is not None and place.held for place in sites], np.bool_)[rows.stack]
+        held = np.array([place is not None and place.kept_by_libc for place in sites], np.bool_)[rows.stack]
         rows = rows.replace(
             leaked=np.where(held, 0, rows.leaked), leaked_blocks=np.where(held, 0, rows.leaked_blocks)
         )
@@ -129,21 +129,21 @@ def _runs(keys: NDArray[np.int64]) -> list[slice]:
 # -- fitting a table into a file -----------------------------------------------------------------------------
 
 OTHERS: Final = Frame("others", "unreachable", 0)
-"""The site of what is too little to be told one by one."""
+"""The site that sums up sites too small to be listed one by one."""
 _OF_A_GROUP: Final = 560  # bytes of JSON, indented as in a job file, without trace and columns
 _OF_A_FRAME: Final = 105
 _OF_A_ROW: Final = 62
 
 
 def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Table, int, int]:
-    """The table made small enough for about `size` bytes of JSON: times coarsened, and sites shortened.
+    """Shrink the table to about `size` bytes of JSON, by longer snapshots and shorter traces.
 
-    Half of the room is for rows: snapshots become longer until they fit in. The rest is for traces: from
-    the least important sites on, those are cut down to the place itself; and then such places put together.
+    Half of the size is for rows: the snapshot length is doubled until they fit. The rest is for traces: the
+    least important sites lose their trace first, then all but their sum.
 
     :param coarser: whether snapshots may become longer; :param shorter: whether traces may become shorter.
-    :returns: the table, how often the length of a snapshot was doubled, and the number of sites that are not
-        told in full.
+    :returns: the table, how often the length of a snapshot was doubled, and the number of sites whose
+        trace was shortened.
     """
     doubled = 0
     while coarser and len(table) * _OF_A_ROW > size // 2 and int(table.rows.snapshot.max()) > 0:
@@ -175,7 +175,7 @@ def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Ta
         if number in full:
             return site
         uid = site.uid if site.uid in places else OTHERS
-        return Site(uid, (uid,))  # what is held was told from leaks before
+        return Site(uid, (uid,))  # memory kept by the C library was subtracted from leaks before
 
     return (table.with_sites(change) if short else table), doubled, short
 

@@ -180,7 +180,7 @@ class _Session:
         from shutil import rmtree
 
         from perun.collect._common.runs import closed, require_recorded, shortfalls
-        from perun.collect.trace.engines import Surroundings
+        from perun.collect.trace.engines import EngineContext
 
         rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
@@ -190,14 +190,14 @@ class _Session:
             engine = self._engine(plan)
             self._write_log(f"engine {engine.name}: {len(plan.probes)} functions, {len(plan.pairs)} pairs")
             self._tell(f"tracing {self._run} with {engine.name}")
-            around = Surroundings(
+            context = EngineContext(
                 self._run,
                 self._folder,
                 self._params.output_handling,
                 self._params.timeout,
                 not self._params.stap_cache_off,
             )
-            recorded = engine.record(plan, around)
+            recorded = engine.record(plan, context)
             sample, limit = recorded.sample, self._params.timeout
             self._write_log(f"ended with status {sample.status} after {sample.real:.3f} s {sample.early}")
             require_recorded(

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from perun.collect._calls.binary import Binary
 
 SAMPLED: Final = 20
-"""Of the calls of a function the sampled strategies keep one in so many, where nothing else is said."""
+"""Default sampling of the sampled strategies: they keep one call in so many."""
 _ENDINGS: Final = ("_end", "_END", "_exit", "_return", "_done", "_stop", "_finish")
 _BEGINNINGS: Final = ("_start", "_begin", "_entry", "_START", "_BEGIN")
 
 
 class Wanted(NamedTuple):
-    """What is to be traced, as the parameters of the collector of the same names say."""
+    """The functions and probes to trace, as the user selects them by parameters of the same names."""
 
     strategy: str = "custom"
     func: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
 
     @property
     def sampling(self) -> list[int]:
-        """Of each number, of how many calls one is kept."""
+        """For each number, one call in how many is kept."""
         return [probe.sampling for probe in self.probes] + [pair.sampling for pair in self.pairs]
 
 
@@ -93,7 +93,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
-    """What the parameters say is to be traced in the program, which is the first, and its libraries.
+    """Plan what the parameters select in the program, which comes first, and its libraries.
 
     :raises UsageError: where a function, probe or member is not there, naming the nearest ones.
     """

@@ -73,9 +73,9 @@ struct record_thread {
 /* Numbers of functions mean that one is entered at the ticks of the high bits. */
 #define RECORD_EXIT RECORD_ID_MASK           /* of the last call that is open, at these ticks */
 #define RECORD_SIZE (RECORD_ID_MASK - 1)     /* of the structure of the call whose entry is the event before */
-#define RECORD_UNTOLD (RECORD_ID_MASK - 2)   /* so many calls were left out here, as only some are asked for; then */
-#define RECORD_TAKEN (RECORD_ID_MASK - 3)    /* comes how many ticks they took */
-#define RECORD_LEFT_OUT (RECORD_ID_MASK - 4) /* the entry before is of a call that is left out, but for those in it */
+#define RECORD_UNSAMPLED_COUNT (RECORD_ID_MASK - 2) /* how many calls sampling omitted here */
+#define RECORD_UNSAMPLED_TICKS (RECORD_ID_MASK - 3) /* comes right after it: the ticks that they took */
+#define RECORD_UNSAMPLED (RECORD_ID_MASK - 4) /* sampling omits the call of the entry before, not those in it */
 
 /* -- the table: a header, then the arrays in the order of their counts, then the paths ------------------------------- */
 

@@ -26,7 +26,7 @@ struct frame {
   uint64_t frame;    /* address just above the return address */
   uint64_t function; /* with UNWRITTEN, where no event tells that it was entered: what follows is of such calls */
   uint64_t start, taken; /* ticks; of calls within this one that were left out */
-  uint64_t untold;       /* how many those are, with those within them */
+  uint64_t unsampled;       /* how many those are, with those within them */
   uint32_t id, reserved;
 };
 
@@ -162,14 +162,14 @@ static void put(struct record_thread *thread, uint64_t what) {
 }
 
 /* Tell of calls that were left out, together with those just before them. */
-static void put_untold(struct record_thread *thread, uint64_t calls, uint64_t taken) {
+static void put_unsampled(struct record_thread *thread, uint64_t calls, uint64_t taken) {
   uint64_t *last = (uint64_t *)(uintptr_t)thread->next - 2;
-  if (thread->next - thread->window >= 2 * sizeof *last && (last[0] & RECORD_ID_MASK) == RECORD_UNTOLD) {
+  if (thread->next - thread->window >= 2 * sizeof *last && (last[0] & RECORD_ID_MASK) == RECORD_UNSAMPLED_COUNT) {
     last[0] += event(calls, 0);
     last[1] += event(taken, 0);
   } else {
-    put(thread, event(calls, RECORD_UNTOLD));
-    put(thread, event(taken, RECORD_TAKEN));
+    put(thread, event(calls, RECORD_UNSAMPLED_COUNT));
+    put(thread, event(taken, RECORD_UNSAMPLED_TICKS));
   }
 }
 
@@ -179,8 +179,8 @@ static __attribute__((noinline)) void write_open(struct record_thread *thread) {
   while (frame[-1].function & UNWRITTEN) frame--;
   for (; frame <= top; frame++) {
     put(thread, event(frame->start, frame->id));
-    put(thread, event(0, RECORD_LEFT_OUT));
-    if (frame->untold) put_untold(thread, frame->untold, frame->taken);
+    put(thread, event(0, RECORD_UNSAMPLED));
+    if (frame->unsampled) put_unsampled(thread, frame->unsampled, frame->taken);
     frame->function &= ~UNWRITTEN;
   }
 }
@@ -190,12 +190,12 @@ static void close_call(struct record_thread *thread, uint64_t now) {
   if (!(frame->function & UNWRITTEN)) {
     put(thread, event(now, RECORD_EXIT));
   } else {
-    uint64_t calls = 1 + frame->untold, taken = now > frame->start ? now - frame->start : 0;
+    uint64_t calls = 1 + frame->unsampled, taken = now > frame->start ? now - frame->start : 0;
     if (frame[-1].function & UNWRITTEN) {
-      frame[-1].untold += calls;
+      frame[-1].unsampled += calls;
       frame[-1].taken += taken;
     } else {
-      put_untold(thread, calls, taken);
+      put_unsampled(thread, calls, taken);
     }
   }
   set_top(thread, frame - 1);
@@ -295,14 +295,14 @@ static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t f
     } else if (UNLIKELY(thread->next == thread->end) && !more_room(thread)) {
       thread->lost++;
     } else {
-      bool is_told = LIKELY(site->sampling == 1) || is_sampled(site);
-      if (is_told && UNLIKELY(new[-1].function & UNWRITTEN)) write_open(thread);
+      bool sampled = LIKELY(site->sampling == 1) || is_sampled(site);
+      if (sampled && UNLIKELY(new[-1].function & UNWRITTEN)) write_open(thread);
       *new = (struct frame){.frame = frame, .function = function, .id = site->id};
       set_top(thread, new);
-      if (is_told && UNLIKELY(site->program)) return site; /* busy still */
-      if (!is_told) new->function |= UNWRITTEN;
+      if (sampled && UNLIKELY(site->program)) return site; /* busy still */
+      if (!sampled) new->function |= UNWRITTEN;
       new->start = time_of(thread);
-      if (is_told) put(thread, event(new->start, site->id));
+      if (sampled) put(thread, event(new->start, site->id));
     }
   }
   __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -17,7 +17,7 @@ OUTPUTS = {"default": Output.SHOW, "capture": Output.COPY, "suppress": Output.DI
 """The values of `--output-handling`."""
 
 
-class Surroundings(NamedTuple):
+class EngineContext(NamedTuple):
     """Where and how a command runs.
 
     :ivar folder: for what is written while it runs. :ivar output: a key of :data:`OUTPUTS`.
@@ -91,7 +91,7 @@ class Engine(Protocol):
         """Why it cannot run here, or not this plan, and what to do about it; empty texts where it can."""
         ...
 
-    def record(self, plan: Plan, around: Surroundings) -> Recorded:
+    def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command and record it.
 
         :raises CollectorUnavailable: where that turns out to be impossible.

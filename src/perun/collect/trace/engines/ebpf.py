@@ -23,7 +23,7 @@ from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
-from perun.collect.trace.engines import Recorded, Surroundings
+from perun.collect.trace.engines import EngineContext, Recorded
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
@@ -34,9 +34,9 @@ FOLDER: Final = Path(__file__).parents[1]
 """Where the build puts the loader and the probes."""
 ANY_WAY: Final = "any"
 ONE_BY_ONE: Final = "perf_event"
-"""The way of kernels before 6.6: events, which take a fifth of a second each to detach."""
+"""How kernels before 6.6 attach probes: as single events, which take a fifth of a second each to detach."""
 MOST_EVENTS: Final = 200
-"""Two for each function: more would take longer to detach than anybody waits."""
+"""Limit for single events, two for each function: detaching more takes over 40 seconds."""
 MOST_FUNCTIONS: Final = 65536
 EXIT: Final = 1 << 63
 SIZED_BIT: Final = 62
@@ -44,7 +44,7 @@ _NUMBER: Final = (1 << 30) - 1
 STACK: Final = _NUMBER
 """Number of the records that hold a stack pointer."""
 DEEPEST_RETURN: Final = 64
-"""Calls within each other whose returns the kernel catches."""
+"""Depth of nested calls up to which the kernel catches returns."""
 _MARKER: Final = b"\xf3\x0f\x1e\xfa"
 
 
@@ -65,7 +65,7 @@ class EbpfEngine:
         self._environ = environ
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """Whether it was not built, or the kernel or the user cannot, or there is too much in the plan."""
+        """Why the engine cannot run, because of the build, the kernel, missing privileges or the plan."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):
@@ -88,26 +88,26 @@ class EbpfEngine:
             )
         return "", ""
 
-    def record(self, plan: Plan, around: Surroundings) -> Recorded:
+    def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command with probes."""
         if len(plan.probes) + len(plan.pairs) > MOST_FUNCTIONS:
             raise CollectorUnavailable(
                 f"more than {MOST_FUNCTIONS} functions are selected", "select functions with --func"
             )
-        records, summary = around.folder / "records", around.folder / "summary"
-        file = around.folder / "plan"
+        records, summary = context.folder / "records", context.folder / "summary"
+        file = context.folder / "plan"
         code = self._code(plan)
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
         loader = [str(self.folder / "perun_trace"), self.way or self.forced, str(self.folder / "trace.bpf.o")]
-        argv = [*loader, str(file), str(records), str(summary), *around.run.command().argv]
-        sample, errors = around.execute(argv, around.run.environ)
-        told = _summary(summary)
-        if "status" not in told and sample.interruption is not None:
-            raise sample.interruption  # before there was anything to record
-        if "status" not in told:
+        argv = [*loader, str(file), str(records), str(summary), *context.run.command().argv]
+        sample, errors = context.execute(argv, context.run.environ)
+        totals = _summary(summary)
+        if "status" not in totals and sample.interruption is not None:
+            raise sample.interruption  # before anything was recorded
+        if "status" not in totals:
             lines = errors or [f"its loader {outcome(sample.status)}"]
             raise CollectorUnavailable("the probes could not be attached: " + "; ".join(lines), "")
-        self.lost = int(told.get("lost", 0))
+        self.lost = int(totals.get("lost", 0))
         refused = [
             one.function for one in plan.probes if code and one.function.address not in code[one.path].entries
         ]
@@ -115,18 +115,18 @@ class EbpfEngine:
             names = ", ".join(function.name for function in refused[:3])
             more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
             self.notes.append(f"functions not traced, because the kernel cannot probe them: {names}{more}")
-        if unprobed := int(told.get("unprobed", 0)):
+        if unprobed := int(totals.get("unprobed", 0)):
             self.notes.append(f"locations not traced, because the kernel cannot probe them: {unprobed}")
-        if "detaching" in told:
+        if "detaching" in totals:
             self.notes.append(
                 "the kernel still removes the probes in the background: it may be waiting for another "
                 "traced program"
             )
-        sample = sample._replace(status=int(told["status"]))
+        sample = sample._replace(status=int(totals["status"]))
         return Recorded(self._calls(plan, records), sample, errors)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
-        """What the instructions of each file tell; nothing where there is no disassembler.
+        """The probe positions in each file; empty where there is no disassembler.
 
         :raises CollectorUnavailable: where it cannot be done without.
         """
@@ -149,7 +149,8 @@ class EbpfEngine:
         nestings: dict[int, Nesting] = {}
         specs: list[Size | None] = [probe.size for probe in plan.probes] + [None for _ in plan.pairs]
         unwinding: dict[int, _Unwinding] = {}
-        hits = _Hits([len(plan.probes) + number for number, pair in enumerate(plan.pairs) if not pair.end])
+        unpaired = [number for number, pair in enumerate(plan.pairs, len(plan.probes)) if not pair.end]
+        hits = _UnpairedProbes(unpaired)
         epoch = -1
         last = 0
         for words in pieces(file):
@@ -194,8 +195,8 @@ class EbpfEngine:
             )
 
 
-class _Hits:
-    """Probes without a partner: time is measured from one hit to the next one of the same thread."""
+class _UnpairedProbes:
+    """Probes without a closing one: each call lasts from one hit to the next one of the same thread."""
 
     def __init__(self, functions: Sequence[int]) -> None:
         self.functions = list(functions)
@@ -203,7 +204,7 @@ class _Hits:
         self._count = 0
 
     def taken(self, thread: int, events: Events) -> tuple[Events, Calls]:
-        """The events without those of such probes, and what they make."""
+        """The events of all other probes, and the calls that the hits make."""
         mine = np.isin(events.function, self.functions)
         rest = events.where(~mine)
         made = []
@@ -223,7 +224,7 @@ class _Hits:
 
 
 class _Unwinding:
-    """Ends the calls of one thread that an exception or a jump has left, where the next entry shows it.
+    """Ends the calls of one thread that an exception or a longjmp left, at the next entry that shows it.
 
     :ivar missed: how many there were.
     """
@@ -234,7 +235,7 @@ class _Unwinding:
         self._stack = 0
 
     def completed(self, events: Events) -> Events:
-        """The events with the exits that are missing, and without the records of the stack pointer."""
+        """The events with missing exits added, and records of the stack pointer removed."""
         kept: list[tuple[int, int, bool, int]] = []
         for time, function, entry, size in zip(*(column.tolist() for column in events), strict=True):
             if function == STACK:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from perun.collect._calls.sizes import REGISTERS, Size, Term
-from perun.collect.trace.engines import Recorded, Surroundings
+from perun.collect.trace.engines import EngineContext, Recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
 from perun.errors import CollectorUnavailable
@@ -64,24 +64,24 @@ class StapEngine(EbpfEngine):
             )
         return "", ""
 
-    def record(self, plan: Plan, around: Surroundings) -> Recorded:
+    def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under SystemTap."""
         if plan.throws:
             raise CollectorUnavailable(
                 "the program throws exceptions, and its probes crash such programs",
                 "trace it with --engine ebpf",
             )
-        script, lines, records = (around.folder / name for name in ("trace.stp", "trace.txt", "records"))
+        script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
         script.write_text(script_of(plan), "utf-8", "surrogateescape")
-        command = shlex.join(around.run.command().argv)
-        cache = () if around.cached else ("--disable-cache",)
+        command = shlex.join(context.run.command().argv)
+        cache = () if context.cached else ("--disable-cache",)
         argv = [self._tool, *cache, "-g", "-s", "64", "-o", str(lines), "-c", command, str(script)]
-        sample, errors = around.execute(argv, around.run.environ)
+        sample, errors = context.execute(argv, context.run.environ)
         if not lines.is_file() and sample.interruption is not None:
             raise sample.interruption
         if not lines.is_file():
-            told = "; ".join(errors) or f"it {outcome(sample.status)}"
-            raise CollectorUnavailable(f"SystemTap could not trace: {told}", "")
+            reason = "; ".join(errors) or f"it {outcome(sample.status)}"
+            raise CollectorUnavailable(f"SystemTap could not trace: {reason}", "")
         _convert(lines, records)
         return Recorded(self._calls(plan, records), sample, errors)
 

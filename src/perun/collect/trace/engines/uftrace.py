@@ -23,7 +23,7 @@ from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
 from perun.collect._common.elf import load_segments
-from perun.collect.trace.engines import Recorded, Surroundings
+from perun.collect.trace.engines import EngineContext, Recorded
 from perun.collect.trace.engines.records import Piece, boundaries, divided, pieces
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
@@ -68,23 +68,23 @@ class UftraceEngine:
             return "uftrace was not found", "install it with: apt-get install uftrace"
         return "", ""
 
-    def record(self, plan: Plan, around: Surroundings) -> Recorded:
+    def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under uftrace."""
         if plan.throws:
             raise CollectorUnavailable(
                 "the program throws exceptions, and uftrace crashes such programs",
                 "trace it with --engine ebpf, as root; or build it with `perun collect complexity`",
             )
-        data, log = around.folder / "uftrace", around.folder / "uftrace.log"
-        environ = dict(around.run.environ)
+        data, log = context.folder / "uftrace", context.folder / "uftrace.log"
+        environ = dict(context.run.environ)
         if plan.pairs:
             self.notes.append(
                 "uftrace does not support USDT probes and source lines: it recorded none; "
                 "use --engine ebpf"
             )
         options, arguments = self._options(plan)
-        script = self._script(plan, around, environ)
-        command = around.run.command()
+        script = self._script(plan, context, environ)
+        command = context.run.command()
         argv = [
             self._tool,
             "record",
@@ -97,7 +97,7 @@ class UftraceEngine:
         ]
         before = _shared_memory()
         try:
-            ended = around.execute(argv, environ)
+            ended = context.execute(argv, environ)
         finally:
             _remove_shared_memory(data, before)
         if not (data / "task.txt").is_file() and ended.sample.interruption is not None:
@@ -108,7 +108,7 @@ class UftraceEngine:
                 "it traces dynamically linked programs of this machine; another engine: --engine ebpf",
             )
         processes: dict[int, int] = {}
-        calls = self._calls(plan, data, around.folder, processes)
+        calls = self._calls(plan, data, context.folder, processes)
         sample = ended.sample._replace(status=_status(data, ended.sample.status))
         return Recorded(calls, sample, ended.errors, processes)
 
@@ -152,7 +152,7 @@ class UftraceEngine:
     def _needs_script(plan: Plan) -> bool:
         return any(probe.size is not None and _behind_pointer(probe.size) for probe in plan.probes)
 
-    def _script(self, plan: Plan, around: Surroundings, environ: dict[str, str]) -> list[str]:
+    def _script(self, plan: Plan, context: EngineContext, environ: dict[str, str]) -> list[str]:
         """Write the script that reads sizes; the options that make uftrace run it."""
         if not self._needs_script(plan):
             return []
@@ -164,7 +164,7 @@ class UftraceEngine:
             )
             return []
         # uftrace asks for the name that only a development package has.
-        libraries = around.folder / "luajit"
+        libraries = context.folder / "luajit"
         libraries.mkdir(exist_ok=True)
         link = libraries / "libluajit-5.1.so"
         if not link.is_symlink():
@@ -172,8 +172,8 @@ class UftraceEngine:
         environ["LD_LIBRARY_PATH"] = ":".join(
             filter(None, (str(libraries), environ.get("LD_LIBRARY_PATH", "")))
         )
-        script = around.folder / "sizes.lua"
-        script.write_text(script_of(plan.probes, around.folder / "sizes"), "utf-8")
+        script = context.folder / "sizes.lua"
+        script.write_text(script_of(plan.probes, context.folder / "sizes"), "utf-8")
         return ["-S", str(script)]
 
     def _calls(self, plan: Plan, data: Path, folder: Path, processes: dict[int, int]) -> Iterator[Calls]:
@@ -208,7 +208,7 @@ class UftraceEngine:
         self._deepest = max(self._deepest, decoder.deepest)
 
 
-class _Noted(NamedTuple):
+class _ScriptSizes(NamedTuple):
     """What the script noted of a thread: when calls began, ascending, sums, and when those were read."""
 
     time: Ints
@@ -227,7 +227,7 @@ class _Decoder:
         probes: Sequence[Probe],
         sessions: Sequence[_Session],
         epoch: int,
-        sizes: _Noted | None,
+        sizes: _ScriptSizes | None,
     ) -> None:
         self.lost = 0
         self.deepest = 0
@@ -292,7 +292,7 @@ class _Decoder:
             size[mine] = divided(spec, _narrowed(value[mine], spec))
         return size
 
-    def _look_up(self, noted: _Noted, size: Ints, time: Ints, function: Ints, entry: Any) -> Ints:
+    def _look_up(self, noted: _ScriptSizes, size: Ints, time: Ints, function: Ints, entry: Any) -> Ints:
         """Put in the sizes that the script noted, by the time of the call; when the calls really began."""
         begun = time.copy()
         for number in np.unique(function).tolist():
@@ -394,7 +394,7 @@ def _narrowed(value: Ints, size: Size) -> Ints:
 _NOTED: Final = np.dtype([("time", "<u8"), ("thread", "<u8"), ("sum", "<i8"), ("after", "<u8")])
 
 
-def _sizes(folder: Path) -> dict[int, _Noted]:
+def _sizes(folder: Path) -> dict[int, _ScriptSizes]:
     """What the script noted of each thread."""
     pieces = [np.fromfile(path, _NOTED) for path in sorted(folder.glob("sizes.[0-9]*"))]
     if not pieces:
@@ -405,7 +405,9 @@ def _sizes(folder: Path) -> dict[int, _Noted]:
     threads, starts = np.unique(noted["thread"], return_index=True)
     ends = [*starts[1:].tolist(), len(noted)]
     return {
-        int(thread): _Noted(*(noted[name][start:end].astype(np.int64) for name in ("time", "sum", "after")))
+        int(thread): _ScriptSizes(
+            *(noted[name][start:end].astype(np.int64) for name in ("time", "sum", "after"))
+        )
         for thread, start, end in zip(threads, starts.tolist(), ends, strict=True)
     }
 

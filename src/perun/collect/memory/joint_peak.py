@@ -1,4 +1,4 @@
-"""The heaps of several processes at one moment: when all of them together were largest.
+"""Finds the joint peak of several processes: the moment at which all their heaps together are largest.
 
 The peaks of processes that run one after the other do not add up. So their events are replayed side by side,
 in windows of time that are complete in all recordings; the largest heap is looked for in each.
@@ -23,7 +23,7 @@ def replay(
     recordings: Sequence[Iterable[Events]],
     ends: Sequence[Callable[[], int]] = (),
 ) -> None:
-    """Replay the events of each recording by its analysis; the peak of each is at the moment of them all.
+    """Replay the events of each recording by its analysis; the peak of each is the joint one.
 
     :param recordings: times are of one clock, and begin with that of the first event of all.
     :param ends: by the same clock, when each process ended and its memory was gone; asked for once its events
@@ -36,7 +36,7 @@ def replay(
     while True:
         for source, analysis in zip(sources, analyses, strict=True):
             source.fill(max(AT_A_TIME, analysis.live_blocks))
-        # What is earlier than this can come from no recording any more.
+        # No recording can still yield an event before this time.
         until = min((source.last for source in sources if source.goes_on), default=None)
         windows = [source.taken(until) for source in sources]
         if not any(windows):
@@ -114,7 +114,7 @@ class _Window(Columns):
 
 
 def _ascending(times: Ints) -> Ints:
-    """Events are in the order in which they happened; those of several threads may be told a bit late."""
+    """The times as a sequence that never decreases: threads may record their events slightly late."""
     ascending: Ints = np.maximum.accumulate(times)
     return ascending
 
