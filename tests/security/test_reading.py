@@ -40,9 +40,9 @@ ALLOWED = {
     "perun.vcs.tagit.files": "files of the project",
     "perun.vcs.tagit.history": "writes a lock",
     "perun.view._common.browser": "a browser",
-    "perun.view._common.page": "scripts of Perun itself; writes",
+    "perun.view._common.files": "writes",
+    "perun.view._common.page": "scripts of Perun itself",
     "perun.view._common.plot": "scripts of a library",
-    "perun.view.raw.view": "writes what the user names",
     "perun.workload.textfile": "writes",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
