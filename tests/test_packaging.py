@@ -301,7 +301,7 @@ def test_the_wheel_measures_where_no_compiler_is(fresh: Callable[..., Any], tmp_
     assert "grow" in (project / "flame.html").read_text("utf-8")
     assert fresh("show", "0@p", "bars", "--of", "amount", "--by", "uid", "--terminal", cwd=project)
     refusal = fresh("show", "0@p", "bars", "--of", "amount", "--by", "uid", cwd=project, code=9)
-    assert "error: Bokeh is not installed, which pages with charts need" in refusal
+    assert "error: Bokeh is not installed, and pages with charts need it" in refusal
     assert "-m pip install 'bokeh" in refusal
     fresh("add", "0@p", cwd=project)
     assert "memory" in fresh("status", cwd=project)

@@ -155,7 +155,7 @@ def test_search_tells_matches_and_their_share(graph: Callable[..., Page]) -> Non
     assert search.get_attribute("aria-invalid") == "true"
     search.fill("calloc")
     page.mouse.click(*point(page, 0.8, 2))
-    assert found.inner_text() == "1 match, 10.0 % (25.0 % of the zoomed)"
+    assert found.inner_text() == "1 match, 10.0 % (25.0 % of the zoomed call)"
     search.fill("")
     assert found.inner_text() == ""
 

@@ -191,8 +191,8 @@ def test_colours(heap: Callable[..., Page]) -> None:
 def test_the_heat_over_all(heap: Callable[..., Page]) -> None:
     page = heap()
     before = picture(page)
-    page.get_by_role("button", name="Heat over all").click()
-    assert told(page) == "5 allocations over all snapshots; the warmest place was allocated 2 times."
+    page.get_by_role("button", name="Heat map").click()
+    assert told(page) == "5 allocations over all snapshots; the hottest address range was allocated 2 times."
     assert picture(page) != before
     page.mouse.move(*point(page, 0.05, 8))
     assert page.locator("#tip").inner_text() == "allocated 2 times\n0x1003 \u2013 0x1003"
@@ -295,6 +295,6 @@ def test_what_the_manual_shows(heap: Callable[..., Page], screenshot: Any) -> No
     page.get_by_role("button", name="Peak").click()
     picture(page)
     screenshot(page, "heapmap")
-    page.get_by_role("button", name="Heat over all").click()
+    page.get_by_role("button", name="Heat map").click()
     picture(page)
     screenshot(page, "heapmap-heat")

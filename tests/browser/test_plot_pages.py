@@ -367,7 +367,7 @@ def test_density_of_very_many_points(opened: Open, screenshot: Any) -> None:
     assert page.locator("h1").inner_text().endswith("(density of 40,000 points)")
     assert page.evaluate(f"{FIGURE}.renderers.map(one => one.glyph.type)") == ["Image", "Line"]
     point_at(page, 6000, 24.5)
-    assert "points here" in tooltip(page)
+    assert "points in this cell" in tooltip(page)
     screenshot(page, "scatter-density")
 
 

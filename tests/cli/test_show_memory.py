@@ -152,7 +152,7 @@ def test_options_of_the_manual(perun, project, write_memory):
         (("flamegraph", "--of", "size"), 2, "those of the profile are: address, amount, count"),
         (("flamegraph", "--format", "svg"), 2, "'html', 'folded', 'speedscope', 'chrome'"),
         (("flamegraph", "-h", "2"), 2, "2 is not in the range"),
-        (("flamegraph", "--diff", "0@p", "--format", "folded"), 2, "--diff makes a page"),
+        (("flamegraph", "--diff", "0@p", "--format", "folded"), 2, "--diff needs a page"),
         (("flamegraph", "--diff", "other.perf"), 2, "compare profiles of the same type and unit"),
         (("flamegraph", "-f", "file.txt/x.html"), 2, "cannot write"),
         (("heapmap", "-f", "file.txt/x.html"), 2, "cannot write"),

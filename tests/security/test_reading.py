@@ -40,9 +40,9 @@ ALLOWED = {
     "perun.process.streams": "what a workload of the user names",
     "perun.vcs.tagit.repository": "locks",
     "perun.view._common.browser": "a browser",
-    "perun.view._common.page": "scripts of Perun itself; writes",
+    "perun.view._common.files": "writes",
+    "perun.view._common.page": "scripts of Perun itself",
     "perun.view._common.plot": "scripts of a library",
-    "perun.view.raw.view": "writes what the user names",
     "perun.workload.textfile": "writes",
 }
 """Modules that open files in another way, with the reason why that is no danger."""

@@ -1,4 +1,4 @@
-"""The functions of bars and flow, and many values as few, beside pandas."""
+"""The functions of bars and flow, and bins of many values, checked against pandas."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from perun.errors import ProfileError, UsageError
 from perun.profile.factory import Profile
-from perun.view._common.aggregate import FUNCTIONS, aggregate, keeps_unit, plain, title
-from perun.view._common.crowds import crossed, few, few_of
+from perun.view._common.aggregate import FUNCTIONS, aggregate, canonical, describe, keeps_unit
+from perun.view._common.binning import binned, bins_of
+from perun.view._common.pivot import cross_tabulated
 from perun.view._common.values import Resources
 
 pandas = pytest.importorskip("pandas", reason="pandas is what the functions are compared with")
@@ -28,14 +29,14 @@ def test_as_pandas(function: str, rows: list[tuple[int, float]]) -> None:
     values = np.array([value for _, value in rows], float)
     ours = aggregate(function, groups, values, 6)
     frame = pandas.DataFrame({"group": groups, "value": values}).query("group >= 0").dropna()
-    theirs = frame.groupby("group")["value"].agg(plain(function)).reindex(range(6)).to_numpy(float)
+    theirs = frame.groupby("group")["value"].agg(canonical(function)).reindex(range(6)).to_numpy(float)
     scale = max(1.0, float(np.nanmax(np.abs(values), initial=0)))
     np.testing.assert_allclose(ours / scale, theirs / scale, rtol=1e-6, atol=1e-6)
 
 
 def test_names_of_functions() -> None:
-    assert [plain(one) for one in ("avg", "average", "med", "sum")] == ["mean", "mean", "median", "sum"]
-    assert title("avg") == "mean"
+    assert [canonical(one) for one in ("avg", "average", "med", "sum")] == ["mean", "mean", "median", "sum"]
+    assert describe("avg") == "mean"
     assert [one for one in FUNCTIONS if not keeps_unit(one)] == ["count", "nunique", "var"]
 
 
@@ -98,7 +99,7 @@ def test_categories(cells: list[Any], names: list[str], codes: list[int]) -> Non
 
 def test_what_is_no_number_can_be_counted() -> None:
     found = resources([{"uid": uid, "amount": 1} for uid in "aab"])
-    values = found.measured("uid", "--of", "nunique")
+    values = found.operands("uid", "--of", "nunique")
     assert aggregate("nunique", np.zeros(3, np.intp), values, 1).tolist() == [2]
 
 
@@ -130,9 +131,9 @@ def test_what_is_normalized_has_no_unit() -> None:
 def test_texts_the_largest_first_and_the_rest_together() -> None:
     found = resources([{"uid": f"f{n}", "amount": n} for n in range(10)])
     values = found.numbers("amount", "--of")
-    made = few_of(found, "uid", "--by", "sum", values, 4)
+    made = bins_of(found, "uid", "--by", "sum", values, 4)
     assert made.names == ("f9", "f8", "f7", "(7 others)")
-    assert made.note == "the 3 largest of 10 values of 'uid' by themselves"
+    assert made.note == "the 3 largest of 10 values of 'uid' are shown, the rest as others"
     assert aggregate("sum", made.codes, values, 4).tolist() == [9, 8, 7, 21]
 
 
@@ -142,26 +143,26 @@ def test_texts_the_largest_first_and_the_rest_together() -> None:
 def test_numbers_in_intervals(limit: int, cells: list[float]) -> None:
     found = resources([{"uid": "f", "key": cell, "amount": 1} for cell in cells])
     categories = found.categories("key", "--per")
-    made = few(categories, "key", np.ones(len(categories.values)), limit)
-    assert made.at is not None
-    assert len(made.names) == len(made.at) <= max(limit, 2)
-    assert (np.diff(made.at) > 0).all()
+    made = binned(categories, "key", np.ones(len(categories.values)), limit)
+    assert made.centers is not None
+    assert len(made.names) == len(made.centers) <= max(limit, 2)
+    assert (np.diff(made.centers) > 0).all()
     assert made.codes.min() >= 0
     assert bool(made.note) == (len(categories.values) > limit)
 
 
 def test_intervals_are_named_by_what_is_in_them() -> None:
     found = resources([{"uid": "f", "size": n, "amount": 1} for n in range(1000)])
-    made = few_of(found, "size", "--per", "sum", found.numbers("amount", "--of"), 10)
+    made = bins_of(found, "size", "--per", "sum", found.numbers("amount", "--of"), 10)
     assert made.names[:2] == ("0 to 99", "100 to 199")
-    assert made.note == "1,000 values of 'size' in intervals of 100"
+    assert made.note == "1,000 values of 'size' are grouped into intervals of 100"
 
 
 def test_crossed() -> None:
     found = resources([{"uid": uid, "size": size, "amount": 1} for uid, size in ("a1", "a2", "b2", "b2")])
     values = found.numbers("amount", "--of")
-    by, per = (few_of(found, key, "--by", "sum", values, 9) for key in ("uid", "size"))
-    table = dict(zip(by.names, crossed("count", by, per, values).tolist(), strict=True))
+    by, per = (bins_of(found, key, "--by", "sum", values, 9) for key in ("uid", "size"))
+    table = dict(zip(by.names, cross_tabulated("count", by, per, values).tolist(), strict=True))
     assert table["a"] == [1, 1]
     assert table["b"][1] == 2
     assert math.isnan(table["b"][0])

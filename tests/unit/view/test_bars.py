@@ -112,8 +112,8 @@ def test_too_many_are_put_together_and_that_is_told(shown: Any) -> None:
     assert len(found.x.names) <= MOST_BARS
     assert len(found.series) == MOST_GROUPS
     assert found.notes[1:] == (
-        "5,000 values of 'structure-unit-size' in intervals of 25",
-        "the 15 largest of 40 values of 'uid' by themselves",
+        "5,000 values of 'structure-unit-size' are grouped into intervals of 25",
+        "the 15 largest of 40 values of 'uid' are shown, the rest as others",
     )
     assert sum(series.value.sum() for series in found.series) == 5000
 
@@ -127,9 +127,9 @@ def test_what_is_no_finite_number_is_left_out(shown: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        ({"of": ""}, "bars of what is not said", "--of"),
-        ({"stacked": True}, "--stacked needs to know by which key", "add --by"),
-        ({"grouped": True}, "--grouped needs to know by which key", "add --by"),
+        ({"of": ""}, "--of is missing: it names the key that the bars show", "--of"),
+        ({"stacked": True}, "--stacked needs a key to divide the bars by", "add --by"),
+        ({"grouped": True}, "--grouped needs a key to divide the bars by", "add --by"),
         ({"by": "uid", "stacked": True, "grouped": True}, "do not go together", "leave out"),
         ({"of": "amonut"}, "--of: no resource has a key 'amonut'", "'amount'.*known are: amount, snapshots"),
         ({"per": "size"}, "--per: no resource has a key 'size'", "structure-unit-size, subtype, type, uid"),

@@ -88,7 +88,7 @@ def test_amounts_that_no_width_stands_for_are_counted() -> None:
     assert found.left_out == 5
     notes: list[str] = []
     shown(traced((trace, 1), (trace, -1)), ViewContext(notes.append), format="folded")
-    assert notes == ["1 resources whose amount is below 0 or no number are left out"]
+    assert notes == ["1 resources are left out: their amount is negative or no number"]
 
 
 def test_other_numbers_and_the_count() -> None:
@@ -299,10 +299,10 @@ def test_the_difference_to_another_profile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        ({"diff": "x", "format": "folded"}, "--diff makes a page", "--format folded"),
-        ({"diff": "time"}, "of time in s, the other one of memory in B", "the same type and unit"),
-        ({"diff": "kB"}, "of memory in kB", "the same type and unit"),
-        ({"format": "folded", "view_in_browser": True}, "nothing for a browser", "--view-in-browser"),
+        ({"diff": "x", "format": "folded"}, "--diff needs a page, and --format folded", "leave out one"),
+        ({"diff": "time"}, "time and the unit s, the profile has memory and B", "the same type and unit"),
+        ({"diff": "kB"}, "type memory and the unit kB", "the same type and unit"),
+        ({"format": "folded", "view_in_browser": True}, "cannot show --format folded", "--view-in-browser"),
     ],
 )
 def test_what_does_not_go_together(tmp_path: Path, options: dict[str, Any], message: str, hint: str) -> None:
@@ -318,5 +318,5 @@ def test_what_does_not_go_together(tmp_path: Path, options: dict[str, Any], mess
 
 
 def test_without_a_repository_there_is_no_other_profile() -> None:
-    with pytest.raises(UsageError, match="nobody to look up"):
+    with pytest.raises(UsageError, match="the baseline '0@i' cannot be loaded"):
         shown(traced(([record("f")], 1)), diff="0@i")

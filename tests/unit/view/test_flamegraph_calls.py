@@ -146,7 +146,7 @@ def test_what_is_too_deep_counts_for_the_innermost_that_is_told() -> None:
     assert len(lines) == DEEPEST
     assert sum(float(line.rpartition(" ")[2]) for line in lines) == pytest.approx(20)
     assert notes == [
-        f"{5000 - DEEPEST} calls within more than {DEEPEST} others count for the innermost of these"
+        f"{5000 - DEEPEST} calls are nested deeper than {DEEPEST} calls; they count for the call there"
     ]
 
 
@@ -312,8 +312,8 @@ def test_profiles_without_times_have_no_chrome_trace(tmp_path: Path) -> None:
     assert "perun collect trace" in caught.value.hint
     with pytest.raises(ProfileError, match="the profile are in B"):
         shown(timed(("f", 0, 5), unit="B"), format="chrome", filename=str(path))
-    with pytest.raises(UsageError, match="how long calls take"):
+    with pytest.raises(UsageError, match="shows the duration of calls, not"):
         shown(timed(("f", 0, 5)), format="chrome", of="count")
-    with pytest.raises(UsageError, match="nothing for a browser"):
+    with pytest.raises(UsageError, match="a browser cannot show --format chrome"):
         shown(timed(("f", 0, 5)), format="chrome", view_in_browser=True)
     assert not path.exists()

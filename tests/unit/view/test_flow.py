@@ -10,7 +10,7 @@ import pytest
 from perun.errors import UsageError
 from perun.view._common.chart import Chart
 from perun.view.flow import FlowParams
-from perun.view.flow.view import MOST_LINES, MOST_PLACES, chart
+from perun.view.flow.view import MOST_LINES, MOST_POINTS, chart
 
 ROWS: list[dict[str, Any]] = [
     {"uid": uid, "amount": amount, "structure-unit-size": size}
@@ -76,10 +76,10 @@ def test_very_many_are_put_together_and_that_is_told(shown: Any) -> None:
     rows = [{"uid": f"f{n % 50}", "amount": 1, "structure-unit-size": n} for n in range(20_000)]
     found = shown(rows)
     assert len(found.series) == MOST_LINES
-    assert all(len(one.x) <= MOST_PLACES for one in found.series)
+    assert all(len(one.x) <= MOST_POINTS for one in found.series)
     assert found.notes[1:] == (
-        "20,000 values of 'structure-unit-size' in intervals of 20",
-        "the 15 largest of 50 values of 'uid' by themselves",
+        "20,000 values of 'structure-unit-size' are grouped into intervals of 20",
+        "the 15 largest of 50 values of 'uid' are shown, the rest as others",
     )
     assert sum(one.y[-1] for one in found.series) == 20_000
     assert all((np.diff(one.x) > 0).all() for one in found.series)
@@ -88,8 +88,8 @@ def test_very_many_are_put_together_and_that_is_told(shown: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        ({"of": ""}, "flow of what is not said", "--of"),
-        ({"by": ""}, "which resources make a line is not said", "--by"),
+        ({"of": ""}, "--of is missing: it names the key that the lines show", "--of"),
+        ({"by": ""}, "--by is missing: each value of its key gets a line", "--by"),
         ({"through": "size"}, "--through: no resource has a key 'size'", "known are: amount"),
         ({"of": "uid"}, "no resource has a number in 'uid'", "keys with numbers"),
     ],

@@ -68,7 +68,7 @@ def test_the_whole_run_and_its_call_stacks() -> None:
         "./app -v 9",
         "peak heap    1.5 kB after 0.25 s",
         "allocated    2.4 MB in 4 allocations, 1 release",
-        "leaked       600 B in 2 blocks (and 1 kB that libraries of the system keep, or that is left out)",
+        "leaked       600 B in 2 blocks (and 1 kB kept by system libraries or left out by filters)",
         "temporary    1 allocation (25.0 %)",
         "",
         "Peak heap: what it was made of",
@@ -119,7 +119,7 @@ def test_profiles_of_earlier_releases() -> None:
     assert lines == [
         "./app -v 9",
         "allocated    12 B",
-        "peak, leaks  not known: the profile is of an earlier release",
+        "peak, leaks  not known: an earlier release of Perun wrote the profile",
         "",
         "Allocated over the whole run",
         "  100.0 %       12 B            2 x  fill  fill.c:3",
@@ -141,7 +141,7 @@ def test_nothing_of_the_kind() -> None:
 
 
 def test_other_profiles_are_refused() -> None:
-    with pytest.raises(ProfileError, match="type 'time' says nothing of memory"):
+    with pytest.raises(ProfileError, match="type 'time', and this view needs one of memory"):
         shown(profile([{"type": "time", "uid": "a", "amount": 1}], kind="time"))
 
 

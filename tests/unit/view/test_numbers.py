@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.view._common.look import PALETTE, RAMP, colour, mixed, ramp, text_on
 from perun.view._common.numbers import is_size, readable, unit_label
+from perun.view._common.theme import PALETTE, RAMP, colour, mixed, ramp, text_on
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from perun.errors import UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view._common.browser import open_in_browser
-from perun.view._common.files import destination
-from perun.view._common.page import data_block, embed_json, escape, page, write_page, write_text
+from perun.view._common.files import destination, write_text
+from perun.view._common.page import data_block, embed_json, escape, page, write_page
 
 
 class Elements(HTMLParser):

@@ -92,7 +92,7 @@ def test_parquet(profile: Profile, tmp_path: Path) -> None:
 
 
 def test_parquet_needs_a_file(profile: Profile) -> None:
-    with pytest.raises(UsageError, match="not for the terminal") as caught:
+    with pytest.raises(UsageError, match="does not go to standard output") as caught:
         shown(profile, RawParams("parquet"))
     assert "--output-file" in caught.value.hint
 
@@ -108,6 +108,7 @@ def test_parquet_needs_pyarrow(profile: Profile, tmp_path: Path, monkeypatch: py
 def test_a_file_that_cannot_be_written(profile: Profile, tmp_path: Path, format: str) -> None:
     if format == "parquet":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    with pytest.raises(UsageError, match=r"cannot write the profile to .*out") as caught:
+    (tmp_path / "none").touch()  # a file where a folder is needed
+    with pytest.raises(UsageError, match=r"cannot write .*out") as caught:
         shown(profile, RawParams(format, str(tmp_path / "none" / "out")))
     assert "--output-file" in caught.value.hint

@@ -127,7 +127,7 @@ def test_models_of_other_keys_are_not_drawn(shown: Any) -> None:
     ]
     (chart,) = shown(uid=("f",), models=models)
     assert len(chart.series) == 2
-    assert chart.notes[1:] == ("Not drawn: 2 models of other keys.",)
+    assert chart.notes[1:] == ("Models of other keys that are not drawn: 2.",)
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_models_of_other_keys_are_not_drawn(shown: Any) -> None:
         (model("linear", coeffs=[]), "Not drawn: a model of 'f' is not complete: KeyError('b0')."),
         (
             model("regressogram", bucket_stats=[]),
-            "Not drawn: the model 'regressogram' of 'f' has no point that can be drawn.",
+            "Not drawn: the model 'regressogram' of 'f' has no finite point to draw.",
         ),
         (
             model("moving_average", bucket_stats=[None]),
-            "Not drawn: the model 'moving_average' of 'f' has no point that can be drawn.",
+            "Not drawn: the model 'moving_average' of 'f' has no finite point to draw.",
         ),
     ],
 )
@@ -196,7 +196,7 @@ def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint
 
 
 def test_points_need_both_numbers(shown: Any) -> None:
-    with pytest.raises(UsageError, match="no resource has a number both in 'amount' and in 'order'"):
+    with pytest.raises(UsageError, match="no resource has a number in both 'amount' and 'order'"):
         shown([{"uid": "f", "amount": 1}, {"uid": "f", "order": 1}], per="order")
 
 

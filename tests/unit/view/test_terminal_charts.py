@@ -160,7 +160,7 @@ def test_the_first_of_several_charts_is_drawn_and_that_is_told(profile_of: Any) 
     notes: list[str] = []
     text = drawn(ScatterView(), profile_of(rows), ViewContext(note=notes.append))
     assert text.startswith("Plot of 'amount' per 'structure-unit-size'; 2 uids\n")
-    assert notes == ["drawn is the first of 3 charts; choose one with --uid"]
+    assert notes == ["the terminal shows the first of 3 charts; choose another one with --uid"]
 
 
 def test_screen() -> None:

@@ -1,1 +1,1 @@
-"""What several views share: their look, their pages, readable numbers, and the user's browser."""
+"""What several views share: theme, pages, charts, readable numbers, output files and the browser."""

@@ -1,4 +1,4 @@
-"""One number for each group of values: the functions of bars and flow (manual 6.1.1 and 6.1.3)."""
+"""Aggregation: one number for each group of values (the functions of manual 6.1.1 and 6.1.3)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FUNCTIONS: Final = (
     *("sum", "count", "mean", "avg", "average", "median", "med", "min", "max"),
     *("nunique", "std", "var"),
 )
-"""Names of the functions, several for some of them."""
+"""Names of the functions; some have several."""
 
-_SAME: Final = {"avg": "mean", "average": "mean", "med": "median"}
-OF_ANYTHING: Final = ("count", "nunique")
-"""Functions of values that need not be numbers."""
+_ALIASES: Final = {"avg": "mean", "average": "mean", "med": "median"}
+NON_NUMERIC: Final = ("count", "nunique")
+"""Functions that also take values that are no numbers."""
 
-_NAMES: Final = {
+_DESCRIPTIONS: Final = {
     "sum": "sum",
     "count": "count",
     "mean": "mean",
@@ -35,27 +35,29 @@ _NAMES: Final = {
 }
 
 
-def plain(function: str) -> str:
-    """The one name of a function that has several: `mean` for `avg`."""
-    return _SAME.get(function, function)
+def canonical(function: str) -> str:
+    """The main name of a function that has several: `mean` for `avg`."""
+    return _ALIASES.get(function, function)
 
 
-def title(function: str) -> str:
-    """The function as it is told to people: `standard deviation` for `std`."""
-    return _NAMES[plain(function)]
+def describe(function: str) -> str:
+    """The function in words: `standard deviation` for `std`."""
+    return _DESCRIPTIONS[canonical(function)]
 
 
 def keeps_unit(function: str) -> bool:
-    """Whether the function of amounts in seconds is in seconds."""
-    return plain(function) not in ("count", "nunique", "var")
+    """Whether the result has the unit of the values; that of `count` or `var` has not."""
+    return canonical(function) not in ("count", "nunique", "var")
 
 
 def aggregate(function: str, groups: Codes, values: Floats, size: int) -> Floats:
-    """The function of the values of each group, shape (size,); NaN where there is nothing to tell.
+    """The function of the values of each group, shape (size,); NaN for a group without a result.
 
-    The standard deviation and the variance are those of a sample, so that one value alone has none.
+    Standard deviation and variance are those of a sample (divided by n - 1), so that one value alone has
+    none.
 
-    :param groups: the group of each value, shape (n,); those below 0 are left out.
+    :param function: one of :data:`FUNCTIONS`.
+    :param groups: the group of each value, shape (n,); a negative one leaves the value out.
     :param values: shape (n,); NaN is left out.
     :param size: number of groups.
     """
@@ -66,13 +68,16 @@ def aggregate(function: str, groups: Codes, values: Floats, size: int) -> Floats
         groups, values = groups[good], values[good]
     counts = np.bincount(groups, minlength=size).astype(np.float64)
     with np.errstate(all="ignore"):
-        result = _FUNCTIONS[plain(function)](groups, values, counts)
+        result = _FUNCTIONS[canonical(function)](groups, values, counts)
         result[(counts == 0) | ~np.isfinite(result)] = np.nan
     return result
 
 
 def finite_sums(running: Callable[..., Floats], values: Floats, axis: int) -> Floats:
-    """The running sums along an axis; what would be beyond all floats is the largest one."""
+    """The running sums along an axis, limited to the largest float, as no chart can draw an infinite one.
+
+    :param running: `numpy.cumsum` or `numpy.nancumsum`.
+    """
     import numpy as np
 
     largest = np.finfo(np.float64).max
@@ -95,8 +100,8 @@ def _mean(groups: Codes, values: Floats, counts: Floats) -> Floats:
 
 
 def _var(groups: Codes, values: Floats, counts: Floats) -> Floats:
-    away = values - _mean(groups, values, counts)[groups]
-    return _sum(groups, away * away, counts) / (counts - 1)
+    deviations = values - _mean(groups, values, counts)[groups]
+    return _sum(groups, deviations * deviations, counts) / (counts - 1)
 
 
 def _std(groups: Codes, values: Floats, counts: Floats) -> Floats:
@@ -121,18 +126,19 @@ def _median(groups: Codes, values: Floats, counts: Floats) -> Floats:
 
     ascending = values[np.lexsort((values, groups))]
     ends = np.cumsum(counts).astype(np.intp)
-    some = counts > 0
-    sizes = counts[some].astype(np.intp)
-    starts = ends[some] - sizes
+    occupied = counts > 0
+    sizes = counts[occupied].astype(np.intp)
+    starts = ends[occupied] - sizes
     result = np.full(len(counts), np.nan)
-    # Halved before they are added, which cannot go beyond all floats.
-    result[some] = ascending[starts + (sizes - 1) // 2] / 2 + ascending[starts + sizes // 2] / 2
+    # Halved before they are added: the sum of two large floats may be infinite.
+    result[occupied] = ascending[starts + (sizes - 1) // 2] / 2 + ascending[starts + sizes // 2] / 2
     return result
 
 
 def _nunique(groups: Codes, values: Floats, counts: Floats) -> Floats:
     import numpy as np
 
+    # In the order of groups and values, a value that differs from the one before is a new one.
     order = np.lexsort((values, groups))
     own, ascending = groups[order], values[order]
     first = np.ones(len(own), bool)

@@ -1,4 +1,4 @@
-"""Opening a page for the user to look at."""
+"""Opening a page in the browser of the user."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _IN_TERMINAL: Final = ("www-browser", "links", "elinks", "lynx", "w3m")
 
 
 def open_in_browser(path: Path, ctx: ViewContext) -> None:
-    """Open the file in the user's browser; where there is none, a note says so, for the file is there."""
+    """Open the file in the user's browser; if that fails, a note says so, as the file itself is complete."""
     import webbrowser
 
     try:
         browser = webbrowser.get()
-        # One that runs in the terminal could show no picture, and would not give the terminal back.
+        # A browser that runs in the terminal shows no canvas, and blocks the terminal until it is left.
         shows = Path(getattr(browser, "name", "")).name not in _IN_TERMINAL
         opened = shows and browser.open(path.resolve().as_uri())
     except (webbrowser.Error, OSError):

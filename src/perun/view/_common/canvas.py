@@ -1,9 +1,8 @@
-"""Points and lines as text: dots of Braille patterns, or signs that tell series apart without colours."""
+"""Points and lines as text: Braille dots, or characters that tell series apart without colours."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -13,13 +12,15 @@ import numpy as np
 
 from perun.view._common.chart import Axis, Chart, Series, short_names
 from perun.view._common.numbers import is_size, readable
-from perun.view._common.screen import Screen, legend, padded, width_of
+from perun.view._common.screen import Screen, legend, right_aligned, width_of
+from perun.view._common.span import Span, share_of, widened
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Density, Floats
 
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _BRAILLE: Final = 0x2800
+"""The pattern without dots; in a cell of 4 rows by 2 columns `_DOTS[row][column]` is the bit of a dot."""
 _SIGNS: Final = "●▲■◆○△□◇abcdefghijklm"
 _ASCII_SIGNS: Final = "ox+*#@%=abcdefghijklm"
 _SIGN_OF_SUM: Final = "-"
@@ -28,51 +29,49 @@ _ASCII_SHADES: Final = " .:*#"
 _ROWS: Final = 20
 _TICKS: Final = 7
 _NAME_OF_TICK: Final = 14
-_LARGEST: Final = sys.float_info.max
-_ROOM: Final = 0.03
-_TOO_FAR: Final = 10_000
-"""Dots beyond the canvas that a line is followed at most."""
-Ends = tuple[float, float]
+_MARGIN: Final = 0.03
+_CLIP: Final = 10_000
+"""Dots beyond the canvas where a line is cut off, as a model may go far beyond the points."""
 
 
-def plotted(chart: Chart, screen: Screen) -> list[str]:
-    """The lines of text that show the chart, axes and legend included."""
-    x_ends, y_ends = _ends(chart)
+def plot_lines(chart: Chart, screen: Screen) -> list[str]:
+    """The chart as lines of text, with axes and legend."""
+    x_ends, y_ends = _spans(chart)
     y_ticks = list(_ticks(y_ends, chart.y))
-    labels = [screen.plain(label) for _, label in y_ticks]
+    labels = [screen.printable(label) for _, label in y_ticks]
     margin = max(map(width_of, labels), default=0) + 1
     canvas = _Canvas(max(20, screen.columns - margin - 2), _ROWS, x_ends, y_ends, screen)
     alone = len(chart.series) == 1 and not chart.density
     if chart.density:
         canvas.shade(chart.density)
-    # Lines over points, and of lines those of the first series over the others.
+    # Drawn from back to front: points, then lines, of which the first series is the most important.
     points = [series for series in chart.series if series.kind == "points"]
-    lined = [series for series in chart.series if series.kind != "points"]
-    for series in (*points, *reversed(lined)):
+    lines_drawn = [series for series in chart.series if series.kind != "points"]
+    for series in (*points, *reversed(lines_drawn)):
         canvas.draw(series, dots=alone or screen.coloured)
     edge, corner, across = ("┤", "└", "─") if screen.unicode else ("|", "+", "-")
     at = {canvas.row(value): label for (value, _), label in zip(y_ticks, labels, strict=True)}
     side = "│" if screen.unicode else "|"
     lines = [
-        padded(at.get(row, ""), margin) + (edge if row in at else side) + text
+        right_aligned(at.get(row, ""), margin) + (edge if row in at else side) + text
         for row, text in enumerate(canvas.lines())
     ]
     ticks, names = canvas.below(_ticks(x_ends, chart.x))
     rule = "".join("┬" if column in ticks and screen.unicode else across for column in range(canvas.columns))
     lines += [" " * margin + corner + rule, " " * (margin + 1) + names]
-    lines.append(" " * (margin + 1) + screen.plain(chart.x.label))
+    lines.append(" " * (margin + 1) + screen.printable(chart.x.label))
     short = short_names([series.name for series in chart.series], screen.columns - 4)
     signs = (
         (canvas.sign(one, alone or screen.coloured), one.colour, name)
         for one, name in zip(chart.series, short, strict=True)
     )
-    return [screen.plain(chart.y.label), *lines, *legend(signs, chart.legend, screen)]
+    return [screen.printable(chart.y.label), *lines, *legend(signs, chart.legend, screen)]
 
 
 class _Canvas:
-    """A field of characters, each of which is made of dots, or is a sign."""
+    """A grid of characters, each of which consists of Braille dots, or is the sign of a series."""
 
-    def __init__(self, columns: int, rows: int, x: Ends, y: Ends, screen: Screen) -> None:
+    def __init__(self, columns: int, rows: int, x: Span, y: Span, screen: Screen) -> None:
         self.columns = columns
         self._rows = rows
         self._x, self._y = x, y
@@ -83,10 +82,13 @@ class _Canvas:
 
     def row(self, value: float) -> int:
         """The row of a value on the y axis."""
-        return min(self._rows - 1, max(0, self._rows - 1 - int(_share(value, self._y) * self._rows)))
+        return min(self._rows - 1, max(0, self._rows - 1 - int(share_of(value, self._y) * self._rows)))
 
     def sign(self, series: Series, dots: bool) -> str:
-        """What the legend shows of the series."""
+        """The sign of the series in the legend.
+
+        :param dots: whether the series is drawn with dots, which all series have in common.
+        """
         if dots:
             return "⣿" if self._screen.unicode else "*"
         if series.colour < 0:
@@ -95,12 +97,16 @@ class _Canvas:
         return signs[series.colour % len(signs)]
 
     def draw(self, series: Series, *, dots: bool) -> None:
-        """Put a series on the canvas, over what is there."""
+        """Draw a series over what is on the canvas.
+
+        :param dots: with Braille dots, at eight times the resolution; else with the sign of the series.
+        """
         fine = dots and self._screen.unicode
         width, height = (self.columns * 2, self._rows * 4) if fine else (self.columns, self._rows)
         across = _places(series.x, self._x, width)
         up = _places(series.y, self._y, height)
         if series.kind == "step":
+            # Each value holds until the next x: a horizontal line, then a vertical one.
             across, up = np.repeat(across, 2)[1:], np.repeat(up, 2)[:-1]
         places = zip(across.tolist(), up.tolist(), strict=True)
         sign = self.sign(series, dots)
@@ -115,13 +121,14 @@ class _Canvas:
             self._colours[row][column] = series.colour
 
     def shade(self, density: Density) -> None:
-        """Put the density of points on the canvas; twice as many points are as far as the next shade."""
+        """Draw the density of points, with shades on a logarithmic scale."""
         shades = _SHADES if self._screen.unicode else _ASCII_SHADES
         rows, columns = density.counts.shape
-        middles = [np.linspace(*ends, number * 2 + 1)[1::2] for ends, number in
+        centers = [np.linspace(*ends, number * 2 + 1)[1::2] for ends, number in
                    ((density.x, columns), (density.y, rows))]  # fmt: skip
-        across = np.clip(_places(middles[0], self._x, self.columns), 0, self.columns - 1)
-        up = np.clip(_places(middles[1], self._y, self._rows), 0, self._rows - 1)
+        # The grid of the density is finer than the canvas: its cells are added up by character.
+        across = np.clip(_places(centers[0], self._x, self.columns), 0, self.columns - 1)
+        up = np.clip(_places(centers[1], self._y, self._rows), 0, self._rows - 1)
         sums = np.zeros((self._rows, self.columns))
         np.add.at(sums, (up[:, None], across[None, :]), density.counts)
         level = np.log1p(sums) / max(math.log1p(float(sums.max())), 1e-9) * (len(shades) - 1)
@@ -135,17 +142,18 @@ class _Canvas:
             cells = [
                 chr(_BRAILLE + dot) if dot else sign or " " for dot, sign in zip(dots, signs, strict=True)
             ]
+            # One colour code for a run of cells, not for each cell.
             runs = groupby(zip(cells, colours, strict=True), key=itemgetter(1))
             yield "".join(
                 self._screen.paint("".join(cell for cell, _ in run), colour) for colour, run in runs
             )
 
     def below(self, ticks: Iterable[tuple[float, str]]) -> tuple[set[int], str]:
-        """The columns that have a tick, and the line with what stands at them; none overlaps another."""
+        """The columns with a tick, and the line with their labels; a label that would overlap is left out."""
         columns, text = set(), ""
         for value, label in ticks:
-            column = min(self.columns - 1, max(0, int(_share(value, self._x) * self.columns)))
-            label = self._screen.plain(label)
+            column = min(self.columns - 1, max(0, int(share_of(value, self._x) * self.columns)))
+            label = self._screen.printable(label)
             start = max(0, min(column - width_of(label) // 2, self.columns - width_of(label)))
             if text and start <= width_of(text):
                 continue
@@ -154,40 +162,33 @@ class _Canvas:
         return columns, text
 
 
-def _ends(chart: Chart) -> tuple[Ends, Ends]:
-    """The same part of the plane that a page shows first."""
+def _spans(chart: Chart) -> tuple[Span, Span]:
+    """The spans of both axes, the same that a page shows first."""
     if chart.density:
         return chart.density.x, chart.density.y
-    some = [series for series in chart.series if series.x.size]
-    points = [series for series in some if series.kind == "points"] or some
-    x = _wide([float(end) for series in some for end in (series.x.min(), series.x.max())])
+    drawn = [series for series in chart.series if series.x.size]
+    # A model may go far beyond its points, which alone set the span then.
+    points = [series for series in drawn if series.kind == "points"] or drawn
+    x = _span_of([float(end) for series in drawn for end in (series.x.min(), series.x.max())])
     y = [float(end) for series in points for end in (series.y.min(), series.y.max())]
-    return x, _wide([0.0, *y] if any(series.base is not None for series in some) else y)
+    return x, _span_of([0.0, *y] if any(series.base is not None for series in drawn) else y)
 
 
-def _wide(values: Sequence[float]) -> Ends:
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    if not high / 2 > low / 2:  # equal, or too near 0 to be told apart
-        room = abs(low) * _ROOM or 0.5
-        return max(low - room, -_LARGEST), min(high + room, _LARGEST)
-    return low, high
+def _span_of(values: Sequence[float]) -> Span:
+    return widened(min(values, default=0.0), max(values, default=1.0), _MARGIN)
 
 
-def _share(value: float, ends: Ends) -> float:
-    # The halves keep the difference of very large numbers finite.
-    return (value / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)
-
-
-def _places(values: Floats, ends: Ends, number: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _places(values: Floats, ends: Span, number: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The place of each value among `number` equal ones between the ends; negative or larger outside."""
     with np.errstate(all="ignore"):
-        share = (values / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2) * number
-    places = np.floor(np.clip(share, -_TOO_FAR, number + _TOO_FAR)).astype(np.int64)
-    # What is at the very end belongs to the last place.
+        scaled = share_of(values, ends) * number
+    places = np.floor(np.clip(scaled, -_CLIP, number + _CLIP)).astype(np.int64)
+    # A value at the very end belongs to the last place.
     return np.where((places == number) & (values <= ends[1]), number - 1, places)
 
 
 def _joined(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """All places on the way from each one to the next."""
+    """All places on straight lines from each one to the next."""
     yield from places[:1]
     for (x, y), (to_x, to_y) in pairwise(places):
         steps = max(abs(to_x - x), abs(to_y - y), 1)
@@ -195,8 +196,8 @@ def _joined(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             yield x + round((to_x - x) * step / steps), y + round((to_y - y) * step / steps)
 
 
-def _ticks(ends: Ends, axis: Axis) -> Iterator[tuple[float, str]]:
-    """Round numbers between the ends and what they are called."""
+def _ticks(ends: Span, axis: Axis) -> Iterator[tuple[float, str]]:
+    """Round numbers between the ends, each with its label; of categories, as many as there is room for."""
     low, high = ends
     if axis.names:
         names = short_names(axis.names, _NAME_OF_TICK)

@@ -1,4 +1,4 @@
-"""A chart as data: what is drawn, with which names and units, whether on a page or in the terminal."""
+"""A chart as data, independent of where it is drawn: on a page or in the terminal."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Kind = Literal["bars", "line", "area", "step", "points"]
-_LONGEST_FACT: Final = 80
-_LONG_FOLDER: Final = 6
+_LONGEST_COMMAND: Final = 80
+_SHORTEST_FOLDER: Final = 6
+"""A common folder with fewer characters is not worth leaving out."""
 
 
 class Axis(NamedTuple):
     """One axis.
 
-    :param label: what stands at it. :param unit: the unit of its numbers, e.g. `us`.
-    :param names: what the positions 0, 1, 2 ... are; empty where the axis has numbers.
+    :param label: the text beside it. :param unit: the unit of its numbers, e.g. `us`.
+    :param names: the categories at the positions 0, 1, 2 ...; empty for an axis of numbers.
     """
 
     label: str
@@ -34,14 +35,16 @@ class Axis(NamedTuple):
 
 
 class Series(NamedTuple):
-    """What belongs together: it has one colour and one entry in the legend.
+    """Data that share a colour and an entry in the legend.
 
     :param x: positions, shape (n,). :param y: upper ends, shape (n,).
-    :param base: lower ends of bars and areas, shape (n,); 0 where there are none.
-    :param value: what each is, where `y` says something else, as it is stacked; shape (n,).
-    :param colour: number of the colour. :param width: of bars, in units of x.
-    :param note: what is told beside the name: how many points there are, or the formula of a line.
-    :param dashed: the line is. :param marked: few points of the line are marked.
+    :param base: lower ends of bars and areas, shape (n,); None for 0.
+    :param value: the values themselves, shape (n,), where `y` is the end of a stack; None where `y` is the
+        value.
+    :param colour: number of the colour in the palette; -1 for the neutral colour of a sum.
+    :param width: width of bars, in units of x.
+    :param note: a remark beside the name: the number of points, or the formula of a line.
+    :param dashed: whether the line is dashed. :param marked: whether its points have markers if they are few.
     """
 
     name: str
@@ -58,9 +61,10 @@ class Series(NamedTuple):
 
 
 class Density(NamedTuple):
-    """How many points there are in each cell of a grid.
+    """The number of points in each cell of a grid (a two-dimensional histogram).
 
-    :param counts: shape (rows, columns), rows from the lowest y. :param x: both ends; :param y: likewise.
+    :param counts: shape (rows, columns), the first row at the lowest y.
+    :param x: lower and upper end of the grid; :param y: likewise.
     """
 
     counts: NDArray[np.float32]
@@ -69,11 +73,11 @@ class Density(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A picture.
+    """One chart.
 
-    :param notes: what a reader has to know, e.g. what was put together; one sentence each.
-    :param legend: what the series are, e.g. the key that they are values of.
-    :param name: what it is called where there are several to choose from.
+    :param notes: what a reader has to know, e.g. which values share a bin; one sentence each.
+    :param legend: title of the legend, e.g. the key whose values the series are.
+    :param name: its name in the list where a reader chooses among several charts.
     """
 
     title: str
@@ -87,36 +91,41 @@ class Chart(NamedTuple):
 
 
 def axis_label(text: str, unit: str) -> str:
-    """The label of an axis of numbers: `text`, and the unit where there is one."""
+    """The label of an axis of numbers: `text`, and the unit if there is one."""
     shown = unit_label(unit)
     return f"{text} [{shown}]" if shown else text
 
 
-def facts(profile: Profile, size: int) -> str:
-    """Which profile it is, in a line: what was measured, how, and how much there is of it."""
+def command_line(profile: Profile) -> str:
+    """The command that was measured, with its arguments and its workload; empty if the profile has none."""
     what = profile.configuration
-    measured = " ".join(part for part in (what.cmd, what.args, what.workload) if part)
+    return " ".join(part for part in (what.cmd, what.args, what.workload) if part)
+
+
+def profile_summary(profile: Profile, size: int) -> str:
+    """One line about the profile: its type, command, collector and number of resources, `size`."""
+    command, collector = command_line(profile), profile.configuration.collector
     parts = (
         f"{profile.type} profile" if profile.type else "profile",
-        f"of {shortened(measured, _LONGEST_FACT)}" if measured else "",
-        f"by the collector {what.collector}" if what.collector else "",
+        f"of {shortened(command, _LONGEST_COMMAND)}" if command else "",
+        f"by the collector {collector}" if collector else "",
     )
     resources = "1 resource" if size == 1 else f"{size:,} resources"
     return " ".join(part for part in parts if part) + f"; {resources}"
 
 
 def short_names(names: Sequence[str], limit: int) -> list[str]:
-    """The names in at most `limit` characters each, without the folder that all files among them are in."""
+    """The names in at most `limit` characters each, without the folder that all paths among them share."""
     files = [name for name in names if "/" in name]
-    # Letter by letter, for a uid is more than a path.
+    # Compared letter by letter, as a uid has more in it than a path.
     folder = os.path.commonprefix(files).rpartition("/")[0] + "/" if len(files) > 1 else ""  # noqa: RUF071
-    if len(folder) < _LONG_FOLDER:
+    if len(folder) < _SHORTEST_FOLDER:
         folder = ""
     return [shortened(name.removeprefix(folder), limit) for name in names]
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most `limit` characters of the text: its start and its end, which tell names apart."""
+    """At most `limit` characters of the text: its start and its end, where names differ most."""
     if len(text) <= limit:
         return text
     start = (limit - 1) // 2

@@ -1,18 +1,11 @@
-// Numbers as people read them; what perun.view._common.numbers does in the program.
+// Numbers as people read them, as perun.view._common.numbers writes them; that module adds perunUnits.
 "use strict";
-function perunFamily(unit) {
-  const times = {h: 3600, min: 60, s: 1, seconds: 1, second: 1, sec: 1, ms: 1e-3, us: 1e-6,
-                 "\u00b5s": 1e-6, "\u03bcs": 1e-6, ns: 1e-9};
-  const sizes = {B: 1, b: 1, byte: 1, bytes: 1, kB: 1024, KB: 1024, KiB: 1024, MB: 1048576, MiB: 1048576,
-                 GB: 1073741824, GiB: 1073741824};
-  if (Object.hasOwn(times, unit)) return [times[unit], [[1, "s"], [1e-3, "ms"], [1e-6, "\u00b5s"],
-    [1e-9, "ns"]], ""];
-  if (Object.hasOwn(sizes, unit)) return [sizes[unit], [[2 ** 50, "PiB"], [2 ** 40, "TiB"], [2 ** 30, "GiB"],
-    [2 ** 20, "MiB"], [1024, "KiB"], [1, "B"]], ""];
-  return [1, [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]], unit];
-}
-function perunEnd(steps) {
-  return steps[0][0] * (steps[0][1] === "s" ? 1e6 : 1e3);
+// The scale of a unit: factor to the base unit, prefixes, the unit behind a prefix, and where prefixes end.
+function perunScale(unit) {
+  const {times, sizes, plain} = perunUnits;
+  for (const {factors, steps, end} of [times, sizes])
+    if (Object.hasOwn(factors, unit)) return [factors[unit], steps, "", end];
+  return [1, plain.steps, unit, plain.end];
 }
 function perunScientific(value, digits) {
   const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
@@ -23,18 +16,17 @@ function perunScientific(value, digits) {
 // One number with its unit, as readable() of the program writes it.
 function perunNumber(value, unit = "", digits = 3) {
   if (typeof value !== "number" || Number.isNaN(value)) return "no number";
-  const [factor, steps, rest] = perunFamily(unit);
+  const [factor, steps, rest, end] = perunScale(unit);
   value *= factor;
   const base = steps.find(step => step[0] === 1);
   const last = steps[steps.length - 1];
-  const end = perunEnd(steps);
   const size = Math.abs(value);
   let text, name;
   if (!Number.isFinite(value)) {
     [text, name] = [value > 0 ? "\u221e" : "-\u221e", base[1]];
   } else if (!size) {
     [text, name] = ["0", base[1]];
-  } else if (!(last[0] * 1e-3 <= size && size < end)) {
+  } else if (!(last[0] * perunUnits.smallest <= size && size < end)) {
     [text, name] = [perunScientific(value, digits), base[1]];
   } else {
     const step = steps.find(one => Number((size / one[0]).toPrecision(digits)) >= 1) || last;
@@ -45,14 +37,15 @@ function perunNumber(value, unit = "", digits = 3) {
   }
   return [text, name, rest].filter(part => part).join(" ");
 }
-// A number on an axis: all ticks in the same unit, with as many digits as tell them apart.
+// The label of a tick: all ticks of an axis have the same prefix, and enough digits to differ.
 function perunTick(tick, ticks, unit = "") {
-  const [factor, steps, rest] = perunFamily(unit);
+  const [factor, steps, rest, end] = perunScale(unit);
   const known = ticks.map(Number).filter(Number.isFinite).sort((a, b) => a - b);
   const largest = Math.max(...known.map(Math.abs)) * factor;
   const last = steps[steps.length - 1];
-  if (!largest || !(last[0] * 1e-3 <= largest && largest < perunEnd(steps))) return perunNumber(tick, unit);
+  if (!largest || !(last[0] * perunUnits.smallest <= largest && largest < end)) return perunNumber(tick, unit);
   const step = steps.find(one => largest >= one[0] * (1 - 1e-9)) || last;
+  // The smallest distance of two ticks says how many decimal places they need.
   let gap = Infinity;
   for (let i = 1; i < known.length; i++)
     if (known[i] > known[i - 1]) gap = Math.min(gap, known[i] - known[i - 1]);

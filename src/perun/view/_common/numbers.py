@@ -1,7 +1,8 @@
 """Numbers as people read them: 1 M rather than 1e+06, 2.5 ms, 1 GiB.
 
-What is done here for titles and the terminal, `numbers.js` does in a page: `perunNumber(value, unit, digits)`
-as :func:`readable`, and `perunTick(tick, ticks, unit)` for the ticks of an axis, all in the same unit.
+Titles and the terminal use :func:`readable`; pages use `numbers.js`, whose `perunNumber(value, unit, digits)`
+does the same and whose `perunTick(tick, ticks, unit)` writes all ticks of an axis in one unit. Both take
+the units and the limits from here (:func:`numbers_script`).
 """
 
 from __future__ import annotations
@@ -24,23 +25,28 @@ _PLAIN: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), 
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LARGEST: Final = 1e3
 _SMALLEST: Final = 1e-3
-"""How far beyond its first and its last step a number is told in it."""
-_LONGEST: Final = 1e6
-"""The same for times, as there is no step beyond the second."""
+"""Beyond these multiples of the largest and the smallest prefix, a number gets a power of ten."""
+_LARGEST_TIME: Final = 1e6
+"""The same for times, as the second has no larger prefix."""
+
+Steps = tuple[tuple[float, str], ...]
+"""Prefixes of a unit, each with its factor to the base unit, the largest first."""
 
 
 def readable(value: float, unit: str = "", digits: int = 3) -> str:
     """A number with its unit, e.g. `2.5 ms` for 2500 `us`, `1.5 MiB`, `12.3 k`, `-1.5 k`.
 
-    Times are told in the unit nearest to them, sizes in powers of 1024; other units follow the number.
+    Times get the nearest unit of time, sizes a prefix of powers of 1024; any other unit follows the number.
+    NaN is `no number`.
 
-    :param unit: the unit of `value`, e.g. `us`, `B`; :param digits: significant digits that are kept.
+    :param unit: the unit of `value`, e.g. `us`, `B`.
+    :param digits: significant digits to keep.
     """
     if math.isnan(value):
         return "no number"
-    factor, steps, rest = _family(unit)
-    value *= factor  # which may be beyond all floats
-    largest = steps[0][0] * (_LONGEST if steps is _SECONDS else _LARGEST)
+    factor, steps, rest = _scale_of(unit)
+    value *= factor  # may become infinite
+    largest = _end_of(steps)
     if math.isinf(value) or (value and not (steps[-1][0] * _SMALLEST <= abs(value) < largest)):
         return _joined(_scientific(value, digits), _base(steps), rest)
     if not value:
@@ -54,18 +60,38 @@ def readable(value: float, unit: str = "", digits: int = 3) -> str:
 
 
 def unit_label(unit: str) -> str:
-    """The unit as an axis has it whose numbers bring their own prefixes: `s`, `B`, `ops`."""
-    _, steps, rest = _family(unit)
+    """The unit beside the label of an axis, without a prefix, as its ticks have prefixes: `s`, `B`, `ops`."""
+    _, steps, rest = _scale_of(unit)
     return rest if steps is _PLAIN else _base(steps)
 
 
 def is_size(unit: str) -> bool:
-    """Whether numbers of this unit are sizes of memory, which are read in powers of 1024."""
+    """Whether the unit is one of memory, whose prefixes are powers of 1024."""
     return unit in _SIZES
 
 
-def _family(unit: str) -> tuple[float, tuple[tuple[float, str], ...], str]:
-    """Factor to the base unit, the steps that numbers are told in, and what follows them."""
+def numbers_script() -> str:
+    """`numbers.js` with the units of this module, for a page; it defines `perunNumber` and `perunTick`."""
+    import json
+
+    from perun.view._common.page import text_beside
+
+    units = {
+        "times": {"factors": _TIMES, "steps": _SECONDS, "end": _end_of(_SECONDS)},
+        "sizes": {"factors": _SIZES, "steps": _BYTES, "end": _end_of(_BYTES)},
+        "plain": {"factors": {}, "steps": _PLAIN, "end": _end_of(_PLAIN)},
+        "smallest": _SMALLEST,
+    }
+    return f"const perunUnits = {json.dumps(units)};\n" + text_beside(__file__, "numbers.js")
+
+
+def _end_of(steps: Steps) -> float:
+    """The first number, in the base unit, that is too large for the largest prefix."""
+    return steps[0][0] * (_LARGEST_TIME if steps is _SECONDS else _LARGEST)
+
+
+def _scale_of(unit: str) -> tuple[float, Steps, str]:
+    """Factor to the base unit, the prefixes to choose from, and the unit that follows a prefix."""
     if unit in _TIMES:
         return _TIMES[unit], _SECONDS, ""
     if unit in _SIZES:
@@ -73,7 +99,7 @@ def _family(unit: str) -> tuple[float, tuple[tuple[float, str], ...], str]:
     return 1.0, _PLAIN, unit
 
 
-def _base(steps: tuple[tuple[float, str], ...]) -> str:
+def _base(steps: Steps) -> str:
     return next(name for scale, name in steps if scale == 1.0)
 
 

@@ -1,19 +1,18 @@
-"""Self-contained HTML pages: nothing is loaded from anywhere, and no text of a profile is ever executed.
+"""Self-contained HTML pages that load nothing and execute no text of a profile.
 
-The browser itself is told so: a page allows only the scripts it was written with (by their digest), and no
-connection to anything.
+A Content Security Policy makes the browser enforce that: a page allows only the scripts it was written
+with, named by their digest, and no connection.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from perun import atomic
-from perun.errors import UsageError
+from perun.view._common.files import write_text
 
 _SPECIAL: Final = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -24,14 +23,14 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def escape(text: object) -> str:
-    """`text` as content of an element or of a quoted attribute; what is no character becomes U+FFFD."""
+    """`text` as content of an element or of a quoted attribute; half characters and NUL become U+FFFD."""
     return html.escape(_SURROGATES.sub("\ufffd", str(text)).replace("\0", "\ufffd"))
 
 
 def embed_json(data: Any) -> str:
-    """`data` as JSON that may stand inside `<script>`: pure ASCII, without `<`, `>` and `&`.
+    """`data` as JSON that is safe inside `<script>`: pure ASCII, without `<`, `>` and `&`.
 
-    :raises ValueError: where it holds NaN or an infinity, which JSON has not.
+    :raises ValueError: if it holds NaN or an infinity, which JSON cannot express.
     """
     import json
 
@@ -39,12 +38,12 @@ def embed_json(data: Any) -> str:
 
 
 def data_block(name: str, data: Any) -> str:
-    """An element of that id holding `data`, for a script to read; the browser never executes it."""
+    """An element with the id `name` that holds `data` for a script to read; the browser never executes it."""
     return f'<script type="application/json" id="{escape(name)}">{embed_json(data)}</script>'
 
 
-def beside(module: str, name: str) -> str:
-    """The text of a file that lies beside the Python file `module` (its `__file__`)."""
+def text_beside(module: str, name: str) -> str:
+    """The text of the file `name` in the folder of the Python file `module` (its `__file__`)."""
     return Path(module).with_name(name).read_text("utf-8")
 
 
@@ -54,11 +53,11 @@ def page(
     """A whole HTML document.
 
     :param title: any text.
-    :param body: HTML; whatever of it comes from a profile has gone through :func:`escape` or
+    :param body: HTML; every text of a profile in it has gone through :func:`escape` or
         :func:`data_block`.
     :param style: CSS.
-    :param scripts: JavaScript, run after the body is there, each on its own.
-    :param evaluates: let the scripts make code from text, as a few libraries do.
+    :param scripts: JavaScript, run in this order after the body is parsed; each is an element of its own.
+    :param evaluates: allow the scripts to make code from text (`eval`), as BokehJS does.
     """
     scripts = [_ENDS_SCRIPT.sub("\\\\x3c", script) for script in scripts]
     style = _ENDS_STYLE.sub("\\\\3c ", style)
@@ -93,38 +92,12 @@ def write_page(
     scripts: Sequence[str] = (),
     evaluates: bool = False,
 ) -> None:
-    """Write :func:`page` to `path`, whose old content is there until the new one is whole.
+    """Write :func:`page` to `path`, which keeps its old content until the new one is complete.
 
-    :raises UsageError: where the file cannot be written.
+    :raises UsageError: if the file cannot be written.
     """
     text = page(title=title, body=body, style=style, scripts=scripts, evaluates=evaluates)
     write_text(path, _SURROGATES.sub("\ufffd", text))
-
-
-def write_text(path: Path, text: str, option: str = "--filename") -> None:
-    """Write `text` to `path`, whose old content is there until the new one is whole.
-
-    What is no UTF-8, e.g. of a file name, is written as the bytes that it was.
-
-    :param option: what names the file on the command line, for the message.
-    :raises UsageError: where the file cannot be written.
-    """
-    write_pieces(path, (text,), option)
-
-
-def write_pieces(path: Path, pieces: Iterable[str], option: str = "--filename") -> None:
-    """As :func:`write_text`, for a text that is made piece by piece."""
-    try:
-        target = path.resolve()
-        # Nothing may take the place of a pipe or a device.
-        special = target.exists() and not target.is_file()
-        with target.open("wb") if special else atomic.writing(target) as file:
-            for piece in pieces:
-                file.write(piece.encode("utf-8", "surrogateescape"))
-    except OSError as problem:
-        raise UsageError(
-            f"cannot write {path}: {problem.strerror or problem}", f"name another file with {option}"
-        ) from None
 
 
 def _policy(scripts: Sequence[str], evaluates: bool) -> str:

@@ -1,4 +1,4 @@
-// Draws the charts that the page holds, in the colours that the browser prefers.
+// Draws the charts of the page with BokehJS, in the colour scheme that the browser prefers.
 "use strict";
 (() => {
   const charts = JSON.parse(document.getElementById("charts").textContent);
@@ -9,9 +9,9 @@
   let shown = 0;
   let views = null;
   let drawing = Promise.resolve();
-  let turns = 0;
+  let requests = 0;
 
-  function look() {
+  function theme() {
     const style = getComputedStyle(document.documentElement);
     const [text, muted, line, background, surface] =
       ["text", "muted", "line", "background", "surface"].map(name => style.getPropertyValue("--" + name).trim());
@@ -40,13 +40,13 @@
     };
   }
 
-  // The document with the look put into its models; a narrow window has the legend below the chart.
-  function dressed(value, models) {
-    if (Array.isArray(value)) return value.map(one => dressed(one, models));
+  // The document with the theme applied to its models; in a narrow window the legend is below the chart.
+  function themed(value, models) {
+    if (Array.isArray(value)) return value.map(one => themed(one, models));
     if (value === null || typeof value !== "object") return value;
     if (value.type === "ndarray") return value;
     const made = {};
-    for (const [key, one] of Object.entries(value)) made[key] = dressed(one, models);
+    for (const [key, one] of Object.entries(value)) made[key] = themed(one, models);
     if (made.type === "object" && models[made.name]) made.attributes = {...models[made.name], ...made.attributes};
     if (made.name === "Figure") {
       const room = window.innerHeight - host.getBoundingClientRect().top - window.scrollY - 90;
@@ -59,7 +59,7 @@
     return made;
   }
 
-  // What is stacked falls down onto what is left where something below it is hidden.
+  // Closes the gaps in a stack after a series is hidden: each visible series starts where the one below ends.
   function restack(drawn) {
     const column = (one, name) => one.data_source.get_column(name);
     const put = ({data_source: source}, columns) => {
@@ -73,7 +73,7 @@
     const ends = new Map();
     for (const one of [...areas, ...bars].filter(one => one.visible)) {
       const at = [...column(one, "x")], values = [...column(one, "value")];
-      // Bars below 0 hang down from there; areas are added up whatever their sign is.
+      // Negative bars are stacked downwards from 0, apart from positive ones; areas have one stack for both signs.
       const keys = at.map((x, number) => `${x} ${one.glyph.type === "VBar" && values[number] < 0}`);
       const base = keys.map(key => ends.get(key) ?? 0);
       const y = base.map((value, number) => finite(value + values[number]));
@@ -84,6 +84,7 @@
       put(sum, {y: [...column(sum, "x")].map(x => ends.get(`${x} false`) ?? 0)});
   }
 
+  // Several series may change in one click; they are restacked once, afterwards.
   function keepStacked(figure) {
     let due = false;
     const later = () => {
@@ -94,11 +95,11 @@
     for (const one of figure.renderers) one.properties.visible.change.connect(later);
   }
 
-  // One drawing after the other; of those that are asked for meanwhile only the last is made.
+  // Draws one chart after the other; of the requests that arrive meanwhile, only the last one is drawn.
   async function draw() {
-    const turn = ++turns;
+    const request = ++requests;
     await drawing.catch(() => {});
-    if (turn === turns) await (drawing = drawn(charts[shown]));
+    if (request === requests) await (drawing = drawn(charts[shown]));
   }
 
   async function drawn(chart) {
@@ -108,7 +109,7 @@
     delete document.documentElement.dataset.drawn;
     if (views) views.clear();
     host.replaceChildren();
-    const item = dressed(chart.item, look());
+    const item = themed(chart.item, theme());
     item.doc.version = Bokeh.version;
     views = await Bokeh.embed.embed_item(item, host);
     keepStacked(Bokeh.documents.at(-1).roots()[0]);

@@ -1,7 +1,7 @@
-"""Charts as a page: each as the JSON of a Bokeh document, which the page's script draws with BokehJS.
+"""Charts as a page: each is the JSON of a Bokeh document, which the script of the page draws with BokehJS.
 
-The documents are written down here, without Bokeh's own models in Python: to import these takes longer than
-all the rest. That they are valid is what the tests ask those models. Bokeh is found by its files.
+The documents are written here without Bokeh's models in Python, as importing those takes longer than all the
+rest. The tests load the documents with those models to prove them valid. BokehJS is a file of the package.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from perun.errors import PluginError
 from perun.plugin.api import Readiness
 from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
-from perun.view._common.look import colour, ramp
-from perun.view._common.numbers import is_size
+from perun.view._common.numbers import is_size, numbers_script
+from perun.view._common.span import Span
+from perun.view._common.theme import colour, ramp
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Floats
@@ -26,24 +27,26 @@ _HEIGHT: Final = 560
 _NAME_IN_LEGEND: Final = 44
 _NAME_ON_AXIS: Final = 26
 _NAME_IN_HOVER: Final = 200
-_MANY: Final = 500
-_FEW: Final = 60
-"""Points of a line up to which each is marked."""
+_MANY_POINTS: Final = 500
+"""More points than these are drawn smaller."""
+_MOST_MARKED: Final = 60
+"""A line with more points has no markers."""
 _MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
-_SHADES: Final = 48
+_DENSITY_COLOURS: Final = 48
 _DIGITS: Final = 7
-_SUM: Final = "#8a8a8a"
-_NO_BOKEH: Final = "Bokeh is not installed, which pages with charts need"
+"""Significant digits of coordinates: more than a screen has pixels, fewer than make a page large."""
+_SUM_COLOUR: Final = "#8a8a8a"
+_NO_BOKEH: Final = "Bokeh is not installed, and pages with charts need it"
 
 
 def write_plots(path: Path, charts: Sequence[Chart]) -> None:
-    """Write a page with the charts, the first of them shown, the others to be chosen.
+    """Write a page that shows the first chart, and lets the reader choose among all.
 
-    :raises UsageError: where the file cannot be written.
-    :raises PluginError: where Bokeh is not installed.
+    :raises UsageError: if the file cannot be written.
+    :raises PluginError: if Bokeh is not installed.
     """
-    from perun.view._common.look import CSS
-    from perun.view._common.page import beside, data_block, escape, write_page
+    from perun.view._common.page import data_block, escape, text_beside, write_page
+    from perun.view._common.theme import CSS
 
     data = [
         {
@@ -61,32 +64,32 @@ def write_plots(path: Path, charts: Sequence[Chart]) -> None:
         chooser=_CHOOSER if len(charts) > 1 else "",
         data=data_block("charts", data),
     )
-    scripts = (bokeh_script(), beside(__file__, "numbers.js"), beside(__file__, "plot.js"))
+    scripts = (bokeh_script(), numbers_script(), text_beside(__file__, "plot.js"))
     write_page(
         path,
         title=shortened(first.title, _NAME_IN_HOVER),
         body=body,
-        style=CSS + beside(__file__, "plot.css"),
+        style=CSS + text_beside(__file__, "plot.css"),
         scripts=scripts,
-        evaluates=True,  # BokehJS makes functions of the code of its formatters
+        evaluates=True,  # BokehJS compiles the code of its formatters
     )
 
 
 def bokeh_script() -> str:
-    """BokehJS, from the files of the installed package.
+    """The text of BokehJS, from the files of the installed package.
 
-    :raises PluginError: where it is not installed.
+    :raises PluginError: if it is not installed.
     """
     path = _bokeh_path()
     if path is None:
-        raise PluginError(_NO_BOKEH, f"{_how_to_install()}, or draw in the terminal: --terminal")
+        raise PluginError(_NO_BOKEH, f"{_how_to_install()}, or draw in the terminal with --terminal")
     return path.read_text("utf-8")
 
 
 def readiness() -> Iterator[Readiness]:
-    """Whether pages with charts can be written here, for the views that do so."""
+    """What this machine lacks to write pages with charts; nothing where all is there."""
     if _bokeh_path() is None:
-        yield Readiness("pages", _NO_BOKEH, f"{_how_to_install()}; --terminal works without")
+        yield Readiness("pages", _NO_BOKEH, f"{_how_to_install()}; --terminal works without it")
 
 
 def _how_to_install() -> str:
@@ -109,9 +112,9 @@ def _bokeh_path() -> Path | None:
 _CHOOSER: Final = """\
 <div class="controls">
 <label for="chooser">Show</label> <select id="chooser"></select>
-<input id="find" type="search" placeholder="find" aria-label="find among the choices">
-<button id="before" type="button" title="the one before">&#9664;</button>
-<button id="behind" type="button" title="the next one">&#9654;</button>
+<input id="find" type="search" placeholder="find" aria-label="find a chart by its name">
+<button id="before" type="button" title="the previous chart">&#9664;</button>
+<button id="behind" type="button" title="the next chart">&#9654;</button>
 </div>"""
 
 _BODY: Final = """\
@@ -120,20 +123,20 @@ _BODY: Final = """\
 <p class="subtitle" id="notes">{notes}</p>
 {chooser}
 <div id="plot" role="img"></div>
-<p class="note">Click a name beside the chart to hide it or to show it again; drag to move, choose the
-magnifier to zoom into a box, point at something to read its values.</p>
+<p class="note">Click a name in the legend to hide or show its data; drag to move the chart, choose the
+magnifier to zoom into a box, point at data to read the values.</p>
 </main>
-<noscript>This page draws its chart with a script, which the browser does not run.</noscript>
+<noscript>This page draws its chart with JavaScript, which is turned off in this browser.</noscript>
 {data}"""
 
 
 def document(chart: Chart) -> Json:
-    """The chart as an item that `Bokeh.embed.embed_item` takes."""
+    """The chart as an item for `Bokeh.embed.embed_item`: a document of format version 3."""
     return _Document(chart).item()
 
 
 class _Document:
-    """Makes the models of one document; each is written out where it first occurs, and referred to later."""
+    """Makes the models of one document; a model is written out where it first occurs and then referred to."""
 
     def __init__(self, chart: Chart) -> None:
         self._chart = chart
@@ -149,7 +152,7 @@ class _Document:
 
     def _figure(self) -> Json:
         chart = self._chart
-        drawn = [self._drawn(series) for series in chart.series]
+        drawn = [self._renderers(series) for series in chart.series]
         density = [self._image(chart.density)] if chart.density else []
         renderers = [*density, *(one for group in drawn for one in group)]
         x_axis = self._axis(chart.x, x=True)
@@ -168,7 +171,7 @@ class _Document:
             toolbar_location="above",
             left=[y_axis],
             below=[x_axis],
-            right=self._beside(drawn, density),
+            right=self._legends(drawn, density),
             center=[
                 self._model("Grid", axis=_ref(y_axis), dimension=1),
                 *([] if chart.x.names else [self._model("Grid", axis=_ref(x_axis))]),
@@ -207,15 +210,15 @@ class _Document:
         chart = self._chart
         if chart.x.names:
             return self._model("Range1d", start=-0.7, end=len(chart.x.names) - 0.3)
-        ends = [chart.density.x] if chart.density else [_span(one.x) for one in chart.series if one.x.size]
+        ends = [chart.density.x] if chart.density else [_extent(one.x) for one in chart.series if one.x.size]
         return self._range(ends)
 
     def _y_range(self) -> Json:
         chart = self._chart
         if chart.density:
             return self._range([chart.density.y])
-        # A model may go far beyond the points that it was made of.
-        points = [_span(one.y) for one in chart.series if one.kind == "points" and one.y.size]
+        # A model may go far beyond its points, so that these alone set the range.
+        points = [_extent(one.y) for one in chart.series if one.kind == "points" and one.y.size]
         if points:
             return self._range(points)
         solid = [one for one in chart.series if one.base is not None]
@@ -231,14 +234,14 @@ class _Document:
     def _source(self, columns: Mapping[str, Any]) -> Json:
         return self._model("ColumnDataSource", data=_map(columns))
 
-    def _drawn(self, series: Series) -> list[Json]:
-        """What draws one series; what people point at comes last."""
-        shade = _SUM if series.colour < 0 else colour(series.colour)
-        columns: Json = {"x": _plain(series.x), "y": _plain(series.y)}
+    def _renderers(self, series: Series) -> list[Json]:
+        """The renderers of one series; the last one is the one that reacts to the pointer."""
+        shade = _SUM_COLOUR if series.colour < 0 else colour(series.colour)
+        columns: Json = {"x": _json_numbers(series.x), "y": _json_numbers(series.y)}
         if series.base is not None:
-            columns["base"] = _plain(series.base)
+            columns["base"] = _json_numbers(series.base)
         if series.value is not None:
-            columns["value"] = _plain(series.value)
+            columns["value"] = _json_numbers(series.value)
         if series.kind == "bars":
             names = self._chart.x.names
             columns["at"] = [shortened(names[round(at)], _NAME_IN_HOVER) for at in series.x.tolist()]
@@ -254,12 +257,12 @@ class _Document:
     def _glyphs(self, series: Series, shade: str) -> list[Json]:
         x, y = _field("x"), _field("y")
         if series.kind == "bars":
-            look = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
+            style = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
             thin = _value(0.5)
             base, width = _field("base"), _value(series.width)
-            return [self._model("VBar", x=x, width=width, top=y, bottom=base, line_width=thin, **look)]
+            return [self._model("VBar", x=x, width=width, top=y, bottom=base, line_width=thin, **style)]
         if series.kind == "points":
-            return [self._points(series, shade, 5 if len(series.x) > _MANY else 7, 0.55)]
+            return [self._points(series, shade, 5 if len(series.x) > _MANY_POINTS else 7, 0.55)]
         line: Json = {"line_color": shade, "line_width": 2.5}
         if series.dashed:
             line["line_dash"] = "dashed"
@@ -269,8 +272,8 @@ class _Document:
         if series.kind == "area":
             area = self._model("VArea", x=x, y1=_field("base"), y2=y, fill_color=shade, fill_alpha=0.7)
             return [area, drawn]
-        few = series.marked and len(series.x) <= _FEW
-        return [drawn, self._points(series, shade, 6, 1.0)] if few else [drawn]
+        marked = series.marked and len(series.x) <= _MOST_MARKED
+        return [drawn, self._points(series, shade, 6, 1.0)] if marked else [drawn]
 
     def _points(self, series: Series, shade: str, size: int, alpha: float) -> Json:
         return self._model(
@@ -290,7 +293,7 @@ class _Document:
         most = float(counts.max())
         mapper = self._model(
             "LogColorMapper" if most > 10 else "LinearColorMapper",
-            palette=[ramp(0.08 + 0.92 * step / (_SHADES - 1)) for step in range(_SHADES)],
+            palette=[ramp(0.08 + 0.92 * step / (_DENSITY_COLOURS - 1)) for step in range(_DENSITY_COLOURS)],
             low=1,
             high=max(most, 2),
             low_color="rgba(0, 0, 0, 0)",
@@ -312,8 +315,8 @@ class _Document:
             glyph=self._model("Image", **glyph, color_mapper=mapper),
         )
 
-    def _beside(self, drawn: Sequence[Sequence[Json]], density: Sequence[Json]) -> list[Json]:
-        """The legend, which hides and shows, and the scale of a density."""
+    def _legends(self, drawn: Sequence[Sequence[Json]], density: Sequence[Json]) -> list[Json]:
+        """The legend, whose entries hide and show series, and the colour scale of a density."""
         made = []
         series = self._chart.series
         names = short_names([one.name for one in series], _NAME_IN_LEGEND)
@@ -355,26 +358,31 @@ class _Document:
             self._model("ResetTool"),
             self._model("SaveTool"),
         ]
+        # Series whose tooltips are alike share one tool.
         hovers: dict[tuple[str, bool, bool], list[Json]] = {}
         for series, group in zip(self._chart.series, drawn, strict=True):
             value = "@y" if series.value is None else "@value"
             key = (value, series.kind == "bars", series.kind == "line" and not series.marked)
             hovers.setdefault(key, []).append(_ref(group[-1]))
         tools += [self._hover(*key, renderers) for key, renderers in hovers.items()]
-        tools += [self._hover_over(image) for image in density]
+        tools += [self._density_hover(image) for image in density]
         return self._model("Toolbar", tools=tools, logo=None, autohide=False)
 
-    def _hover_over(self, image: Json) -> Json:
+    def _density_hover(self, image: Json) -> Json:
         return self._model(
             "HoverTool",
             renderers=[_ref(image)],
-            tooltips=[("points here", "@image{custom}")],
+            tooltips=[("points in this cell", "@image{custom}")],
             formatters=_map({"@image": self._formatter("")}),
             visible=False,
         )
 
     def _hover(self, value: str, bars: bool, between: bool, renderers: Sequence[Json]) -> Json:
-        """What pointing at the renderers tells; `between` the points of a line, too."""
+        """The tooltip of the renderers.
+
+        :param value: the column that it shows. :param bars: whether x is a category.
+        :param between: whether it also appears between the points of a line.
+        """
         chart = self._chart
         formatters = {value: self._formatter(chart.y.unit)}
         if not bars:
@@ -393,7 +401,7 @@ class _Document:
             renderers=list(renderers),
             tooltips=rows,
             formatters=_map(formatters),
-            visible=False,  # people need no button for it
+            visible=False,  # no button in the toolbar: it is always on
             **({"line_policy": "interp"} if between else {}),
         )
 
@@ -429,19 +437,19 @@ def _value(value: Any) -> Json:
     return {"type": "value", "value": value}
 
 
-def _plain(values: Floats) -> list[float]:
-    """Numbers as JSON has them, with as many digits as tell apart what a picture of all of them can."""
+def _json_numbers(values: Floats) -> list[float]:
+    """Coordinates for JSON, with as many digits as are visible in a chart of all of them."""
     if not values.size:
         return []
-    low, high = _span(values)
-    # Far from 0 and near each other, as times since 1970 are, they need more.
+    low, high = _extent(values)
+    # Numbers that are close together and far from 0, such as times since 1970, need more digits.
     share = max(abs(low) / 2, abs(high) / 2) / ((high / 2 - low / 2) or 1.0)
     digits = min(17, _DIGITS + max(0, math.ceil(math.log10(share or 1.0))))
     rounded = (float(f"{value:.{digits}g}") for value in values.tolist())
     return [int(value) if value.is_integer() and abs(value) < 1e15 else value for value in rounded]
 
 
-def _span(values: Floats) -> tuple[float, float]:
+def _extent(values: Floats) -> Span:
     return float(values.min()), float(values.max())
 
 

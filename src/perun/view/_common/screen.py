@@ -1,4 +1,4 @@
-"""What charts as text are drawn for, and how text takes its place there."""
+"""The terminal that charts are drawn for: its width, colours and characters, and the width of text on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ _ASCII_FILLS: Final = "#=+o*x%@abcdefgh"
 
 
 class Screen(NamedTuple):
-    """What text is drawn for: its width in characters, whether it has colours, and more than ASCII."""
+    """A terminal.
+
+    :param columns: its width in characters. :param coloured: whether it shows ANSI colours.
+    :param unicode: whether it shows more than ASCII.
+    """
 
     columns: int = _USUAL_WIDTH
     coloured: bool = False
@@ -27,7 +31,7 @@ class Screen(NamedTuple):
 
     @classmethod
     def of(cls, out: TextIO, ctx: ViewContext) -> Screen:
-        """What `out` is."""
+        """The screen behind `out`: its encoding decides on Unicode, the context on width and colours."""
         columns = max(_LEAST_WIDTH, min(_MOST_WIDTH, ctx.columns or _USUAL_WIDTH))
         try:
             "█⣿µ…".encode(getattr(out, "encoding", None) or "utf-8")
@@ -36,45 +40,60 @@ class Screen(NamedTuple):
         return cls(columns, ctx.coloured, True)
 
     def paint(self, text: str, number: int) -> str:
-        """`text` in the colour of series `number`; the sum, below 0, is in that of the text."""
+        """`text` in the colour of series `number`; a negative number (of a sum) keeps the default colour."""
         if not self.coloured or not text.strip() or number < 0:
             return text
         return f"\x1b[38;5;{_COLOURS[number % len(_COLOURS)]}m{text}\x1b[0m"
 
     def fill(self, number: int) -> str:
-        """The character that bars of series `number` are made of."""
+        """The character that fills the bars of series `number`."""
         if self.coloured:
             return "█" if self.unicode else "#"
         fills = _FILLS if self.unicode else _ASCII_FILLS
         return fills[number % len(fills)]
 
-    def plain(self, text: str) -> str:
-        """Text of a profile in one line, without orders to the terminal."""
-        return "".join(
-            char
-            if char.isprintable() and (self.unicode or char.isascii())
-            else char.encode("unicode_escape").decode("ascii")
-            for char in text.translate(_SPELLED if not self.unicode else {})
-        )
+    def printable(self, text: str) -> str:
+        """Text of a profile in one line, with control characters and what the screen cannot show escaped."""
+        return printable(text) if self.unicode else printable(text.translate(_ASCII_SPELLINGS), ascii=True)
 
 
-_SPELLED: Final = str.maketrans({"…": "..", "µ": "u", "×": "x", "²": "2", "·": "*"})  # noqa: RUF001
+_ASCII_SPELLINGS: Final = str.maketrans({"…": "..", "µ": "u", "×": "x", "²": "2", "·": "*"})  # noqa: RUF001
+
+
+def printable(text: str, *, ascii: bool = False) -> str:
+    """The text with each character that is not printable as its escape, e.g. `\\x1b`.
+
+    A line break would break a row apart, and a terminal obeys control characters.
+
+    :param ascii: escape all that is not ASCII, too.
+    """
+    return "".join(
+        char
+        if char.isprintable() and (not ascii or char.isascii())
+        else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The number of terminal columns that the text takes; wide characters take two, combining ones none."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         for char in text
     )
 
 
-def padded(text: str, width: int) -> str:
+def right_aligned(text: str, width: int) -> str:
     """The text with blanks before it, so that it takes `width` columns."""
     return " " * (width - width_of(text)) + text
 
 
 def legend(names: Iterable[tuple[str, int, str]], title: str, screen: Screen) -> list[str]:
-    """Lines that tell what each sign, given with the number of its colour and a name, stands for."""
-    lines = [f"{screen.paint(sign, number)} {screen.plain(name)}" for sign, number, name in names if name]
-    return ["", *([screen.plain(title)] if title and lines else []), *lines] if lines else []
+    """The lines of a legend.
+
+    :param names: of each series its sign, the number of its colour, and its name; one without a name is
+        left out.
+    :param title: a line above them; none where it is empty.
+    """
+    lines = [f"{screen.paint(sign, number)} {screen.printable(name)}" for sign, number, name in names if name]
+    return ["", *([screen.printable(title)] if title and lines else []), *lines] if lines else []

@@ -1,6 +1,6 @@
-"""Charts as text, for a terminal on a remote machine: bars as lines of blocks, everything else as dots.
+"""Charts as text, e.g. for a terminal on a remote machine: bars as lines of blocks, all else as dots.
 
-Without colours series are told apart by characters; without Unicode everything is ASCII.
+Without colours, each series has a character of its own; without Unicode, everything is ASCII.
 """
 
 from __future__ import annotations
@@ -8,38 +8,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from perun.view._common.canvas import plotted
+from perun.view._common.canvas import plot_lines
 from perun.view._common.chart import Chart, Series, short_names
 from perun.view._common.numbers import readable
-from perun.view._common.screen import Screen, legend, padded, width_of
+from perun.view._common.screen import Screen, legend, right_aligned, width_of
+from perun.view._common.span import share_of
 
 _NAME: Final = 30
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
-def drawn(chart: Chart, screen: Screen) -> str:
-    """The chart as text, with a line break at its end."""
-    lines = [screen.plain(line) for line in (chart.title, *chart.notes)] + [""]
+def chart_text(chart: Chart, screen: Screen) -> str:
+    """The chart as text that ends with a line break."""
+    lines = [screen.printable(line) for line in (chart.title, *chart.notes)] + [""]
     if any(series.kind == "bars" for series in chart.series):
         lines += _bars(chart, screen)
     else:
-        lines += plotted(chart, screen)
+        lines += plot_lines(chart, screen)
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
 class _Bar(NamedTuple):
+    """One bar from `start` to `end` on the axis of values; its own value differs if it is stacked."""
+
     start: float
     end: float
     value: float
-    number: int
+    colour: int
 
 
 def _bars(chart: Chart, screen: Screen) -> list[str]:
     found: dict[int, list[_Bar]] = {}
     for series in chart.series:
-        for place, bar in _places(series):
+        for place, bar in _bars_of(series):
             found.setdefault(place, []).append(bar)
-    labels = [screen.plain(name) for name in short_names(chart.x.names, _NAME)]
+    labels = [screen.printable(name) for name in short_names(chart.x.names, _NAME)]
     margin = max(map(width_of, labels), default=0)
     ends = [0.0, *(end for bars in found.values() for bar in bars for end in (bar.start, bar.end))]
     scale = _Scale(min(ends), max(ends), max(10, screen.columns - margin - 14))
@@ -49,19 +52,20 @@ def _bars(chart: Chart, screen: Screen) -> list[str]:
         rows = _rows(found.get(place, []))
         for number, row in enumerate(rows or [[]]):
             total = sum(bar.value for bar in row)
-            value = screen.plain(readable(total, chart.y.unit)) if row else ""
-            start = padded("" if number else label, margin)
+            value = screen.printable(readable(total, chart.y.unit)) if row else ""
+            start = right_aligned("" if number else label, margin)
             lines.append(f"{start} {edge}{scale.line(row, screen)} {value}")
     names = [series.name for series in chart.series]
     short = short_names(names, screen.columns - 4)
     signs = (
         (screen.fill(one.colour), one.colour, name) for one, name in zip(chart.series, short, strict=True)
     )
-    heading = screen.plain(f"{chart.y.label} per {chart.x.label}")
+    heading = screen.printable(f"{chart.y.label} per {chart.x.label}")
     return [heading, *lines, *legend(signs, chart.legend, screen)]
 
 
-def _places(series: Series) -> Iterable[tuple[int, _Bar]]:
+def _bars_of(series: Series) -> Iterable[tuple[int, _Bar]]:
+    """The bars of a series, each with the position of its category."""
     base = series.base if series.base is not None else series.y * 0
     values = series.value if series.value is not None else series.y
     for at, start, end, value in zip(
@@ -71,26 +75,28 @@ def _places(series: Series) -> Iterable[tuple[int, _Bar]]:
 
 
 def _rows(bars: Sequence[_Bar]) -> list[list[_Bar]]:
-    """Stacked bars in one row, grouped ones, which all start at 0, each in its own."""
-    some = [bar for bar in bars if bar.start != bar.end]
-    if sum(bar.start == 0 for bar in some) > 1 and not any(bar.start for bar in some):
+    """The rows of one category: one for all stacked bars, or one for each grouped bar."""
+    visible = [bar for bar in bars if bar.start != bar.end]
+    if len(visible) > 1 and not any(bar.start for bar in visible):
         return [[bar] for bar in bars]
-    return [list(some or bars[:1])] if bars else []
+    return [list(visible or bars[:1])] if bars else []
 
 
 class _Scale(NamedTuple):
-    """From values to columns of the terminal."""
+    """Maps values between `low` and `high` to `width` columns of the terminal."""
 
     low: float
     high: float
     width: int
 
     def at(self, value: float) -> float:
-        span = self.high / 2 - self.low / 2
-        return (value / 2 - self.low / 2) / span * self.width if span else 0.0
+        """The column of a value, as a fraction."""
+        if not self.high / 2 > self.low / 2:
+            return 0.0
+        return share_of(value, (self.low, self.high)) * self.width
 
     def line(self, bars: Sequence[_Bar], screen: Screen) -> str:
-        """The bars of one row."""
+        """The bars of one row; of two bars that share a column, the first one gets it."""
         text, column = "", 0
         for bar in sorted(bars, key=lambda bar: min(bar.start, bar.end)):
             low, high = sorted((self.at(bar.start), self.at(bar.end)))
@@ -98,10 +104,11 @@ class _Scale(NamedTuple):
             text += " " * (start - column)
             column = max(column, start)
             if end > column:
-                text += screen.paint(screen.fill(bar.number) * (end - column), bar.number)
+                text += screen.paint(screen.fill(bar.colour) * (end - column), bar.colour)
                 column = end
             elif bar.start != bar.end and len(bars) == 1:
+                # Less than half a column: a part of a block, so that a small value differs from none.
                 sign = _EIGHTHS[max(1, int((high - low) * 8))] if screen.unicode else "."
-                text += screen.paint(sign, bar.number)
+                text += screen.paint(sign, bar.colour)
                 column += 1
         return text

@@ -1,7 +1,7 @@
-"""The resources of a profile by key, as arrays that charts are made of.
+"""The resources of a profile by key, as arrays to make charts of.
 
-A key is a field of the resources; a field of a nested one is `uid:function`. What stands for nothing (a
-resource without the field, no number, an infinite one) is NaN, or the code -1.
+A key is a field of the resources; a part of a nested field is `uid:function`. NaN, or the code -1, stands
+for a missing value: the resource lacks the field, or has no finite number in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.errors import ProfileError, UsageError
 from perun.plugin.params import nearest
 from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
-from perun.view._common.aggregate import OF_ANYTHING
+from perun.view._common.aggregate import NON_NUMERIC
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
 
-_OTHER_NAMES: Final = {"snapshot": "snapshots"}
+_ALIASES: Final = {"snapshot": "snapshots"}
 _MEASURED: Final = ("amount", "exclusive")
 _NO_VALUE: Final = "(none)"
 
@@ -32,9 +32,9 @@ _NO_VALUE: Final = "(none)"
 class Categories(NamedTuple):
     """The different values of a key.
 
-    :param codes: for each resource the position of its value, shape (resources,); no code is -1.
-    :param values: the values: numbers in ascending order, else texts in the order in which they came.
-    :param numeric: whether they are numbers.
+    :param codes: for each resource the position of its value, shape (resources,); -1 for a missing value.
+    :param values: numbers in ascending order, or texts in the order of their first resource.
+    :param numeric: whether the values are numbers.
     """
 
     codes: Codes
@@ -50,7 +50,8 @@ class Categories(NamedTuple):
 class Resources:
     """The resources of a profile.
 
-    :raises ProfileError: where it has none.
+    :ivar size: number of resources.
+    :raises ProfileError: if there are none.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -69,10 +70,10 @@ class Resources:
         return list(self._columns)
 
     def numbers(self, key: str, option: str) -> Floats:
-        """The key as numbers, shape (resources,), NaN where there is none; a number in text counts.
+        """The key as numbers, shape (resources,); NaN for a missing one. A number written as text counts.
 
-        :param option: where the key was given, for the message.
-        :raises UsageError: where no resource has the key, or none a number in it.
+        :param option: the option that names the key, for the message.
+        :raises UsageError: if no resource has the key, or a number in it.
         """
         import numpy as np
 
@@ -91,16 +92,18 @@ class Resources:
             raise UsageError(f"{option}: no resource has a number in {key!r}", self._numeric_hint(key))
         return values
 
-    def measured(self, key: str, option: str, function: str) -> Floats:
-        """The key as what a function of :mod:`perun.view._common.aggregate` takes, shape (resources,).
+    def operands(self, key: str, option: str, function: str) -> Floats:
+        """The key as the operands of an aggregation function, shape (resources,); NaN for a missing value.
 
-        What is no number is counted as well as numbers are, each different value being another number.
+        For a function that takes texts, each different value becomes a number of its own.
 
-        :raises UsageError: where no resource has the key, or none a number in it and the function needs one.
+        :param option: the option that names the key, for the message.
+        :param function: one of :data:`perun.view._common.aggregate.FUNCTIONS`.
+        :raises UsageError: if no resource has the key, or a number in it where the function needs one.
         """
         import numpy as np
 
-        if function not in OF_ANYTHING:
+        if function not in NON_NUMERIC:
             return self.numbers(key, option)
         codes = self.categories(key, option).codes
         return np.where(codes < 0, np.nan, codes)
@@ -108,8 +111,8 @@ class Resources:
     def categories(self, key: str, option: str) -> Categories:
         """The different values of the key.
 
-        :param option: where the key was given, for the message.
-        :raises UsageError: where no resource has the key.
+        :param option: the option that names the key, for the message.
+        :raises UsageError: if no resource has the key.
         """
         import numpy as np
 
@@ -123,22 +126,22 @@ class Resources:
             return _ordered(column.codes.astype(np.intp), list(column.values))
         cells = column.values if isinstance(column, Mixed) else column.values.tolist()
         if isinstance(column, Numbers) and column.missing is not None:
-            cells = [None if gone else one for one, gone in zip(cells, column.missing, strict=True)]
+            cells = [None if absent else one for one, absent in zip(cells, column.missing, strict=True)]
         return _ordered(*_coded(cells))
 
     def has(self, key: str) -> bool:
         """Whether some resource has the key."""
-        return _OTHER_NAMES.get(key, key) in self._columns
+        return _ALIASES.get(key, key) in self._columns
 
     def unit(self, key: str) -> str:
-        """The unit of the key, e.g. `us`; empty where it has none, or not all resources have the same."""
+        """The unit of the key, e.g. `us`; empty if it has none, or the resources have different ones."""
         normalized = any(one.get("name") == "normalizer" for one in self._profile.get("postprocessors", ()))
         if key not in _MEASURED or normalized:
             return ""
         units = self._profile.get("header", {}).get("units", {})
         if not isinstance(units, Mapping):
             return ""
-        known = {_squeezed(name): str(unit) for name, unit in units.items()}
+        known = {_without_blanks(name): str(unit) for name, unit in units.items()}
         found = {
             _unit(known, group.constants, self._profile.type)
             for group in self._profile.groups()
@@ -147,7 +150,7 @@ class Resources:
         return found.pop() if len(found) == 1 else ""
 
     def _column(self, key: str, option: str) -> Numbers | Coded | Mixed:
-        pieces = self._columns.get(_OTHER_NAMES.get(key, key))
+        pieces = self._columns.get(_ALIASES.get(key, key))
         if pieces is None:
             hint = nearest(key, self.keys)
             listing = "" if hint.startswith("known") else "; known are: " + ", ".join(self.keys)
@@ -163,12 +166,12 @@ class Resources:
 
 def _unit(known: Mapping[str, str], constants: Mapping[str, Any], type_: str) -> str:
     kind = str(constants.get("type", type_))
-    exact = known.get(_squeezed(f"{kind}({constants.get('subtype', '')})"))
-    return known.get(_squeezed(kind), "") if exact is None else exact
+    exact = known.get(_without_blanks(f"{kind}({constants.get('subtype', '')})"))
+    return known.get(_without_blanks(kind), "") if exact is None else exact
 
 
-def _squeezed(name: object) -> str:
-    # Releases differ in the blank between the type and the subtype.
+def _without_blanks(name: object) -> str:
+    # Some releases of Perun write a blank between the type and the subtype.
     return str(name).replace(" ", "")
 
 
@@ -181,7 +184,10 @@ def _coded(cells: Iterable[Any]) -> tuple[Codes, list[Any]]:
 
 
 def _ordered(codes: Codes, values: Sequence[Any]) -> Categories:
-    """Values that occur, each once; 1, 1.0 and the text `1` are the same value."""
+    """The values that some resource has, each once; 1, 1.0 and the text `1` are the same value.
+
+    :param codes: for each resource the position of its value, -1 for a missing one.
+    """
     import numpy as np
 
     occurs = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
@@ -192,7 +198,7 @@ def _ordered(codes: Codes, values: Sequence[Any]) -> Categories:
     if numeric:
         present.sort(key=numbers.__getitem__)
     places: dict[Any, int] = {}
-    moved = np.full(len(values) + 1, -1, np.intp)  # the last one for code -1
+    moved = np.full(len(values) + 1, -1, np.intp)  # code -1 picks the last element, which stays -1
     for position in present:
         moved[position] = places.setdefault(keys[position], len(places))
     kept: list[Any] = list(places)
@@ -200,7 +206,7 @@ def _ordered(codes: Codes, values: Sequence[Any]) -> Categories:
 
 
 def _is_number(value: object, number: float) -> bool:
-    """Whether the value is the number; a text is, where it is spelled as numbers are (`7`, not `007`)."""
+    """Whether the value is the number; a text is one if it is spelled like one (`7`, not `007`)."""
     if math.isnan(number):
         return False
     return not isinstance(value, str) or value in (_name(number), repr(number))

@@ -3,182 +3,146 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, TextIO
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, Readiness, ViewContext
 from perun.plugin.params import param
-from perun.view._common.aggregate import FUNCTIONS
+from perun.view._common import options
+from perun.view._common.chart_view import ChartView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from perun.profile.factory import Profile
     from perun.view._common.chart import Chart, Floats, Series
 
 MOST_BARS: Final = 200
 MOST_GROUPS: Final = 16
-"""More values of the two keys than that are put together, which a note of the chart says."""
+"""Limits of the bins of the two keys; a note of the chart says when values share bins."""
+
+_GROUP_WIDTH: Final = 0.84
+"""The width of a whole group of bars; the distance between groups is 1."""
+_BAR_SHARE: Final = 0.94
+"""The share of its place that a bar fills, so that neighbours stay apart."""
 
 
 @dataclass(frozen=True)
 class BarsParams:
-    """What is shown for what, and where it goes."""
+    """The keys to show, and where the chart goes."""
 
-    function: str = param(
-        "sum",
-        choices=FUNCTIONS,
-        metavar="<aggregation_function>",
-        argument=True,
-        help="What each bar shows of its resources.",
-    )
+    function: str = options.aggregation("The function of the resources that each bar shows.")
     of: str = param(
         "",
         short="-o",
         required=True,
         metavar="<of_resource_key>",
-        help="Sets key that is source of the data for the bars, i.e. what will be displayed on Y axis.",
+        help="The key whose values give the height of the bars (Y axis).",
     )
     per: str = param(
         "snapshots",
         short="-p",
         metavar="<per_resource_key>",
-        help="Sets key that is source of values displayed on X axis of the bar graph.",
+        help="The key with a bar for each of its values (X axis).",
     )
     by: str = param(
         "",
         short="-b",
         metavar="<by_resource_key>",
-        help="Sets the key that will be used either for stacking or grouping of values.",
+        help="The key that divides each bar into stacked or grouped parts.",
     )
-    stacked: bool = param(
-        False, short="-s", help="Will stack the values by <resource_key> specified by option --by."
-    )
-    grouped: bool = param(
-        False, short="-g", help="Will group the values by <resource_key> specified by option --by."
-    )
-    filename: str = param(
-        "", short="-f", metavar="<html>", help="Sets the outputs for the graph to the file."
-    )
-    x_axis_label: str = param(
-        "", short="-xl", metavar="<text>", help="Sets the custom label on the X axis of the bar graph."
-    )
-    y_axis_label: str = param(
-        "", short="-yl", metavar="<text>", help="Sets the custom label on the Y axis of the bar graph."
-    )
-    graph_title: str = param(
-        "", short="-gt", metavar="<text>", help="Sets the custom title of the bars graph."
-    )
-    view_in_browser: bool = param(
-        False, short="-v", help="The generated graph will be immediately opened in the browser."
-    )
-    terminal: bool = param(
-        False, help="The graph will be drawn in the terminal, or as text where the output is none."
-    )
+    stacked: bool = param(False, short="-s", help="Stack the parts of a bar that --by gives; the default.")
+    grouped: bool = param(False, short="-g", help="Put the parts of a bar that --by gives side by side.")
+    filename: str = options.filename()
+    x_axis_label: str = options.axis_label("X")
+    y_axis_label: str = options.axis_label("Y")
+    graph_title: str = options.title("chart")
+    view_in_browser: bool = options.view_in_browser()
+    terminal: bool = options.terminal()
 
 
-class BarsView:
+class BarsView(ChartView[BarsParams]):
     """The view of bars.
 
-    Shows the sum, the mean or the like of a key as bars, one for each value of another key.
+    Shows an aggregate of one key, such as its sum or mean, as a bar for each value of another key.
     """
 
     name: ClassVar[str] = "bars"
     help: ClassVar[str] = "Customizable interpretation of resources using the bar format."
     Params: ClassVar[type] = BarsParams
 
-    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
-        """Whether pages can be written here."""
-        from perun.view._common.plot import readiness
-
-        return readiness()
-
-    def render(self, profile: Profile, params: BarsParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
-        """Write the chart to a page, whose name `out` gets, or as text to `out`.
-
-        :raises UsageError: where a key is in no resource, options do not go together, or the file cannot
-            be written.
-        :raises ProfileError: where the profile has no resources.
-        """
-        from perun.view._common.output import Output, write
-
-        charts = (chart(profile, params),)
-        output = Output(self.name, params.filename, params.view_in_browser, params.terminal)
-        write(charts, output, profile, out, ctx)
+    def charts(self, profile: Profile, params: BarsParams) -> tuple[Chart, ...]:
+        """The one chart of the profile."""
+        return (chart(profile, params),)
 
 
 def chart(profile: Profile, params: BarsParams) -> Chart:
-    """The chart of the profile; for what is raised see :meth:`BarsView.render`."""
-    from perun.view._common.aggregate import keeps_unit, title
-    from perun.view._common.chart import Axis, Chart, axis_label, facts
-    from perun.view._common.crowds import crossed, few_of, one_place
-    from perun.view._common.values import Resources
+    """The chart of the profile.
+
+    :raises UsageError: if no resource has a key, or options contradict each other.
+    :raises ProfileError: if the profile has no resources.
+    """
+    from perun.view._common.chart import Axis, Chart, axis_label
+    from perun.view._common.pivot import Key, pivot_of
 
     _check(params)
-    resources = Resources(profile)
-    values = resources.measured(params.of, "--of", params.function)
-    per = few_of(resources, params.per, "--per", params.function, values, MOST_BARS)
-    by = (
-        few_of(resources, params.by, "--by", params.function, values, MOST_GROUPS)
-        if params.by
-        else one_place(resources.size)
-    )
-    heights = crossed(params.function, by, per, values)
-    what = f"{title(params.function)} of {params.of!r}"
+    by = Key(params.by, "--by", MOST_GROUPS) if params.by else None
+    found = pivot_of(profile, params.function, params.of, Key(params.per, "--per", MOST_BARS), by)
+    what = found.description
     how = f", {'grouped' if params.grouped else 'stacked'} by {params.by!r}" if params.by else ""
-    unit = resources.unit(params.of) if keeps_unit(params.function) else ""
     return Chart(
         title=params.graph_title or f"{what[0].upper()}{what[1:]} per {params.per!r}{how}",
-        notes=tuple(note for note in (facts(profile, resources.size), per.note, by.note) if note),
-        x=Axis(params.x_axis_label or params.per, names=per.names),
-        y=Axis(params.y_axis_label or axis_label(what.replace("'", ""), unit), unit),
-        series=(_grouped if params.grouped else _stacked)(heights, by.names),
+        notes=found.notes,
+        x=Axis(params.x_axis_label or params.per, names=found.columns.names),
+        y=Axis(params.y_axis_label or axis_label(what.replace("'", ""), found.unit), found.unit),
+        series=(_grouped if params.grouped else _stacked)(found.values, found.rows.names),
         legend=params.by,
     )
 
 
 def _check(params: BarsParams) -> None:
     if not params.of:
-        raise UsageError("bars of what is not said", "name a key with --of, e.g. --of amount")
+        raise UsageError("--of is missing: it names the key that the bars show", "add it, e.g. --of amount")
     if params.stacked and params.grouped:
         raise UsageError("--stacked and --grouped do not go together", "leave out one of them")
     if (params.stacked or params.grouped) and not params.by:
         option = "--stacked" if params.stacked else "--grouped"
-        raise UsageError(f"{option} needs to know by which key", "add --by <by_resource_key>, e.g. --by uid")
+        raise UsageError(f"{option} needs a key to divide the bars by", "add --by <key>, e.g. --by uid")
 
 
 def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
-    """Positive values above each other, negative ones below."""
+    """A series for each row of `heights`, shape (rows, bars); negative values are stacked downwards."""
     import numpy as np
 
     from perun.view._common.chart import Series
 
     made = []
     largest = np.finfo(np.float64).max
-    ends = np.zeros((2, heights.shape[1]))  # of what is positive, of what is negative
+    ends = np.zeros((2, heights.shape[1]))  # of each bar the end of its positive and of its negative stack
     for number, (name, own) in enumerate(zip(names, heights, strict=True)):
         at = np.flatnonzero(~np.isnan(own))
         side = (own[at] < 0).astype(int)
         base = ends[side, at]
         with np.errstate(over="ignore"):
+            # A sum beyond the largest float would be infinite, which no page can draw.
             ends[side, at] = np.clip(base + own[at], -largest, largest)
         made.append(Series(name, "bars", at.astype(float), ends[side, at], number, base, own[at]))
     return tuple(made)
 
 
 def _grouped(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
-    """Bars next to each other; one that is not there takes no room."""
+    """A series for each row of `heights`, shape (rows, bars), side by side; a missing bar takes no room."""
     import numpy as np
 
     from perun.view._common.chart import Series
 
-    there = ~np.isnan(heights)
-    counts = there.sum(axis=0)
-    ranks = np.cumsum(there, axis=0) - 1
-    width = 0.84 / max(1, int(counts.max()))
+    present = ~np.isnan(heights)
+    counts = present.sum(axis=0)
+    ranks = np.cumsum(present, axis=0) - 1  # of each bar its place among those that its group really has
+    width = _GROUP_WIDTH / max(1, int(counts.max()))
     made = []
     for number, (name, own) in enumerate(zip(names, heights, strict=True)):
-        at = np.flatnonzero(there[number])
+        at = np.flatnonzero(present[number])
         x = at + (ranks[number, at] - (counts[at] - 1) / 2) * width
-        made.append(Series(name, "bars", x, own[at], number, np.zeros(len(at)), own[at], width=width * 0.94))
+        base = np.zeros(len(at))
+        made.append(Series(name, "bars", x, own[at], number, base, own[at], width=width * _BAR_SHARE))
     return tuple(made)

@@ -1,7 +1,9 @@
-// The tree behind the flame graph: typed arrays in the order of a walk, callers before callees.
+// The tree behind the flame graph as typed arrays in preorder: a caller precedes its callees, and the subtree of a
+// node is the range from the node to tree.end[node]. So a walk needs no pointers and no recursion, which deep stacks
+// would overflow.
 "use strict";
 
-// Frames that are shown as one: functions, or calls of a function from one line.
+// Groups the frames that are shown as one: functions, or calls of a function from one line.
 function perunGroups(data, byLine) {
   const known = new Map();
   const groups = [];
@@ -22,13 +24,14 @@ function perunGroups(data, byLine) {
   return {groups, groupOf};
 }
 
-// Nodes with the same frames above them become one; node 0 is the root, with no frame.
+// Merges nodes with equal stacks; node 0 is the root, which has no frame. Reversed stacks start at the callee.
 function perunMerged(data, {groups, groupOf}, reversed) {
   const count = data.frames.length;
   const sides = data.amounts.length;
   const parents = [-1], group = [-1], own = data.amounts.map(() => [0]);
   const known = new Map();
   const child = (parent, which) => {
+    // One number for both: a Map finds numbers faster than texts.
     const key = parent * groups.length + which;
     let node = known.get(key);
     if (node === undefined) {
@@ -59,7 +62,7 @@ function perunMerged(data, {groups, groupOf}, reversed) {
   return {parents, group, own};
 }
 
-// The laid out tree. Options: byLine, reversed, widths ("this", "baseline", "larger"), shares.
+// The tree with the position and width of each node. Options: byLine, reversed, widths ("this", "baseline", "larger"), shares.
 function perunTree(data, options) {
   const grouping = perunGroups(data, options.byLine);
   const merged = perunMerged(data, grouping, options.reversed);
@@ -72,11 +75,12 @@ function perunTree(data, options) {
   }
   const total = own.map(amounts => amounts.slice());
   const parents = merged.parents;
-  // Children come after their parents, so that going back adds up whole subtrees.
+  // Children come after their parents, so that one pass backwards adds up whole subtrees.
   for (const amounts of total)
     for (let node = size - 1; node > 0; node--) amounts[parents[node]] += amounts[node];
   let width = total[sides > 1 && options.widths === "baseline" ? 1 : 0];
   if (sides > 1 && options.widths === "larger") {
+    // A caller is as wide as its callees together, which may be more than its own total in either profile.
     width = new Float64Array(size);
     for (let node = size - 1; node >= 0; node--) {
       width[node] = Math.max(width[node], total[0][node], total[1][node]);
@@ -102,7 +106,7 @@ function perunWalk(groups, merged, own, total, width) {
   };
   const names = groups.map(group => group.name);
   const order = (a, b) => width[b] - width[a] || (names[merged.group[a]] < names[merged.group[b]] ? -1 : 1);
-  // The nodes that wait for their turn, and where their callers stand.
+  // A stack of the nodes to visit, each with the new number of its caller.
   const waiting = new Int32Array(size), callers = new Int32Array(size);
   callers[0] = -1;
   let left = 1, place = 0;
@@ -128,11 +132,12 @@ function perunWalk(groups, merged, own, total, width) {
       waiting[left] = child;
       callers[left++] = here;
     }
-    if (left - lowest > 1) {  // the widest is taken first, which is the last
+    if (left - lowest > 1) {  // the widest callee on top of the stack, to be on the left
       const sorted = Array.from(waiting.subarray(lowest, left)).sort(order);
       for (let i = 0; i < sorted.length; i++) waiting[left - 1 - i] = sorted[i];
     }
   }
+  // The end of a subtree is the end of its last callee.
   for (let node = size - 1; node >= 0; node--) {
     if (tree.end[node] <= node) tree.end[node] = node + 1;
     const parent = tree.parent[node];
@@ -141,7 +146,7 @@ function perunWalk(groups, merged, own, total, width) {
   return tree;
 }
 
-// For each group what it consumed in all, of nested calls only the outermost one, and itself.
+// The total and own amounts of each group; of recursive calls, only the outermost counts for the total.
 function perunSums(tree) {
   const size = tree.groups.length;
   const sums = {calls: new Int32Array(size), total: tree.total.map(() => new Float64Array(size)),
@@ -161,7 +166,7 @@ function perunSums(tree) {
   return sums;
 }
 
-// The width of all nodes whose group is marked, those within others of them not counted twice.
+// The number and the width of the nodes whose group is marked; a node within another match adds no width.
 function perunMatched(tree, marked, from = 0) {
   let width = 0, nodes = 0;
   let until = 0;
@@ -175,7 +180,7 @@ function perunMatched(tree, marked, from = 0) {
   return {width, nodes};
 }
 
-// The node at a depth over a place of the axis, or -1.
+// The node at this depth that covers a place of the x axis, or -1.
 function perunAt(tree, depth, place) {
   let node = 0;
   while (tree.depth[node] < depth) {

@@ -1,9 +1,8 @@
-// The page of a flame graph: drawing, zoom, search, keyboard. Texts of the profile only ever become text nodes
-// or pixels.
+// The page of a flame graph: drawing, zoom, search, keyboard. A node is a call stack in the tree of graph.js, node 0
+// the root; view is the part of the x axis that is visible, in the unit of the profile.
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
-  const byId = id => document.getElementById(id);
   const canvas = byId("graph"), viewport = byId("viewport"), tip = byId("tip");
   const search = byId("search"), found = byId("found"), resetButton = byId("reset");
   const pen = canvas.getContext("2d");
@@ -17,26 +16,18 @@
     : [["module", "module"], ["name", "function"], ["share", "share"]];
   const options = {byLine: data.byLine, reversed: false, widths: "larger", shares: false};
   let colouring = data.colour, icicle = data.icicle;
-  let tree, sums, marked = null, view = [0, 1], zoomed = 0, selected = -1, hovered = -1, roles = {}, fills = [];
+  let tree, sums, matches = null, view = [0, 1], zoomed = 0, selected = -1, hovered = -1, roles = {}, fills = [];
   let size = {width: 0, height: 0, all: 0};
 
   // ---- texts ----------------------------------------------------------------------------------------------
 
-  // Characters that nobody sees, or that turn text around, become visible.
-  const visible = text => text.replace(/[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-  const cut = (text, most) => {
-    if (text.length <= most) return text;
-    const start = text.slice(0, Math.max(most - 1, 0));
-    return (/[\ud800-\udbff]$/.test(start) ? start.slice(0, -1) : start) + "\u2026";
-  };
   const nameOf = node => node ? tree.groups[tree.group[node]].name : "all";
   const placeOf = node => {
     if (!node) return "";
     const group = tree.groups[tree.group[node]];
     const lines = [...new Set(group.lines)].sort((a, b) => a - b);
-    const told = lines.length > 6 ? lines.slice(0, 6).join(", ") + " \u2026" : lines.join(", ");
-    return [group.source, told].filter(part => part).join(":");
+    const shown = lines.length > 6 ? lines.slice(0, 6).join(", ") + " \u2026" : lines.join(", ");
+    return [group.source, shown].filter(part => part).join(":");
   };
   const number = amount => perunNumber(amount, data.unit);
   const percent = share => {
@@ -50,7 +41,7 @@
     const rate = before ? percent(Math.abs(now - before) / before) : now ? "new" : "0 %";
     return `${sign}${number(Math.abs(now - before))} (${before ? sign : ""}${rate})`;
   };
-  // Rows of what is known of a node: label and text.
+  // The facts about a node: rows of a label and a text.
   const facts = node => {
     const parent = tree.parent[node];
     const rows = [];
@@ -72,41 +63,23 @@
     }
     return rows;
   };
-  const element = (name, text, attributes = {}) => {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  };
-
   // ---- colours --------------------------------------------------------------------------------------------
 
-  const channels = colour => [1, 3, 5].map(start => parseInt(colour.slice(start, start + 2), 16));
-  const hex = parts => "#" + parts.map(part => Math.round(Math.min(255, Math.max(0, part))).toString(16).padStart(2, "0")).join("");
-  const mixed = (one, other, share) => {
-    const [a, b] = [channels(one), channels(other)];
-    return hex(a.map((part, i) => part + (b[i] - part) * share));
-  };
-  const inks = new Map();
-  const inkOn = colour => {
-    if (!inks.has(colour)) {
+  const textColours = new Map();
+  const textColourOn = colour => {
+    if (!textColours.has(colour)) {
       const [r, g, b] = channels(colour).map(part => part / 255)
         .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
-      inks.set(colour, 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff");
+      textColours.set(colour, 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff");
     }
-    return inks.get(colour);
-  };
-  const ramp = share => {
-    const place = Math.min(Math.max(share, 0), 1) * (data.ramp.length - 1);
-    const lower = Math.min(Math.floor(place), data.ramp.length - 2);
-    return mixed(data.ramp[lower], data.ramp[lower + 1], place - lower);
+    return textColours.get(colour);
   };
   const hash = text => {
     let value = 2166136261;
     for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
     return value >>> 0;
   };
-  // Shades tell neighbours of one module apart.
+  // Frames of one module differ in shade, so that neighbours can be told apart.
   const shades = new Map();
   const shaded = (colour, name) => {
     if (!shades.has(colour)) shades.set(colour, [0, 1, 2, 3, 4].map(step => mixed(colour, "#ffffff", 0.12 + step * 0.09)));
@@ -124,7 +97,7 @@
     return [...amounts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   }
 
-  function paint() {
+  function assignColours() {
     const all = tree.total.map(total => total[0]);
     const widest = tree.width[0] || 1;
     const legend = [];
@@ -136,25 +109,25 @@
       for (const [source, amount] of modules()) {
         const known = source && colours.size < MOST_MODULES;
         if (known) {
-          const colour = data.palette[[0, 1, 2, 3, 4, 5, 7][colours.size]];
+          const colour = data.palette[DISTINCT[colours.size]];
           colours.set(source, colour);
           legend.push([colour, source, percent(amount / whole)]);
         } else { rest += amount; others++; }
       }
-      if (others) legend.push([data.palette[6], colours.size ? "others and unknown" : "unknown", percent(rest / whole)]);
-      const perGroup = tree.groups.map(group => shaded(colours.get(group.source) || data.palette[6], group.name));
+      if (others) legend.push([data.palette[OTHERS], colours.size ? "other and unknown modules" : "unknown module", percent(rest / whole)]);
+      const perGroup = tree.groups.map(group => shaded(colours.get(group.source) || data.palette[OTHERS], group.name));
       for (let node = 1; node < tree.size; node++) fills[node] = perGroup[tree.group[node]];
     } else if (colouring === "name") {
       const perGroup = tree.groups.map(group => shaded(data.palette[hash(group.name) % 8], group.name + group.source));
       for (let node = 1; node < tree.size; node++) fills[node] = perGroup[tree.group[node]];
     } else if (colouring === "share") {
-      // Shares of a flame graph span decades: a hundredth is in the middle.
-      const steps = Array.from({length: 65}, (_, i) => ramp(i / 64));
+      // Shares span several powers of ten, so that the scale is logarithmic: 1 % is in the middle.
+      const steps = rampSteps(data.ramp);
       for (let node = 1; node < tree.size; node++) {
         const share = tree.width[node] / widest;
         fills[node] = steps[Math.round(64 * Math.min(Math.max(1 + Math.log10(share || 1e-9) / 4, 0), 1))];
       }
-      legend.push([`linear-gradient(90deg, ${data.ramp.join(",")})`, "share of all: 0.01 %, 1 %, 100 %", ""]);
+      legend.push([gradient(data.ramp), "share of all: 0.01 %, 1 %, 100 %", ""]);
     } else {
       const steps = Array.from({length: 129}, (_, i) => diverging((i - 64) / 64));
       const largest = colouring === "effect"
@@ -166,16 +139,13 @@
       }
       const told = colouring === "effect"
         ? `less, the same, more by up to ${number(largest)}` : "gone, half, the same, twice, new";
-      legend.push([`linear-gradient(90deg, ${[-1, 0, 1].map(diverging).join(",")})`, told, ""]);
+      legend.push([gradient([-1, 0, 1].map(diverging)), told, ""]);
     }
     fills[0] = SAME;
-    byId("legend").replaceChildren(...legend.map(([colour, text, share]) => {
-      const item = element("li");
-      const swatch = element("span", "", {class: colour.startsWith("#") ? "swatch" : "ramp"});
-      swatch.style.background = colour.startsWith("#") ? mixed(colour, "#ffffff", 0.2) : colour;
-      item.append(swatch, element("span", [visible(text), share].filter(part => part).join(" \u2013 "), {title: visible(cut(text, 500))}));
-      return item;
-    }));
+    // Frames are paler than the palette, and so is the legend.
+    byId("legend").replaceChildren(...legend.map(([colour, text, share]) =>
+      legendEntry(colour.startsWith("#") ? mixed(colour, "#ffffff", 0.2) : colour,
+        [visible(text), share].filter(part => part).join(" \u2013 "), {title: visible(cut(text, 500))})));
   }
 
   // ---- drawing --------------------------------------------------------------------------------------------
@@ -185,22 +155,16 @@
   const right = node => (tree.x[node] + tree.width[node] - view[0]) / (view[1] - view[0]) * size.width;
 
   function fit() {
-    const ratio = window.devicePixelRatio || 1;
     const most = Math.max(240, Math.round(window.innerHeight * 0.68));
     size.all = tree.levels * rowHeight + 2;
     size.height = Math.min(size.all, most);
     viewport.style.height = size.height + 2 + "px";
     size.width = viewport.clientWidth;
-    canvas.style.height = size.height + "px";
-    // The canvas is as high as what is seen of the sheet: rows are drawn when they come into sight.
+    // The sheet has the height of all rows and scrolls; the canvas has the height of the viewport, and draws only
+    // the rows in it, so that its memory does not grow with the depth of the stacks.
     byId("sheet").style.height = size.all + "px";
-    canvas.width = Math.max(1, Math.round(size.width * ratio));
-    canvas.height = Math.max(1, Math.round(size.height * ratio));
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const style = getComputedStyle(document.documentElement);
-    for (const role of ["background", "surface", "text", "muted", "line", "accent", "mark"])
-      roles[role] = style.getPropertyValue("--" + role).trim();
-    roles.mono = style.getPropertyValue("--mono").trim();
+    sharpen(canvas, size.width, size.height);
+    roles = themeColours();
   }
 
   function draw() {
@@ -212,32 +176,33 @@
     pen.font = `${fontSize}px ${roles.mono}`;
     pen.textBaseline = "middle";
     const letter = pen.measureText("M").width;
-    // Of all frames narrower than a pixel one is drawn in each column of each row, a match before others.
+    // Millions of frames may be narrower than a pixel: of these, one is drawn in each column of each row, and a match
+    // of the search wins. column and matchColumn hold, for each depth, the last column that was drawn.
     const column = new Int32Array(tree.levels).fill(-1), matchColumn = new Int32Array(tree.levels).fill(-1);
     for (let node = 0; node < tree.size; node++) {
       const start = (tree.x[node] - view[0]) * scale;
       const stop = start + tree.width[node] * scale;
-      if (stop <= 0 || start >= width || !tree.width[node]) { node = tree.end[node] - 1; continue; }
+      if (stop <= 0 || start >= width || !tree.width[node]) { node = tree.end[node] - 1; continue; }  // a whole subtree is out of sight
       const depth = tree.depth[node];
       const y = (icicle ? depth : tree.levels - 1 - depth) * rowHeight - top + 1;
       if (y + rowHeight < 0 || y > height) continue;
       const from = Math.max(start, 0), to = Math.min(stop, width);
-      const match = marked && node && marked[tree.group[node]];
+      const match = matches && node && matches[tree.group[node]];
       if (to - from < 1.2) {
         const here = Math.floor(from);
         if (matchColumn[depth] === here || (column[depth] === here && !match)) continue;
         column[depth] = here;
         if (match) matchColumn[depth] = here;
-        pen.fillStyle = marked && !match ? roles.line : fills[node];
+        pen.fillStyle = matches && !match ? roles.line : fills[node];
         pen.fillRect(here, y, 1, rowHeight - 1);
         continue;
       }
-      const fill = marked && !match ? roles.line : node < zoomed && tree.end[node] > zoomed ? mixed(fills[node], roles.background, 0.45) : fills[node];
+      const fill = matches && !match ? roles.line : node < zoomed && tree.end[node] > zoomed ? mixed(fills[node], roles.background, 0.45) : fills[node];
       pen.fillStyle = fill;
       pen.fillRect(from, y, Math.max(to - from - 0.6, 0.6), rowHeight - 1);
       const letters = Math.floor((to - from - 7) / letter);
       if (letters >= 2) {
-        pen.fillStyle = inkOn(fill);
+        pen.fillStyle = textColourOn(fill);
         pen.fillText(cut(visible(nameOf(node).slice(0, letters + 1)), letters), from + 3, y + rowHeight / 2, to - from - 6);
       }
     }
@@ -251,17 +216,12 @@
     }
   }
 
-  let asked = false;
-  function redraw() {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => { asked = false; draw(); });
-  }
+  const redraw = oncePerFrame(draw);
 
-  // ---- what is shown --------------------------------------------------------------------------------------
+  // ---- state -----------------------------------------------------------------------------------------------
 
   function rebuild() {
-    const path = [];  // what is zoomed and selected is found again by its names
+    const path = [];  // the numbers of nodes change, so that the zoom is restored by the names of frames
     if (tree) for (let node = zoomed; node > 0; node = tree.parent[node]) path.unshift(nameOf(node));
     tree = perunTree(data, options);
     sums = perunSums(tree);
@@ -277,11 +237,11 @@
       ? ` \u2013 ${number(tree.total[0][0])} now, ${number(tree.total[1][0])} in the baseline: ${change(tree.total[0][0], tree.total[1][0])}`
       : ` \u2013 ${number(tree.total[0][0])} in all`;
     fit();
-    paint();
+    assignColours();
     listHeaviest();
-    mark();
+    searchFrames();
     zoom(zoomed, false);
-    tell(-1);
+    showDetails(-1);
   }
 
   function zoom(node, scroll = true) {
@@ -290,13 +250,13 @@
     resetButton.disabled = view[0] <= 0 && view[1] >= tree.width[0];
     showPath();
     if (scroll) reveal(node);
-    tellMatches();
-    remember();
+    showMatches();
+    saveState();
     redraw();
   }
 
-  // Any part of the axis: then the innermost call that it lies in is what is zoomed to.
-  function look(from, to) {
+  // Shows a part of the x axis; the innermost call that covers it all becomes the one zoomed to.
+  function showRange(from, to) {
     const all = tree.width[0];
     const wide = Math.min(Math.max(to - from, all * 1e-9), all);
     const start = Math.min(Math.max(from, 0), all - wide);
@@ -308,7 +268,7 @@
     }
     resetButton.disabled = wide >= all;
     showPath();
-    tellMatches();
+    showMatches();
     redraw();
   }
 
@@ -339,11 +299,11 @@
       if (left(node) < -0.5 || right(node) > size.width + 0.5 || right(node) - left(node) < 0.5) zoomFor(node);
       reveal(node);
     }
-    tell(node);
+    showDetails(node);
     redraw();
   }
 
-  // Zooms out, or in where a pixel would not show it, so far that the node is seen.
+  // Zooms out until the node is in sight, or in if it is narrower than half a pixel.
   function zoomFor(node) {
     let target = zoomed;
     while (target > 0 && !(target <= node && node < tree.end[target])) target = tree.parent[target];
@@ -354,7 +314,7 @@
     zoom(target, false);
   }
 
-  function tell(node) {
+  function showDetails(node) {
     const shown = node >= 0 ? node : zoomed;
     const list = element("dl");
     for (const [label, text] of facts(shown)) list.append(element("dt", label), element("dd", text));
@@ -366,56 +326,56 @@
   function expression() {
     const text = search.value;
     if (!text) return null;
-    // As editors do: a capital letter in the expression makes capitals matter.
+    // Smart case, as in editors: only an expression with a capital letter is case-sensitive.
     return new RegExp(text, text === text.toLowerCase() ? "iu" : "u");
   }
 
-  function mark() {
+  function searchFrames() {
     search.removeAttribute("aria-invalid");
     let wanted = null;
     try {
       wanted = expression();
     } catch (problem) {
-      marked = null;
+      matches = null;
       search.setAttribute("aria-invalid", "true");
       found.textContent = "not a regular expression";
-      remember();
+      saveState();
       redraw();
       return;
     }
-    marked = wanted && Uint8Array.from(tree.groups, group => wanted.test(group.name) ? 1 : 0);
-    tellMatches();
-    remember();
+    matches = wanted && Uint8Array.from(tree.groups, group => wanted.test(group.name) ? 1 : 0);
+    showMatches();
+    saveState();
     redraw();
   }
 
-  function tellMatches() {
+  function showMatches() {
     if (search.getAttribute("aria-invalid")) return;
-    if (!marked) { found.textContent = ""; return; }
-    const all = perunMatched(tree, marked);
+    if (!matches) { found.textContent = ""; return; }
+    const all = perunMatched(tree, matches);
     let text = all.nodes
       ? `${all.nodes} ${all.nodes === 1 ? "match" : "matches"}, ${percent(all.width / tree.width[0])}`
       : "no match";
     if (all.nodes && zoomed) {
-      const here = perunMatched(tree, marked, zoomed);
-      text += ` (${percent(here.width / tree.width[zoomed])} of the zoomed)`;
+      const here = perunMatched(tree, matches, zoomed);
+      text += ` (${percent(here.width / tree.width[zoomed])} of the zoomed call)`;
     }
     found.textContent = text;
   }
 
   function nextMatch(step) {
-    if (!marked) return;
+    if (!matches) return;
     let node = selected < 0 ? (step > 0 ? 0 : tree.size) : selected;
     for (let tried = 0; tried < tree.size; tried++) {
       node = (node + step + tree.size) % tree.size;
-      if (node && tree.width[node] && marked[tree.group[node]]) { select(node); return; }
+      if (node && tree.width[node] && matches[tree.group[node]]) { select(node); return; }
     }
   }
 
   // ---- the list -------------------------------------------------------------------------------------------
 
   function listHeaviest() {
-    if (!byId("heaviest").open) return;  // it is made when somebody looks
+    if (!byId("heaviest").open) return;  // built when it is opened
     const heads = compares ? ["itself", "change", "total", "change", "function"] : ["itself", "", "total", "", "function"];
     byId("heaviest-head").replaceChildren(...heads.map(text => element("th", text, {scope: "col"})));
     const [now, before] = sums.own;
@@ -434,7 +394,7 @@
         search.value = "^" + tree.groups[group].name.slice(0, 1000).replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&") +
           (tree.groups[group].name.length > 1000 ? "" : "$");
         selected = -1;
-        mark();
+        searchFrames();
         nextMatch(1);
         canvas.scrollIntoView({block: "nearest"});
       });
@@ -446,7 +406,7 @@
 
   // ---- mouse ----------------------------------------------------------------------------------------------
 
-  const under = event => {
+  const nodeAt = event => {
     const box = canvas.getBoundingClientRect();
     const row = Math.floor((event.clientY - box.top + viewport.scrollTop - 1) / rowHeight);
     const depth = icicle ? row : tree.levels - 1 - row;
@@ -456,7 +416,7 @@
   let dragged = null;
 
   function hover(event) {
-    const node = under(event);
+    const node = nodeAt(event);
     if (node !== hovered) {
       hovered = node;
       redraw();
@@ -464,18 +424,16 @@
         tip.replaceChildren(element("b", visible(cut(nameOf(node), 300))));
         for (const [label, text] of facts(node)) tip.append(element("div", `${label}: ${cut(text, 200)}`));
       }
-      if (selected < 0) tell(node);
+      if (selected < 0) showDetails(node);
     }
     tip.hidden = node < 0;
     if (node < 0) return;
-    const width = tip.offsetWidth, height = tip.offsetHeight;
-    tip.style.left = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - width - 8)) + "px";
-    tip.style.top = (event.clientY + height + 26 > window.innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 18) + "px";
+    placeTip(tip, event);
   }
   function leave() {
     tip.hidden = true;
     hovered = -1;
-    if (selected < 0) tell(-1);
+    if (selected < 0) showDetails(-1);
     redraw();
   }
   canvas.addEventListener("pointermove", event => {
@@ -485,7 +443,7 @@
       if (dragged.moved) {
         const by = way / size.width * (dragged.view[1] - dragged.view[0]);
         tip.hidden = true;
-        look(dragged.view[0] - by, dragged.view[1] - by);
+        showRange(dragged.view[0] - by, dragged.view[1] - by);
         return;
       }
     }
@@ -497,7 +455,7 @@
     const moved = dragged && dragged.moved;
     dragged = null;
     if (moved) return;
-    const node = under(event);
+    const node = nodeAt(event);
     if (node < 0) return;
     zoom(node);
     select(node, false);
@@ -510,11 +468,11 @@
       const box = canvas.getBoundingClientRect();
       const place = view[0] + (event.clientX - box.left) / size.width * (view[1] - view[0]);
       const factor = Math.exp(Math.max(-80, Math.min(80, event.deltaY)) / 160);
-      look(place - (place - view[0]) * factor, place + (view[1] - place) * factor);
+      showRange(place - (place - view[0]) * factor, place + (view[1] - place) * factor);
     } else if (sideways && Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
       event.preventDefault();
       const by = sideways / size.width * (view[1] - view[0]);
-      look(view[0] + by, view[1] + by);
+      showRange(view[0] + by, view[1] + by);
     }
   }, {passive: false});
   viewport.addEventListener("scroll", redraw);
@@ -522,7 +480,7 @@
   // ---- keyboard -------------------------------------------------------------------------------------------
 
   function neighbour(node, step) {
-    // The next node at the same depth, whoever called it.
+    // The next node at the same depth, of any caller.
     const depth = tree.depth[node];
     for (let other = step > 0 ? tree.end[node] : node - 1; other > 0 && other < tree.size; other += step)
       if (tree.depth[other] === depth && tree.width[other]) return other;
@@ -531,7 +489,7 @@
   function heaviestCallee(node) {
     return node + 1 < tree.end[node] && tree.width[node + 1] ? node + 1 : node;
   }
-  function travel(key) {
+  function moveSelection(key) {
     const deeper = icicle ? "ArrowDown" : "ArrowUp";
     if (selected < 0) { select(zoomed); return; }
     if (key === "ArrowLeft") select(neighbour(selected, -1));
@@ -541,12 +499,12 @@
   }
   canvas.addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key.startsWith("Arrow")) travel(event.key);
+    if (event.key.startsWith("Arrow")) moveSelection(event.key);
     else if (event.key === "Enter" || event.key === " ") { if (selected >= 0) zoom(selected); }
     else return;
     event.preventDefault();
   });
-  search.addEventListener("input", () => { selected = -1; mark(); });
+  search.addEventListener("input", () => { selected = -1; searchFrames(); });
   search.addEventListener("keydown", event => {
     if (event.key === "Enter") { event.preventDefault(); nextMatch(event.shiftKey ? -1 : 1); }
   });
@@ -554,16 +512,16 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") {
       event.preventDefault();
-      if (search.value) { search.value = ""; mark(); canvas.focus(); }
+      if (search.value) { search.value = ""; searchFrames(); canvas.focus(); }
       else if (document.activeElement === search) canvas.focus();
       else if (zoomed) zoom(tree.parent[zoomed]);
-      else { selected = -1; zoom(0); tell(-1); }
+      else { selected = -1; zoom(0); showDetails(-1); }
       return;
     }
     if (event.target.closest("input:not([type=checkbox]), select")) return;
     if (event.key === "/") { search.focus(); search.select(); }
     else if (event.key === "0") reset();
-    else if (event.key === "i") turn();
+    else if (event.key === "i") toggleIcicle();
     else if (event.key === "c") {
       const names = colourings.map(one => one[0]);
       recolour(names[(names.indexOf(colouring) + 1) % names.length]);
@@ -573,36 +531,36 @@
 
   // ---- controls -------------------------------------------------------------------------------------------
 
-  function reset() { zoom(0); selected = -1; tell(-1); }
-  function turn() {
+  function reset() { zoom(0); selected = -1; showDetails(-1); }
+  function toggleIcicle() {
     icicle = !icicle;
     byId("icicle").setAttribute("aria-pressed", String(icicle));
     viewport.scrollTop = icicle ? 0 : size.all;
     reveal(selected >= 0 ? selected : zoomed);
-    remember();
+    saveState();
     redraw();
   }
   function recolour(name) {
     colouring = name;
     byId("colour").value = name;
-    paint();
-    remember();
+    assignColours();
+    saveState();
     redraw();
   }
   for (const [name, text] of colourings) byId("colour").append(element("option", text, {value: name}));
   byId("colour").addEventListener("change", event => recolour(event.target.value));
   byId("heaviest").addEventListener("toggle", listHeaviest);
   resetButton.addEventListener("click", reset);
-  byId("icicle").addEventListener("click", turn);
+  byId("icicle").addEventListener("click", toggleIcicle);
   for (const [id, key] of [["by-line", "byLine"], ["reversed", "reversed"], ["shares", "shares"]])
     byId(id).addEventListener("change", event => { options[key] = event.target.checked; rebuild(); });
   byId("widths").addEventListener("change", event => { options.widths = event.target.value; rebuild(); });
   byId("widths-label").hidden = byId("shares-label").hidden = !compares;
 
-  // What is seen is in the address, so that it survives a reload and can be passed on.
-  let remembering = false;
-  function remember() {
-    if (!remembering) return;
+  // The state is in the address of the page, so that it survives a reload and can be shared as a link.
+  let savesState = false;
+  function saveState() {
+    if (!savesState) return;
     const state = new URLSearchParams();
     if (search.value) state.set("search", search.value);
     if (zoomed) state.set("zoom", String(zoomed));
@@ -612,7 +570,7 @@
     if (options.reversed) state.set("reversed", "true");
     try { history.replaceState(null, "", "#" + state); } catch { /* too often, or not allowed here */ }
   }
-  function recall() {
+  function restoreState() {
     const state = new URLSearchParams(location.hash.slice(1));
     search.value = state.get("search") || "";
     if (state.has("icicle")) icicle = state.get("icicle") === "true";
@@ -626,13 +584,13 @@
     return Number(state.get("zoom")) || 0;
   }
 
-  const start = recall();
+  const start = restoreState();
   rebuild();
   if (start > 0 && start < tree.size) zoom(start);
   viewport.scrollTop = icicle ? 0 : size.all;
   reveal(zoomed);
   draw();
-  remembering = true;
+  savesState = true;
   new ResizeObserver(() => { fit(); draw(); }).observe(viewport);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { fit(); draw(); });
   window.addEventListener("resize", () => { fit(); redraw(); });

@@ -1,4 +1,4 @@
-"""The flame graph view: of what, in which format, and where it goes."""
+"""The flame graph view: the page, or call stacks in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 from perun.errors import UsageError
 from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
+from perun.view._common import options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,20 +20,21 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("html", "folded", "speedscope", "chrome")
 COLOURS: Final = ("auto", "module", "name", "share")
-_CALLS: Final = ("trace", "complexity")  # whose exclusive times are in nanoseconds
+_NANOSECONDS: Final = ("trace", "complexity")
+"""Collectors whose exclusive times are in nanoseconds, whatever the unit of their amounts."""
 BY: Final = ("function", "line")
 
 
 @dataclass(frozen=True)
 class FlameParams:
-    """What is shown, how it looks at first, and where it goes."""
+    """The number to show, the initial state of the page, and the format and its destination."""
 
     filename: str = param(
         "",
         short="-f",
         metavar="<filename>",
-        help="Sets the output file of the resulting flame graph; replaced where it exists. By default a new "
-        "file named after the profile; other formats go to standard output.",
+        help="Write to this file, which is replaced if it exists. By default, a page goes to a new file "
+        "named after the profile, and other formats go to standard output.",
     )
     graph_height: int = param(
         18,
@@ -41,46 +43,47 @@ class FlameParams:
         metavar="<graph_height>",
         help="Height of each frame of the graph, in pixels.",
     )
-    graph_title: str = param("", short="-gt", metavar="<text>", help="Sets the custom title of the graph.")
+    graph_title: str = options.title("graph")
     of: str = param(
         "amount",
         short="-o",
         metavar="<key>",
-        help="The number of the resources that widths stand for; `count` is how many resources there are.",
+        help="The number of the resources that gives the width of frames; `count` counts the resources.",
     )
     diff: str = param(
         "",
         short="-d",
         metavar="<profile>",
-        help="Compares with this profile, which is the baseline: a tag, a name or a path. Frames that grew "
-        "since and those that shrank are coloured differently.",
+        help="Compare with this baseline profile: a tag, a name or a path. Colours tell frames that grew "
+        "from frames that shrank.",
     )
     format: str = param(
         "html",
         choices=FORMATS,
-        help="html is the interactive page; folded (one stack a line), speedscope (JSON) and chrome "
-        "(Trace Event Format, every call with its time) are for other tools.",
+        help="html: the interactive page; for other tools: folded (one stack per line), speedscope (JSON), "
+        "chrome (Trace Event Format, every call with its time).",
     )
     by: str = param(
-        "function", choices=BY, help="Whether calls of one function from different lines are one frame."
+        "function",
+        choices=BY,
+        help="function: all calls of a function are one frame; line: calls from different lines are "
+        "different frames.",
     )
     colour: str = param(
         "auto",
         choices=COLOURS,
-        help="What the colours of the page tell at first; auto is module where there are several, else name.",
+        help="The initial colours of the page; auto is module if there are several modules, else name.",
     )
-    icicle: bool = param(False, help="The page starts with the outermost call on top.")
-    view_in_browser: bool = param(
-        False, short="-v", help="The generated graph will be immediately opened in the browser."
-    )
+    icicle: bool = param(False, help="Start the page as an icicle graph: the outermost call on top.")
+    view_in_browser: bool = options.view_in_browser()
 
 
 class FlameGraphView:
-    """The wider a frame is, the more it consumed, itself and in what it called.
+    """The wider a frame is, the more the function and its callees consume.
 
-    Stacks come from the traces of the resources, as those of memory profiles, or from calls that lie within
-    each other by their timestamps, as those of trace and complexity profiles. The page needs no network:
-    zoom, search and colours are its own.
+    Stacks come from the traces of the resources, as in memory profiles, or from the nesting of calls in
+    time, as in trace and complexity profiles. The page needs no network and has its own zoom, search and
+    colours.
     """
 
     name: ClassVar[str] = "flamegraph"
@@ -88,18 +91,23 @@ class FlameGraphView:
     Params: ClassVar[type] = FlameParams
 
     def render(self, profile: Profile, params: FlameParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
-        """Write the page to a file, whose name `out` gets, or stacks to `out` itself.
+        """Write the page to a file and its name to `out`, or the stacks in another format to `out`.
 
-        :raises ProfileError: where the profile has no stacks.
-        :raises UsageError: where `params` contradict each other or the profile, or the file cannot be
-            written.
+        :raises ProfileError: if the profile has no stacks.
+        :raises UsageError: if `params` contradict each other or the profile, or the file cannot be written.
         """
-        from perun.view._common.files import destination
+        from perun.view._common.files import destination, report
 
         if params.diff and params.format != "html":
-            raise UsageError("--diff makes a page", f"leave out --format {params.format}, or --diff")
+            raise UsageError(
+                f"--diff needs a page, and --format {params.format} makes none",
+                "leave out one of them",
+            )
         if params.view_in_browser and params.format != "html":
-            raise UsageError(f"{params.format} is nothing for a browser", "leave out --view-in-browser")
+            raise UsageError(
+                f"a browser cannot show --format {params.format}",
+                "leave out --view-in-browser, or --format",
+            )
         if params.format == "chrome":
             _export_calls(profile, params, out)
             return
@@ -109,11 +117,7 @@ class FlameGraphView:
             return
         path = destination(params.filename, self.name, profile)
         _write_page(path, profile, stacks, params, ctx)
-        out.write(f"{path}\n")
-        if params.view_in_browser:
-            from perun.view._common.browser import open_in_browser
-
-            open_in_browser(path, ctx)
+        report(path, out, ctx, browse=params.view_in_browser)
 
 
 def _stacks(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
@@ -121,11 +125,13 @@ def _stacks(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
 
     stacks = stacks_of(profile, params.of)
     if stacks.left_out:
-        ctx.note(f"{stacks.left_out} resources whose {params.of} is below 0 or no number are left out")
+        ctx.note(f"{stacks.left_out} resources are left out: their {params.of} is negative or no number")
     if stacks.cut:
         from perun.view.flamegraph.calls import DEEPEST
 
-        ctx.note(f"{stacks.cut} calls within more than {DEEPEST} others count for the innermost of these")
+        ctx.note(
+            f"{stacks.cut} calls are nested deeper than {DEEPEST} calls; they count for the call there"
+        )
     return stacks
 
 
@@ -150,13 +156,17 @@ def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) 
 
 def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
     import perun
+    from perun.view._common.chart import command_line
     from perun.view.flamegraph.chrome import chrome_trace
 
     if params.of != "amount":
-        raise UsageError("a Chrome trace shows how long calls take", "leave out --of, or --format chrome")
+        raise UsageError(
+            f"a Chrome trace shows the duration of calls, not {params.of}",
+            "leave out --of, or --format chrome",
+        )
     pieces = chrome_trace(
         profile,
-        name=params.graph_title or _command(profile) or "a profile",
+        name=params.graph_title or command_line(profile) or "a profile",
         unit=_unit(profile, params.of),
         exporter=f"perun {perun.__version__}",
     )
@@ -164,7 +174,7 @@ def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
 
 
 def _write(params: FlameParams, pieces: Iterable[str], out: TextIO) -> None:
-    from perun.view._common.page import write_pieces
+    from perun.view._common.files import write_pieces
 
     if not params.filename:
         for piece in pieces:
@@ -175,43 +185,28 @@ def _write(params: FlameParams, pieces: Iterable[str], out: TextIO) -> None:
 
 
 def _write_page(path: Path, profile: Profile, stacks: Stacks, params: FlameParams, ctx: ViewContext) -> None:
-    from string import Template
-
-    from perun.view._common.look import CSS, PALETTE, RAMP
-    from perun.view._common.page import beside, data_block, escape, write_page
+    from perun.view._common.interactive import write_interactive_page
     from perun.view.flamegraph.tree import Tree
 
     sides = [stacks.amounts]
     if params.diff:
         sides.append(_baseline(profile, params, ctx).amounts)
-    title = _title(profile, params)
     tree = Tree(sides)
-    document = {
-        **tree.document(),
-        "unit": _unit(profile, params.of),
-        "of": params.of,
-        "frameHeight": params.graph_height,
-        "colour": _colour(tree, params),
-        "icicle": params.icicle,
-        "byLine": params.by == "line",
-        "palette": PALETTE,
-        "ramp": RAMP,
-    }
-    body = Template(beside(__file__, "page.html")).substitute(
-        title=escape(title),
-        subtitle=escape(_subtitle(profile, params)),
-        data=data_block("data", document),
-    )
-    write_page(
+    write_interactive_page(
         path,
-        title=title,
-        body=body,
-        style=CSS + beside(__file__, "page.css"),
-        scripts=[
-            "\n".join(
-                (beside(_numbers(), "numbers.js"), beside(__file__, "graph.js"), beside(__file__, "page.js"))
-            )
-        ],
+        __file__,
+        data={
+            **tree.document(),
+            "unit": _unit(profile, params.of),
+            "of": params.of,
+            "frameHeight": params.graph_height,
+            "colour": _colour(tree, params),
+            "icicle": params.icicle,
+            "byLine": params.by == "line",
+        },
+        title=_title(profile, params),
+        subtitle=_subtitle(profile, params),
+        scripts=("graph.js", "page.js"),
     )
 
 
@@ -223,21 +218,18 @@ def _colour(tree: Tree, params: FlameParams) -> str:
     return "module" if len({frame.source for frame in tree.frames if frame.source}) > 1 else "name"
 
 
-def _numbers() -> str:
-    from perun.view._common import numbers
-
-    return numbers.__file__
-
-
 def _baseline(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
     if ctx.load is None:
-        raise UsageError(f"there is nobody to look up the profile {params.diff!r}", "leave out --diff")
+        raise UsageError(
+            f"the baseline {params.diff!r} cannot be loaded: the context of the view has no `load`",
+            "leave out --diff",
+        )
     other = ctx.load(params.diff)
     units = _unit(other, params.of), _unit(profile, params.of)
     if other.type != profile.type or units[0] != units[1]:
         raise UsageError(
-            f"{params.diff} is a profile of {other.type or 'nothing'} in {units[0] or 'no unit'}, the other "
-            f"one of {profile.type or 'nothing'} in {units[1] or 'no unit'}",
+            f"the baseline {params.diff} has the type {other.type or '(none)'} and the unit "
+            f"{units[0] or '(none)'}, the profile has {profile.type or '(none)'} and {units[1] or '(none)'}",
             "compare profiles of the same type and unit",
         )
     return _stacks(other, params, ctx)
@@ -246,27 +238,24 @@ def _baseline(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks
 def _unit(profile: Profile, of: str) -> str:
     if of not in ("amount", "exclusive", "timestamp"):
         return "resources" if of == "count" else ""
-    if of == "exclusive" and profile.configuration.collector in _CALLS:
+    if of == "exclusive" and profile.configuration.collector in _NANOSECONDS:
         return "ns"
     units: Any = profile.get("header", {}).get("units", {})
     if not isinstance(units, dict):
         return ""
-    # Profiles of several types name the unit of each, e.g. `mixed(time delta)`.
+    # The header may name a unit for each type of resources, e.g. `mixed(time delta)`.
     return str(units.get(profile.type) or (next(iter(units.values())) if len(units) == 1 else ""))
 
 
-def _command(profile: Profile) -> str:
-    what = profile.configuration
-    return " ".join(part for part in (what.cmd, what.args, what.workload) if part)
-
-
 def _title(profile: Profile, params: FlameParams) -> str:
-    return params.graph_title or f"Flame graph of {_command(profile) or 'a profile'}"
+    from perun.view._common.chart import command_line
+
+    return params.graph_title or f"Flame graph of {command_line(profile) or 'a profile'}"
 
 
 def _subtitle(profile: Profile, params: FlameParams) -> str:
     unit = _unit(profile, params.of)
     what = profile.type or profile.configuration.collector
     of = f"{params.of} ({unit})" if unit and params.of != "count" else params.of
-    told = f"{what}: {of} by call stack" if what else f"{of} by call stack"
-    return f"{told}, compared with {params.diff}" if params.diff else told
+    shown = f"{what}: {of} by call stack" if what else f"{of} by call stack"
+    return f"{shown}, compared with {params.diff}" if params.diff else shown

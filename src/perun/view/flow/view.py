@@ -1,192 +1,157 @@
-"""The flow view: what resources amount to along a key, a line for each value of another (manual 6.1.3)."""
+"""The flow view: an aggregate of resources along a key, a line for each value of another (manual 6.1.3)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, TextIO
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, Readiness, ViewContext
 from perun.plugin.params import param
-from perun.view._common.aggregate import FUNCTIONS
+from perun.view._common import options
+from perun.view._common.chart_view import ChartView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from perun.profile.factory import Profile
     from perun.view._common.chart import Chart, Floats, Series
 
-MOST_PLACES: Final = 1000
+MOST_POINTS: Final = 1000
 MOST_LINES: Final = 16
-"""More values of the two keys than that are put together, which a note of the chart says."""
+"""Limits of the bins of the two keys; a note of the chart says when values share bins."""
 
-_NOTHING_IS_ZERO: Final = ("sum", "count", "nunique")
+_ZERO_IF_EMPTY: Final = ("sum", "count", "nunique")
+"""Functions that are 0 where there are no values; a mean of nothing is unknown instead."""
 
 
 @dataclass(frozen=True)
 class FlowParams:
-    """What is shown along what, and where it goes."""
+    """The keys to show, and where the chart goes."""
 
-    function: str = param(
-        "sum",
-        choices=FUNCTIONS,
-        metavar="<aggregation_function>",
-        argument=True,
-        help="What each point shows of its resources.",
-    )
+    function: str = options.aggregation("The function of the resources that each point shows.")
     of: str = param(
         "",
         short="-o",
         required=True,
         metavar="<of_resource_key>",
-        help="Sets key that is source of the data for the flow, i.e. what will be displayed on Y axis, e.g. "
-        "the amount of resources.",
+        help="The key whose values give the height of the lines (Y axis), e.g. amount.",
     )
     through: str = param(
         "snapshots",
         short="-t",
         metavar="<through_key>",
-        help="Sets key that is source of the data value, i.e. the independent variable, like e.g. snapshots "
-        "or size of the structure.",
+        help="The independent variable (X axis), e.g. snapshots or structure-unit-size.",
     )
     by: str = param(
         "",
         short="-b",
         required=True,
         metavar="<by_resource_key>",
-        help="For each <by_resource_key> one graph will be output, e.g. for each subtype or for each "
-        "location of resource.",
+        help="The key with a line for each of its values, e.g. subtype or uid.",
     )
     stacked: bool = param(
-        False,
-        short="-s",
-        help="Will stack the y axis values for different <by> keys on top of each other. Additionally shows "
-        "the sum of the values.",
+        False, short="-s", help="Stack the lines as areas on top of each other, and show their sum."
     )
     accumulate: bool = param(
         True,
         long="--accumulate/--no-accumulate",
-        help="Will accumulate the values for all previous values of X axis.",
+        help="Add up the values from left to right along the X axis.",
     )
-    filename: str = param(
-        "", short="-f", metavar="<html>", help="Sets the outputs for the graph to the file."
-    )
-    x_axis_label: str = param(
-        "", short="-xl", metavar="<text>", help="Sets the custom label on the X axis of the flow graph."
-    )
-    y_axis_label: str = param(
-        "", short="-yl", metavar="<text>", help="Sets the custom label on the Y axis of the flow graph."
-    )
-    graph_title: str = param(
-        "", short="-gt", metavar="<text>", help="Sets the custom title of the flow graph."
-    )
-    view_in_browser: bool = param(
-        False, short="-v", help="The generated graph will be immediately opened in the browser."
-    )
-    terminal: bool = param(
-        False, help="The graph will be drawn in the terminal, or as text where the output is none."
-    )
+    filename: str = options.filename()
+    x_axis_label: str = options.axis_label("X")
+    y_axis_label: str = options.axis_label("Y")
+    graph_title: str = options.title("chart")
+    view_in_browser: bool = options.view_in_browser()
+    terminal: bool = options.terminal()
 
 
-class FlowView:
+class FlowView(ChartView[FlowParams]):
     """The view of flows.
 
-    Shows how the sum, the mean or the like of a key goes along another key, as lines or as areas.
+    Shows an aggregate of one key, such as its sum or mean, along another key, as lines or as areas.
     """
 
     name: ClassVar[str] = "flow"
     help: ClassVar[str] = "Customizable interpretation of resources using the flow format."
     Params: ClassVar[type] = FlowParams
 
-    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
-        """Whether pages can be written here."""
-        from perun.view._common.plot import readiness
-
-        return readiness()
-
-    def render(self, profile: Profile, params: FlowParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
-        """Write the chart to a page, whose name `out` gets, or as text to `out`.
-
-        :raises UsageError: where a key is in no resource, options do not go together, or the file cannot
-            be written.
-        :raises ProfileError: where the profile has no resources.
-        """
-        from perun.view._common.output import Output, write
-
-        charts = (chart(profile, params),)
-        output = Output(self.name, params.filename, params.view_in_browser, params.terminal)
-        write(charts, output, profile, out, ctx)
+    def charts(self, profile: Profile, params: FlowParams) -> tuple[Chart, ...]:
+        """The one chart of the profile."""
+        return (chart(profile, params),)
 
 
 def chart(profile: Profile, params: FlowParams) -> Chart:
-    """The chart of the profile; for what is raised see :meth:`FlowView.render`."""
+    """The chart of the profile.
+
+    :raises UsageError: if no resource has a key, or options contradict each other.
+    :raises ProfileError: if the profile has no resources.
+    """
     import numpy as np
 
-    from perun.view._common.aggregate import keeps_unit, title
-    from perun.view._common.chart import Axis, Chart, axis_label, facts
-    from perun.view._common.crowds import crossed, few_of
-    from perun.view._common.values import Resources
+    from perun.view._common.chart import Axis, Chart, axis_label
+    from perun.view._common.pivot import Key, pivot_of
 
     _check(params)
-    resources = Resources(profile)
-    values = resources.measured(params.of, "--of", params.function)
-    through = few_of(resources, params.through, "--through", params.function, values, MOST_PLACES)
-    by = few_of(resources, params.by, "--by", params.function, values, MOST_LINES)
-    heights = _filled(crossed(params.function, by, through, values), params)
-    at = np.arange(len(through.names), dtype=float) if through.at is None else through.at
-    what = f"{title(params.function)} of {params.of!r}"
+    through, by = Key(params.through, "--through", MOST_POINTS), Key(params.by, "--by", MOST_LINES)
+    found = pivot_of(profile, params.function, params.of, through, by)
+    names, centers = found.columns.names, found.columns.centers
+    x = np.arange(len(names), dtype=float) if centers is None else centers
+    what = found.description
     how = [f"for each {params.by!r}", "stacked" if params.stacked else "", "accumulated" * params.accumulate]
-    unit = resources.unit(params.of) if keeps_unit(params.function) else ""
     shown = f"{'accumulated ' * params.accumulate}{what}".replace("'", "")
     heading = f"{what[0].upper()}{what[1:]} through {params.through!r} " + ", ".join(filter(None, how))
     return Chart(
         title=params.graph_title or heading,
-        notes=tuple(note for note in (facts(profile, resources.size), through.note, by.note) if note),
+        notes=found.notes,
         x=Axis(
-            params.x_axis_label or axis_label(params.through, resources.unit(params.through)),
-            resources.unit(params.through),
-            through.names if through.at is None else (),
+            params.x_axis_label or axis_label(params.through, found.column_unit),
+            found.column_unit,
+            names if centers is None else (),
         ),
-        y=Axis(params.y_axis_label or axis_label(shown, unit), unit),
-        series=(_stacked if params.stacked else _lines)(at, heights, by.names),
+        y=Axis(params.y_axis_label or axis_label(shown, found.unit), found.unit),
+        series=(_stacked if params.stacked else _lines)(x, _filled(found.values, params), found.rows.names),
         legend=params.by,
     )
 
 
 def _check(params: FlowParams) -> None:
     if not params.of:
-        raise UsageError("the flow of what is not said", "name a key with --of, e.g. --of amount")
+        raise UsageError("--of is missing: it names the key that the lines show", "add it, e.g. --of amount")
     if not params.by:
-        raise UsageError("which resources make a line is not said", "name a key with --by, e.g. --by uid")
+        raise UsageError("--by is missing: each value of its key gets a line", "add it, e.g. --by uid")
 
 
 def _filled(heights: Floats, params: FlowParams) -> Floats:
-    """Where there is nothing, an accumulated value stays as it is, and a sum of nothing is 0."""
+    """The heights, shape (lines, points), without gaps where the gap has a value.
+
+    An accumulated value stays as it is where nothing is added, and a sum of nothing is 0.
+    """
     import numpy as np
 
-    from perun.view._common.aggregate import finite_sums, plain
+    from perun.view._common.aggregate import canonical, finite_sums
 
     if params.accumulate:
         return finite_sums(np.nancumsum, heights, axis=1)
-    if params.stacked or plain(params.function) in _NOTHING_IS_ZERO:
+    if params.stacked or canonical(params.function) in _ZERO_IF_EMPTY:
         return np.nan_to_num(heights, nan=0.0)
     return heights
 
 
-def _lines(at: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
+def _lines(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
+    """A line for each row of `heights`, without the points that have no value."""
     import numpy as np
 
     from perun.view._common.chart import Series
 
     made = []
     for number, (name, own) in enumerate(zip(names, heights, strict=True)):
-        some = ~np.isnan(own)
-        made.append(Series(name, "line", at[some], own[some], number, marked=True))
+        known = ~np.isnan(own)
+        made.append(Series(name, "line", x[known], own[known], number, marked=True))
     return tuple(made)
 
 
-def _stacked(at: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
-    """Areas above each other, and their sum as a line."""
+def _stacked(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
+    """An area for each row of `heights`, on top of each other, and their sum as a line."""
     import numpy as np
 
     from perun.view._common.aggregate import finite_sums
@@ -195,7 +160,7 @@ def _stacked(at: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series,
     ends = finite_sums(np.cumsum, heights, axis=0)
     bases = ends - heights
     made = [
-        Series(name, "area", at, ends[number], number, bases[number], heights[number])
+        Series(name, "area", x, ends[number], number, bases[number], heights[number])
         for number, name in enumerate(names)
     ]
-    return (*made, Series("sum", "line", at, ends[-1], -1))
+    return (*made, Series("sum", "line", x, ends[-1], -1))

@@ -1,4 +1,4 @@
-"""Heap map: what lies where in the heap, snapshot by snapshot, and where most was allocated over all."""
+"""Heap map: the heap by address, snapshot by snapshot, and a heat map of all allocations."""
 
 from __future__ import annotations
 

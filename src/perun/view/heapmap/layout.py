@@ -1,4 +1,4 @@
-"""Addresses as places on a page: rows of equal length, without the vast unused parts of an address space."""
+"""Places of addresses on a page: rows of equal length, without the vast unused parts of an address space."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 ROWS: Final = 48
-"""About how many rows there are where the heap is in one piece."""
+"""The approximate number of rows of a heap in one piece."""
 CELLS: Final = 256
-"""Most cells of a row in which allocations are counted."""
+"""The largest number of cells in a row of the heat map."""
 
 _REGIONS: Final = 40
 _SMALLEST_ROW: Final = 64
 _SMALLEST_GAP: Final = 1 << 16
+"""An unused part of at most this size (bytes) is always shown."""
 
 
 class Region(NamedTuple):
-    """A part of the address space: its first row in the address space, that on the page, and their number."""
+    """A part of the address space.
+
+    :param start: its first row, counted from address 0. :param row: its first row on the page.
+    :param rows: its number of rows.
+    """
 
     start: int
     row: int
@@ -26,10 +31,10 @@ class Region(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where addresses lie on the page.
+    """The places of addresses on the page.
 
-    :param row_size: addresses in a row, a power of two; each row starts at a multiple of it.
-    :param regions: the parts of the address space, one below the other.
+    :param row_size: bytes in a row, a power of two; each row starts at a multiple of it.
+    :param regions: the parts of the address space in ascending order.
     """
 
     row_size: int
@@ -37,13 +42,13 @@ class Layout(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of rows of all regions."""
+        """The number of rows of all regions."""
         return sum(region.rows for region in self.regions)
 
     def places(self, addresses: Iterable[int]) -> list[int]:
-        """Of each address the place on the page: its row times the size of a row, and the place in the row.
+        """The place of each address: its row on the page times the size of a row, plus its offset in the row.
 
-        The addresses must be among those that the layout was made of.
+        The addresses must be among those that the layout is made of.
         """
         starts = [region.start for region in self.regions]
         shifts = [(region.row - region.start) * self.row_size for region in self.regions]
@@ -51,8 +56,9 @@ class Layout(NamedTuple):
 
 
 def layout_of(spans: Sequence[tuple[int, int]]) -> Layout:
-    """The layout for memory at `spans`, each an address and an amount above 0; there must be some."""
+    """The layout for memory at `spans`, each an address and a positive size in bytes; at least one."""
     pieces = _pieces(spans)
+    # The next power of two: row boundaries are round addresses then, which a reader can compare.
     extent = sum(last - first + 1 for first, last in pieces)
     row_size = max(_SMALLEST_ROW, 1 << (-(-extent // ROWS) - 1).bit_length())
     rows: list[tuple[int, int]] = []
@@ -71,8 +77,9 @@ def layout_of(spans: Sequence[tuple[int, int]]) -> Layout:
 
 
 def counts_of(spans: Sequence[tuple[int, int]], layout: Layout) -> tuple[int, list[int]]:
-    """How often each cell of the page was allocated: the size of a cell, and the counts row by row."""
+    """The size of a cell in bytes, and the number of allocations of each cell, row by row."""
     cell = max(1, layout.row_size // CELLS)
+    # Only where a count changes is noted for each span; the running sum gives the counts of all cells.
     steps = [0] * (layout.rows * (layout.row_size // cell) + 1)
     places = layout.places(address for address, _ in spans)
     for place, (_, amount) in zip(places, spans, strict=True):
@@ -82,7 +89,7 @@ def counts_of(spans: Sequence[tuple[int, int]], layout: Layout) -> tuple[int, li
 
 
 def _pieces(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """First and last addresses of the parts between which nothing was ever allocated for long."""
+    """First and last addresses of the parts of the heap that wide gaps without any allocation separate."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted((address, address + amount - 1) for address, amount in spans):
         if joined and first <= joined[-1][1] + 1:
@@ -90,7 +97,7 @@ def _pieces(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((first, last))
     gaps = sorted((after[0] - before[1] - 1 for before, after in pairwise(joined)), reverse=True)
-    # Holes in a heap are worth seeing, what lies between a heap and a mapped file is not.
+    # A hole in the heap is fragmentation, which the map has to show; the gap to a mapped file is not.
     least = max(_SMALLEST_GAP, sum(last - first + 1 for first, last in joined) // 4)
     if len(gaps) >= _REGIONS:
         least = max(least, gaps[_REGIONS - 1])

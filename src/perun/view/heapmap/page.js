@@ -1,24 +1,22 @@
-// The page of a heap map: snapshots with a slider, and the heat over all. Texts of the profile only ever become
-// text nodes or pixels.
+// The page of a heap map: snapshots with a slider, and the heat map of all. A place is a row of the page times
+// data.rowSize, plus the offset in the row (perun.view.heapmap.layout).
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
-  const byId = id => document.getElementById(id);
   const canvas = byId("map"), pen = canvas.getContext("2d");
   const timeline = byId("timeline"), line = timeline.getContext("2d");
   const slider = byId("snapshot"), viewport = byId("viewport"), tip = byId("tip");
   const chunks = data.places.length, last = data.times.length - 1;
   const rows = data.regions.reduce((sum, region) => sum + region.rows, 0);
-  const GUTTER = 124, ROW = 13, BREAK = 9, MOST_SITES = 7;
+  // In pixels: the column of addresses, a row, the space between regions, the timeline.
+  const GUTTER = 124, ROW = 13, BREAK = 9, TIMELINE = 56;
+  const MOST_SITES = DISTINCT.length;
   const places = Float64Array.from(data.places), amounts = Float64Array.from(data.amounts);
   let heat = data.heat, now = 0, playing = 0, selected = -1, hovered = null, live = [], size = {}, roles = {};
-  let fills = [], owners = [], coloured = {};
+  let fills = [], owners = [], shownLegend = "";
 
   // ---- texts ----------------------------------------------------------------------------------------------
 
-  const visible = text => text.replace(/[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-  const cut = (text, most) => text.length <= most ? text : text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "") + "\u2026";
   const number = amount => perunNumber(amount, data.unit);
   const count = (amount, one, many) => `${amount.toLocaleString("en-US")} ${amount === 1 ? one : many}`;
   const percent = share => Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : "\u2013";
@@ -36,28 +34,12 @@
     return BigInt(region.address) + BigInt(row - region.row) * BigInt(data.rowSize) + BigInt(Math.round(place - row * data.rowSize));
   };
   const hexOf = place => { const value = addressOf(place); return value < 0n ? String(value) : "0x" + value.toString(16); };
-  const element = (name, text, attributes = {}) => {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  };
-  const channels = colour => [1, 3, 5].map(start => parseInt(colour.slice(start, start + 2), 16));
-  const mixed = (one, other, share) => {
-    const [a, b] = [channels(one), channels(other)];
-    return "#" + a.map((part, i) => Math.round(part + (b[i] - part) * share).toString(16).padStart(2, "0")).join("");
-  };
-  const ramp = share => {
-    const place = Math.min(Math.max(share, 0), 1) * (data.ramp.length - 1);
-    const lower = Math.min(Math.floor(place), data.ramp.length - 2);
-    return mixed(data.ramp[lower], data.ramp[lower + 1], place - lower);
-  };
-  const RAMP = Array.from({length: 65}, (_, i) => ramp(i / 64));
-  const rampCss = `linear-gradient(90deg, ${data.ramp.join(",")})`;
+  const RAMP = rampSteps(data.ramp), rampCss = gradient(data.ramp);
 
-  // ---- what is known of the snapshots ---------------------------------------------------------------------
+  // ---- snapshots -----------------------------------------------------------------------------------------
 
   const sums = new Float64Array(last + 2), numbers = new Int32Array(last + 2);
+  // Each chunk notes where it comes and where it goes; the running sums are the totals of the snapshots.
   for (let i = 0; i < chunks; i++) {
     sums[data.firsts[i]] += amounts[i]; sums[data.ends[i]] -= amounts[i];
     numbers[data.firsts[i]]++; numbers[data.ends[i]]--;
@@ -69,13 +51,14 @@
   const bySite = new Float64Array(data.sites.length);
   for (let i = 0; i < chunks; i++) bySite[data.owners[i]] += amounts[i] * (data.ends[i] - data.firsts[i]);
   const ranked = data.sites.map((_, i) => i).sort((a, b) => bySite[b] - bySite[a]);
-  const siteColours = new Array(data.sites.length).fill(data.palette[6]);
-  ranked.slice(0, MOST_SITES).forEach((site, i) => { siteColours[site] = data.palette[[0, 1, 2, 3, 4, 5, 7][i]]; });
+  const siteColours = new Array(data.sites.length).fill(data.palette[OTHERS]);
+  ranked.slice(0, MOST_SITES).forEach((site, i) => { siteColours[site] = data.palette[DISTINCT[i]]; });
   let largest = 1, smallest = Infinity, hottest = 0;
   for (const amount of amounts) { largest = Math.max(largest, amount); smallest = Math.min(smallest, amount); }
   for (const times of data.counts) hottest = Math.max(hottest, times);
 
-  function look() {
+  // The chunks that are allocated at the end of the snapshot, in the order of their places.
+  function updateLive() {
     live = order.filter(i => data.firsts[i] <= now && now < data.ends[i]);
   }
 
@@ -91,7 +74,7 @@
 
   // ---- drawing --------------------------------------------------------------------------------------------
 
-  // The top of a row; between regions there is a break.
+  // The y of each row; there is a break between regions.
   const tops = new Float64Array(rows + 1);
   {
     let y = 2, row = 0;
@@ -103,27 +86,20 @@
   }
 
   function fit() {
-    const ratio = window.devicePixelRatio || 1;
     size.all = tops[rows];
     size.height = Math.min(size.all, Math.max(200, Math.round(window.innerHeight * 0.6)));
     viewport.style.height = size.height + 2 + "px";
     byId("sheet").style.height = size.all + "px";
     size.width = viewport.clientWidth;
     size.inner = Math.max(10, size.width - GUTTER - 4);
-    for (const [one, height, context] of [[canvas, size.height, pen], [timeline, 56, line]]) {
-      one.style.height = height + "px";
-      one.width = Math.max(1, Math.round((one === canvas ? size.width : timeline.clientWidth) * ratio));
-      one.height = Math.round(height * ratio);
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    }
-    const style = getComputedStyle(document.documentElement);
-    for (const role of ["background", "surface", "text", "muted", "line", "accent", "mark", "mono"])
-      roles[role] = style.getPropertyValue("--" + role).trim();
+    sharpen(canvas, size.width, size.height);
+    sharpen(timeline, timeline.clientWidth, TIMELINE);
+    roles = themeColours();
   }
 
   const xOf = within => GUTTER + within / data.rowSize * size.inner;
 
-  // Calls back with each row of a chunk: its number, left and right.
+  // Calls each(row, left, right) for every row that a chunk covers, in pixels.
   function pieces(place, amount, each) {
     let row = rowOf(place), from = place - row * data.rowSize, rest = amount;
     while (rest > 0 && row < rows) {
@@ -163,12 +139,13 @@
 
   function drawHeat(top) {
     const perRow = data.rowSize / data.cell;
-    const scale = Math.log(hottest) || 1;
+    const scale = Math.log(hottest) || 1;  // logarithmic, as a few places are allocated thousands of times
     for (let row = 0; row < rows; row++) {
       const y = tops[row] - top;
       if (y + ROW < 0 || y > size.height) continue;
       for (let i = 0; i < perRow;) {
         const times = data.counts[row * perRow + i];
+        // Neighbours with the same count become one rectangle.
         let end = i + 1;
         while (end < perRow && data.counts[row * perRow + end] === times) end++;
         if (times) {
@@ -209,7 +186,7 @@
   }
 
   function drawTimeline() {
-    const width = timeline.clientWidth, height = 56;
+    const width = timeline.clientWidth, height = TIMELINE;
     line.clearRect(0, 0, width, height);
     const step = width / (last + 1);
     const y = snapshot => height - 2 - (most ? sums[snapshot] / most : 0) * (height - 16);
@@ -226,25 +203,20 @@
     line.fillStyle = roles.muted;
     line.font = `11px ${roles.mono}`;
     line.textBaseline = "top";
-    line.fillText(`most: ${number(most)} at ${timeOf(peak)}`, 4, 1, width - 8);
+    line.fillText(`peak: ${number(most)} at ${timeOf(peak)}`, 4, 1, width - 8);
   }
 
-  let asked = false;
-  function redraw() {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => { asked = false; draw(); });
-  }
+  const redraw = oncePerFrame(draw);
 
-  // ---- what is told ---------------------------------------------------------------------------------------
+  // ---- texts of the state------------------------------------------------------------------------------------
 
   function show() {
-    look();
-    const told = `snapshot ${now + 1} of ${last + 1}, at ${timeOf(now)}`;
+    updateLive();
+    const position = `snapshot ${now + 1} of ${last + 1}, at ${timeOf(now)}`;
     slider.value = String(now);
-    slider.setAttribute("aria-valuetext", `${told}: ${number(sums[now])} in ${count(numbers[now], "chunk", "chunks")}`);
+    slider.setAttribute("aria-valuetext", `${position}: ${number(sums[now])} in ${count(numbers[now], "chunk", "chunks")}`);
     byId("when").textContent = `${now + 1} of ${last + 1}, at ${timeOf(now)}`;
-    if (!playing || heat) tell();
+    if (!playing || heat) summarize();
     if (selected >= 0 && !(data.firsts[selected] <= now && now < data.ends[selected])) { selected = -1; detail(null); }
     if (!heat) listSites();
     legend();
@@ -252,10 +224,10 @@
     redraw();
   }
 
-  function tell() {
+  function summarize() {
     if (heat) {
       byId("told").textContent = `${count(data.allocations, "allocation", "allocations")} over all snapshots; ` +
-        `the warmest place was allocated ${count(hottest, "time", "times")}.`;
+        `the hottest address range was allocated ${count(hottest, "time", "times")}.`;
       return;
     }
     let holes = 0, widest = 0, number_ = 0, big = 0;
@@ -295,22 +267,16 @@
 
   function legend() {
     const by = heat ? "heat" : byId("colour").value;
-    const key = by;
-    if (coloured.key === key) return;
-    coloured = {key};
+    if (shownLegend === by) return;  // playing changes the snapshot, not the legend
+    shownLegend = by;
     const items = by === "site"
       ? ranked.slice(0, MOST_SITES).map(site => [siteColours[site], cut(siteOf(site), 200)])
       : by === "kind" ? data.subtypes.map((kind, i) => [data.palette[i % data.palette.length], visible(cut(kind, 200)) || "unknown"])
       : by === "amount" ? [[rampCss, `${number(smallest)} to ${number(largest)}, logarithmic`]]
-      : by === "age" ? [[rampCss, "new to as old as the whole run"]]
+      : by === "age" ? [[rampCss, "new to as old as the run"]]
       : [[rampCss, `allocated once to ${count(hottest, "time", "times")}, logarithmic`]];
-    if (by === "site" && data.sites.length > MOST_SITES) items.push([data.palette[6], `${data.sites.length - MOST_SITES} others`]);
-    byId("legend").replaceChildren(...items.map(([colour, text]) => {
-      const item = element("li"), swatch = element("span", "", {class: colour.startsWith("#") ? "swatch" : "ramp"});
-      swatch.style.background = colour;
-      item.append(swatch, element("span", text));
-      return item;
-    }));
+    if (by === "site" && data.sites.length > MOST_SITES) items.push([data.palette[OTHERS], `${data.sites.length - MOST_SITES} others`]);
+    byId("legend").replaceChildren(...items.map(([colour, text]) => legendEntry(colour, text)));
   }
 
   function lines(found) {
@@ -331,7 +297,7 @@
 
   // ---- mouse ----------------------------------------------------------------------------------------------
 
-  function under(event) {
+  function partAt(event) {
     const box = canvas.getBoundingClientRect();
     const y = event.clientY - box.top + viewport.scrollTop, x = event.clientX - box.left;
     let row = 0;
@@ -343,19 +309,20 @@
       const cell = Math.floor(place / data.cell);
       return data.counts[cell] ? {cell} : null;
     }
+    // Binary search for the last chunk that starts at or before the place.
     let low = 0, high = live.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (places[live[middle]] <= place) low = middle + 1; else high = middle;
     }
-    // Within a pixel of a chunk is at the chunk: it may be no wider.
+    // A chunk is drawn at least a pixel wide, so that a pixel beside it counts as hit.
     for (const k of [low - 1, low])
       if (k >= 0 && k < live.length && place < places[live[k]] + Math.max(amounts[live[k]], pixel) && place >= places[live[k]] - pixel)
         return {chunk: live[k]};
     return null;
   }
   function hover(event) {
-    const found = under(event);
+    const found = partAt(event);
     const same = JSON.stringify(found) === JSON.stringify(hovered);
     hovered = found;
     tip.hidden = !found;
@@ -363,14 +330,12 @@
     if (!found) return;
     const [title, ...rest] = lines(found);
     if (!same) tip.replaceChildren(element("b", cut(title, 300)), ...rest.map(text => element("div", text)));
-    const width = tip.offsetWidth, height = tip.offsetHeight;
-    tip.style.left = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - width - 8)) + "px";
-    tip.style.top = (event.clientY + height + 26 > window.innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 18) + "px";
+    placeTip(tip, event);
   }
   canvas.addEventListener("pointermove", hover);
   canvas.addEventListener("pointerleave", () => { hovered = null; tip.hidden = true; redraw(); });
   canvas.addEventListener("click", event => {
-    const found = under(event);
+    const found = partAt(event);
     selected = found && found.chunk !== undefined ? found.chunk : -1;
     detail(found);
     redraw();
@@ -404,12 +369,12 @@
     playing = 0;
     if (on && last > 0) {
       if (now >= last) go(0);
-      // The whole run takes about ten seconds, but nobody follows more than 25 pictures a second.
+      // The whole run takes about ten seconds, at no more than 25 frames a second, which the eye can follow.
       const each = Math.min(Math.max(10000 / (last + 1), 40), 600), step = Math.max(1, Math.round(each * (last + 1) / 10000 / 1.5));
       playing = setInterval(() => { go(now + step); if (now >= last) play(false); }, each);
     }
     byId("play").textContent = playing ? "\u275a\u275a Pause" : "\u25b6 Play";
-    if (!playing) tell();
+    if (!playing) summarize();
   }
   function choose(hot) {
     heat = hot;
@@ -424,7 +389,7 @@
     canvas.setAttribute("aria-label", heat ? "Heat map of allocations over all snapshots." : "Heap map. Left and right arrow go from chunk to chunk.");
     detail(null);
     show();
-    tell();
+    summarize();
   }
   slider.addEventListener("input", () => { play(false); go(Number(slider.value)); });
   byId("play").addEventListener("click", () => play(!playing));

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from perun.errors import ProfileError
 from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
+from perun.view._common import options
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -17,27 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeapParams:
-    """Where the page goes and what it shows at first."""
+    """Where the page goes, and what it shows at first."""
 
-    filename: str = param(
-        "",
-        short="-f",
-        metavar="<html>",
-        help="Sets the output file of the page; replaced where it exists. By default a new file named after "
-        "the profile.",
-    )
-    graph_title: str = param("", short="-gt", metavar="<text>", help="Sets the custom title of the page.")
-    heat: bool = param(False, help="The page starts with the heat map over all snapshots.")
-    view_in_browser: bool = param(
-        False, short="-v", help="The generated page will be immediately opened in the browser."
-    )
+    filename: str = options.filename()
+    graph_title: str = options.title("page")
+    heat: bool = param(False, help="Start the page with the heat map of all snapshots.")
+    view_in_browser: bool = options.view_in_browser()
 
 
 class HeapMapView:
-    """Shows the address space of a memory profile: what lies where, snapshot by snapshot.
+    """Shows the heap of a memory profile: the allocated chunks by address, snapshot by snapshot.
 
-    The heat map tells over all snapshots how often memory was allocated at each address. The page needs no
-    network.
+    The heat map counts the allocations at each address over all snapshots. The page needs no network.
     """
 
     name: ClassVar[str] = "heapmap"
@@ -45,56 +36,38 @@ class HeapMapView:
     Params: ClassVar[type] = HeapParams
 
     def render(self, profile: Profile, params: HeapParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
-        """Write the page to a file, whose name `out` gets.
+        """Write the page to a file, and its name to `out`.
 
-        :raises ProfileError: where the profile has no memory with addresses.
-        :raises UsageError: where the file cannot be written.
+        :raises ProfileError: if the profile has no memory with addresses.
+        :raises UsageError: if the file cannot be written.
         """
         from perun.profile.heap import lifetimes
-        from perun.view._common.files import destination
+        from perun.view._common.chart import command_line
+        from perun.view._common.files import destination, report
+        from perun.view._common.interactive import write_interactive_page
 
         found = lifetimes(profile)
         if not found.allocations:
             raise ProfileError(
-                "nothing was allocated, only released", "collect a profile with perun collect memory"
+                "the profile has releases of memory, but no allocation to show",
+                "collect a new profile with: perun collect memory",
             )
         path = destination(params.filename, self.name, profile)
-        _write_page(path, profile, found, params)
-        out.write(f"{path}\n")
-        if params.view_in_browser:
-            from perun.view._common.browser import open_in_browser
-
-            open_in_browser(path, ctx)
-
-
-def _write_page(path: Path, profile: Profile, found: Lifetimes, params: HeapParams) -> None:
-    from string import Template
-
-    from perun.view._common import numbers
-    from perun.view._common.look import CSS
-    from perun.view._common.page import beside, data_block, escape, write_page
-
-    what = profile.configuration
-    command = " ".join(part for part in (what.cmd, what.args, what.workload) if part)
-    title = params.graph_title or f"Heap map of {command or 'a profile'}"
-    body = Template(beside(__file__, "page.html")).substitute(
-        title=escape(title), data=data_block("data", {**document(profile, found), "heat": params.heat})
-    )
-    write_page(
-        path,
-        title=title,
-        body=body,
-        style=CSS + beside(__file__, "page.css"),
-        scripts=[beside(numbers.__file__, "numbers.js") + beside(__file__, "page.js")],
-    )
+        write_interactive_page(
+            path,
+            __file__,
+            data={**document(profile, found), "heat": params.heat},
+            title=params.graph_title or f"Heap map of {command_line(profile) or 'a profile'}",
+        )
+        report(path, out, ctx, browse=params.view_in_browser)
 
 
 def document(profile: Profile, found: Lifetimes) -> dict[str, Any]:
-    """What the page reads: chunks as columns, with places of :class:`~perun.view.heapmap.layout.Layout`.
+    """The data of the page: chunks as columns, with places of :class:`~perun.view.heapmap.layout.Layout`.
 
-    Addresses are text, as a browser's numbers have 53 bits.
+    Sizes are in the unit of the profile (bytes). Addresses are text, as numbers of JavaScript have 53 bits
+    only.
     """
-    from perun.view._common.look import PALETTE, RAMP
     from perun.view.heapmap.layout import counts_of, layout_of
 
     layout = layout_of(found.allocations)
@@ -126,6 +99,4 @@ def document(profile: Profile, found: Lifetimes) -> dict[str, Any]:
         "cell": cell,
         "counts": counts,
         "allocations": len(found.allocations),
-        "palette": PALETTE,
-        "ramp": RAMP,
     }

@@ -1,4 +1,4 @@
-"""Memory view: the largest parts of a heap, what leaked and what lived shortly, as text."""
+"""Memory view: peak, leaks and temporary allocations of a memory profile, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resources of a memory profile put together by call stack."""
+"""The resources of a memory profile, added up by call stack."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ SUMS: Final = ("amount", "count", "peak", "leaked", "leaked-blocks", "temporary"
 
 @dataclass
 class CallStack:
-    """What one call stack allocated over the whole run; `sums` has a number for each of :data:`SUMS`."""
+    """What one call stack allocated in the whole run.
+
+    :ivar frames: the innermost frame first. :ivar sums: a number for each of :data:`SUMS`, sizes in bytes.
+    """
 
     frames: tuple[str, ...]
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0.0))
 
 
 def call_stacks(profile: Profile) -> list[CallStack]:
-    """The call stacks that allocate, in the order of the profile; none where no resource has a trace.
+    """The call stacks that allocate, in the order of the profile; none if no resource has a trace.
 
-    A single event, as older releases and `--raw` have them, counts once.
+    A resource without `count`, as older releases and `--raw` write them, is a single allocation.
     """
     found: dict[tuple[str, ...], CallStack] = {}
     for group in profile.groups():
@@ -60,7 +63,7 @@ def _numbers(group: Group, name: str) -> Iterator[float]:
 
 
 def number_of(value: Any) -> float | None:
-    """The value as a number; None where it is none, or larger than any."""
+    """The value as a number; None if it is none, or larger than the largest float."""
     try:
         return float(value) if isinstance(value, (int, float)) else None
     except OverflowError:

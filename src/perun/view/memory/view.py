@@ -1,4 +1,4 @@
-"""The memory view: the numbers of the whole run, and the call stacks behind them."""
+"""The memory view: the totals of the run, and the call stacks with the largest share of them."""
 
 from __future__ import annotations
 
@@ -30,22 +30,24 @@ _LONGEST: Final = 120
 
 @dataclass(frozen=True)
 class MemoryViewParams:
-    """What is shown, and how much of it."""
+    """The sections to show, and their size."""
 
     top: int = param(
-        10, short="-n", metavar="<int>", minimum=1, help="Call stacks that each section shows at most."
+        10, short="-n", metavar="<int>", minimum=1, help="The largest number of call stacks in a section."
     )
-    depth: int = param(4, short="-d", metavar="<int>", minimum=1, help="Callers shown of a call stack.")
+    depth: int = param(
+        4, short="-d", metavar="<int>", minimum=1, help="The number of frames shown of a call stack."
+    )
     section: tuple[str, ...] = param(
-        (), short="-s", choices=SECTIONS, help="Show this section only; may be repeated."
+        (), short="-s", choices=SECTIONS, help="Show only this section; may be repeated."
     )
 
 
 class MemoryView:
-    """Writes the numbers of the whole run, and the call stacks with the largest part of them.
+    """Writes the totals of the run, and the call stacks with the largest share of them.
 
-    The sections are the heap when it was largest, what leaked, allocations that live so shortly that they may
-    be spared, and all that was allocated.
+    The sections are the heap at its peak, leaks, temporary allocations (released before the next
+    allocation), and all allocations of the run.
     """
 
     name: ClassVar[str] = "memory"
@@ -55,15 +57,16 @@ class MemoryView:
     def render(
         self, profile: Profile, params: MemoryViewParams, out: TextIO, ctx: ViewContext = ALONE
     ) -> None:
-        """Write the summary.
+        """Write the summary to `out`.
 
-        :raises ProfileError: where it is no profile of memory.
+        :raises ProfileError: if the profile is not of the type `memory`.
         """
         from perun.view.memory.sites import call_stacks
 
         if profile.type != "memory":
             raise ProfileError(
-                f"a profile of type {profile.type!r} says nothing of memory", "collect one with: memory"
+                f"the profile has the type {profile.type!r}, and this view needs one of memory",
+                "collect one with: perun collect memory",
             )
         stacks = call_stacks(profile)
         for line in _head(profile, stacks):
@@ -77,12 +80,13 @@ class MemoryView:
 
 
 def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
-    what = profile.configuration
-    yield _clean(" ".join(filter(None, (what.cmd, what.args, what.workload))) or "?")
+    from perun.view._common.chart import command_line
+
+    yield _clean(command_line(profile) or "?")
     run = profile.get("memory")
     if not isinstance(run, Mapping):
         yield f"allocated    {_size(sum(stack.sums['amount'] for stack in stacks))}"
-        yield "peak, leaks  not known: the profile is of an earlier release"
+        yield "peak, leaks  not known: an earlier release of Perun wrote the profile"
         return
     number = _numbers(run)
     yield f"peak heap    {_size(number('peak'))} after {number('peak-time'):.3g} s"
@@ -91,7 +95,7 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
         f"{_counted(number('releases'), 'release')}"
     )
     yield f"leaked       {_size(number('leaked'))} in {_counted(number('leaked-blocks'), 'block')}" + (
-        f" (and {_size(kept)} that libraries of the system keep, or that is left out)"
+        f" (and {_size(kept)} kept by system libraries or left out by filters)"
         if (kept := number("live-at-end") - number("leaked")) > 0
         else ""
     )
@@ -117,7 +121,7 @@ def _numbers(run: Mapping[str, Any]) -> Callable[[str], float]:
 def _section(
     section: str, stacks: Sequence[CallStack], total: float, params: MemoryViewParams
 ) -> Iterator[str]:
-    """The largest call stacks with their share of `total`, or of all call stacks where those are more."""
+    """The lines of a section: its largest call stacks with their share of `total`, or of their sum."""
     by = _BYTES[section] or _BLOCKS[section]
     largest = sorted(
         (stack for stack in stacks if stack.sums[by] > 0), key=lambda stack: (-stack.sums[by], stack.frames)
@@ -151,7 +155,7 @@ def _counted(number: float, noun: str) -> str:
 
 
 def _size(amount: float) -> str:
-    """The bytes in the largest unit that leaves at least one; 1 kB is 1000 B."""
+    """The bytes in the largest unit of which there is at least one; 1 kB is 1000 B."""
     unit = 0
     while abs(amount) >= 999.5 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1000, unit + 1
@@ -159,6 +163,6 @@ def _size(amount: float) -> str:
 
 
 def _clean(text: str) -> str:
-    # A name may hold whatever a file name may, orders to the terminal too.
+    # A name of a function or a file may hold control characters, which a terminal obeys.
     text = "".join(char if char.isprintable() else "?" for char in text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

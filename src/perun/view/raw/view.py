@@ -1,8 +1,9 @@
-"""The raw view: which format, and where it goes."""
+"""The raw view: the profile or its resources in a format for other programs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
@@ -10,36 +11,39 @@ from perun.plugin.api import ALONE, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from perun.profile.factory import Profile
 
 FORMATS: Final = ("json", "csv", "parquet")
+_OPTION: Final = "--output-file"
 _ROWS_AT_A_TIME: Final = 4096
 
 
 @dataclass(frozen=True)
 class RawParams:
-    """Format and destination; without a destination it goes to standard output."""
+    """Format and destination; without a file the profile goes to standard output."""
 
     format: str = param(
         "json",
         short="-f",
         choices=FORMATS,
-        help="json is the whole profile; csv and parquet are its resources, a row for each. "
-        "parquet needs an --output-file.",
+        help="json: the whole profile; csv, parquet: a table with a row for each resource. "
+        "parquet needs --output-file.",
     )
     output_file: str = param(
         "",
         short="-of",
         metavar="<output_file>",
-        help="Target output file; replaced where it exists.",
+        help="Write to this file, which is replaced if it exists.",
     )
 
 
 class RawView:
     """Writes the profile as indented JSON, or its resources as a table for other programs.
 
-    The columns of the table are the fields of the resources; nested ones appear both as one text, e.g. `uid`,
-    and field by field, e.g. `uid:function`.
+    The columns of the table are the fields of the resources; a nested field has a column for its
+    whole text, e.g. `uid`, and one for each of its parts, e.g. `uid:function`.
     """
 
     name: ClassVar[str] = "raw"
@@ -47,33 +51,37 @@ class RawView:
     Params: ClassVar[type] = RawParams
 
     def render(self, profile: Profile, params: RawParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
-        """Write the profile to `out`, or to the file that `params` name; then `out` gets its name.
+        """Write the profile to `out`, or to the file that `params` name, and the name of that file to `out`.
 
-        :raises UsageError: where Parquet is asked for without a file, or the file cannot be written.
-        :raises PluginError: where Parquet is asked for and pyarrow is not installed.
+        :raises UsageError: if Parquet is wanted without a file, or the file cannot be written.
+        :raises PluginError: if Parquet is wanted and pyarrow is not installed.
         """
         if params.format == "parquet":
             _save_parquet(profile, params.output_file)
         elif params.output_file:
-            _save(profile, params)
+            from perun.view._common.files import write_pieces
+
+            write_pieces(Path(params.output_file), _pieces(profile, params.format), _OPTION)
         else:
-            _write(profile, params.format, out)
+            for piece in _pieces(profile, params.format):
+                out.write(piece)
         if params.output_file:
             out.write(params.output_file + "\n")
 
 
-def _write(profile: Profile, format: str, out: TextIO) -> None:
+def _pieces(profile: Profile, format: str) -> Iterator[str]:
+    """The profile as text, piece by piece, so that a large one is never in memory twice."""
     if format == "csv":
-        _write_csv(profile, out)
+        yield from _csv_pieces(profile)
         return
     from perun.profile.format.json import pending_pieces
 
     for piece in pending_pieces(profile):
-        out.write(piece.decode("ascii"))
-    out.write("\n")
+        yield piece.decode("ascii")
+    yield "\n"
 
 
-def _write_csv(profile: Profile, out: TextIO) -> None:
+def _csv_pieces(profile: Profile) -> Iterator[str]:
     import csv
     from io import StringIO
     from itertools import islice
@@ -82,40 +90,23 @@ def _write_csv(profile: Profile, out: TextIO) -> None:
 
     table = table_of(profile)
     rows = table.rows()
-    some: list[tuple[Any, ...]] = [tuple(table.columns)]
-    while some:
-        # Not row by row, as standard output may do more with each piece than add it to a buffer.
+    batch: list[tuple[Any, ...]] = [tuple(table.columns)]
+    while batch:
+        # Many rows in one piece: each write to standard output costs more than appending to a buffer.
         text = StringIO()
-        csv.writer(text, lineterminator="\n").writerows(some)
-        out.write(text.getvalue())
-        some = list(islice(rows, _ROWS_AT_A_TIME))
-
-
-def _save(profile: Profile, params: RawParams) -> None:
-    try:
-        # The csv module does its own line breaks; what is no UTF-8, e.g. of a file name, is kept.
-        with open(params.output_file, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            _write(profile, params.format, file)
-    except OSError as problem:
-        raise _not_written(params.output_file, problem) from None
+        csv.writer(text, lineterminator="\n").writerows(batch)
+        yield text.getvalue()
+        batch = list(islice(rows, _ROWS_AT_A_TIME))
 
 
 def _save_parquet(profile: Profile, name: str) -> None:
     if not name:
-        raise UsageError("a Parquet file is not for the terminal", "name a file with --output-file")
+        raise UsageError("a Parquet file does not go to standard output", "name a file with --output-file")
     from perun.profile.convert import to_arrow_table
+    from perun.view._common.files import writing
 
     table: Any = to_arrow_table(profile)
     from pyarrow import parquet
 
-    try:
-        parquet.write_table(table, name)
-    except OSError as problem:
-        raise _not_written(name, problem) from None
-
-
-def _not_written(name: str, problem: OSError) -> UsageError:
-    return UsageError(
-        f"cannot write the profile to {name}: {problem.strerror or problem}",
-        "name another file with --output-file",
-    )
+    with writing(Path(name), _OPTION) as file:
+        parquet.write_table(table, file)

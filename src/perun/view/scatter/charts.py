@@ -1,8 +1,7 @@
-"""The charts of the scatter view: one of all uids, and one of each."""
+"""The charts of the scatter view: one of all uids, then one of each."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,7 +11,8 @@ from perun.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
 from perun.profile.strategies import record_of
-from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, facts
+from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, profile_summary
+from perun.view._common.span import Span, share_of, widened
 from perun.view._common.values import Resources
 from perun.view.scatter.curves import curves
 
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from perun.view.scatter.params import ScatterParams
 
 MOST_POINTS: Final = 10_000
-"""More points of a chart than that are shown as their density."""
+"""A chart with more points shows their density instead."""
 MOST_POINTS_OF_PAGE: Final = 300_000
+"""All charts of a page together have at most these, so that the page stays loadable."""
 MOST_COLOURS: Final = 8
 MOST_CHARTS: Final = 1000
 _CELLS: Final = (120, 200)
-"""Rows and columns of a density."""
-_LARGEST: Final = sys.float_info.max
-_ROOM: Final = 0.05
+"""Rows and columns of the grid of a density."""
+_MARGIN: Final = 0.05
 _MOST_PROBLEMS: Final = 3
 
 
 class _Points(NamedTuple):
-    """The points of one uid, and its models as lines."""
+    """The points of one uid, and its models as lines.
+
+    :param x: shape (n,); :param y: likewise. :param problems: why models are not drawn, a sentence each.
+    """
 
     uid: str
     x: Floats
@@ -44,31 +47,33 @@ class _Points(NamedTuple):
 
 
 def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
-    """All uids in one chart where there are several, then each by itself, in the order of the profile.
+    """A chart of all uids if there are several, then one of each, in the order of the profile.
 
-    For what is raised see :meth:`perun.view.scatter.ScatterView.render`.
+    :raises UsageError: if no resource has both numbers, or one of the uids.
+    :raises ProfileError: if the profile has no resources.
     """
     resources = Resources(profile)
     x = resources.numbers(params.per, "--per")
     y = resources.numbers(params.of, "--of")
     if not (~np.isnan(x) & ~np.isnan(y)).any():
         raise UsageError(
-            f"no resource has a number both in {params.of!r} and in {params.per!r}", "name other keys"
+            f"no resource has a number in both {params.of!r} and {params.per!r}",
+            "name other keys with --of and --per",
         )
     left_out: list[str] = []
     models = _models(profile, params, left_out)
     found = _by_uid(resources, x, y, models, params.uid)
     left_out += [problem for one in found for problem in one.problems][:_MOST_PROBLEMS]
-    made = _Maker(profile, resources, params, tuple(left_out))
+    make = _Charts(profile, resources, params, tuple(left_out))
     if len(found) == 1:
-        return (made.of_one(found[0], 1),)
+        return (make.of_one(found[0], 1),)
     shown = sorted(found, key=lambda one: -len(one.x))[:MOST_CHARTS]
     chosen = [one for one in found if any(one is other for other in shown)]
-    return (made.of_all(found, len(chosen)), *(made.of_one(one, len(chosen)) for one in chosen))
+    return (make.of_all(found, len(chosen)), *(make.of_one(one, len(chosen)) for one in chosen))
 
 
 def _models(profile: Profile, params: ScatterParams, left_out: list[str]) -> Mapping[str, list[ModelRecord]]:
-    """The models of the two keys, by uid."""
+    """The models of the two keys by uid; a note in `left_out` counts those of other keys."""
     models: dict[str, list[ModelRecord]] = {}
     others = 0
     for _, model in profile.all_models():
@@ -79,7 +84,7 @@ def _models(profile: Profile, params: ScatterParams, left_out: list[str]) -> Map
             continue
         models.setdefault(record.uid, []).append(record)
     if others:
-        left_out.append(f"Not drawn: {others:,} models of other keys.")
+        left_out.append(f"Models of other keys that are not drawn: {others:,}.")
     return models
 
 
@@ -102,6 +107,7 @@ def _by_uid(
             )
             raise UsageError(f"--uid: no resource has the uid {uid!r}", hint)
     good = ~np.isnan(x) & ~np.isnan(y)
+    # Sorted by uid once, so that the points of each uid are one slice.
     order = np.argsort(codes, kind="stable")
     order = order[good[order]]
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
@@ -114,12 +120,15 @@ def _by_uid(
             lines, problems = curves(models.get(name, ()), x[own])
             found.append(_Points(name, x[own], y[own], lines, problems))
     if not found:
-        raise UsageError("no resource of these uids has a number in both keys", "name others with --uid")
+        raise UsageError(
+            "no resource of these uids has a number in both keys",
+            "name other uids with --uid, or leave it out",
+        )
     return found
 
 
-class _Maker:
-    """Makes the charts of one profile."""
+class _Charts:
+    """Makes the charts of one profile, which share their axes, their title and their notes."""
 
     def __init__(
         self, profile: Profile, resources: Resources, params: ScatterParams, left_out: tuple[str, ...]
@@ -129,10 +138,10 @@ class _Maker:
         self._y = Axis(params.y_axis_label or axis_label(params.of, of), of)
         self._title = params.graph_title or f"Plot of {params.of!r} per {params.per!r}"
         self._own_title = bool(params.graph_title)
-        self._notes = (facts(profile, resources.size), *left_out)
+        self._notes = (profile_summary(profile, resources.size), *left_out)
 
     def of_one(self, points: _Points, charts: int) -> Chart:
-        """The points of one uid, and all of its models."""
+        """The points of one uid with all of its models; :param charts: the number of charts on the page."""
         title = self._title if self._own_title or not points.uid else f"{self._title}; uid: {points.uid}"
         if len(points.x) > _most_points(charts):
             return self._dense(title, points.x, points.y, points.models, points.uid)
@@ -142,7 +151,7 @@ class _Maker:
         )
 
     def of_all(self, found: Sequence[_Points], charts: int) -> Chart:
-        """The points of all uids, those of the larger ones in their own colour with their best model."""
+        """The points of all uids; the largest ones have a colour each and their best model."""
         title = self._title if self._own_title else f"{self._title}; {len(found):,} uids"
         name = f"all {len(found):,} uids"
         if sum(len(one.x) for one in found) > MOST_POINTS:
@@ -165,7 +174,7 @@ class _Maker:
         return Chart(title, self._notes, self._x, self._y, tuple(series), legend="uid", name=name)
 
     def _dense(self, title: str, x: Floats, y: Floats, models: Sequence[Series], name: str) -> Chart:
-        notes = (*self._notes, f"{_count(len(x))} are shown as their density: how many are in each cell.")
+        notes = (*self._notes, f"Each cell shows the number of points in it; there are {_count(len(x))}.")
         heading = f"{title} (density of {_count(len(x))})"
         return Chart(heading, notes, self._x, self._y, tuple(models), _density(x, y), name)
 
@@ -180,24 +189,17 @@ def _count(points: int) -> str:
 
 def _density(x: Floats, y: Floats) -> Density:
     rows, columns = _CELLS
-    x_ends, y_ends = _ends(x), _ends(y)
+    x_ends, y_ends = _span_of(x), _span_of(y)
     across, up = _cell(x, x_ends, columns), _cell(y, y_ends, rows)
     counts = np.bincount(up * columns + across, minlength=rows * columns)
     return Density(counts.reshape(rows, columns).astype(np.float32), x_ends, y_ends)
 
 
-def _cell(
-    values: Floats, ends: tuple[float, float], number: int
-) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    # The halves keep the difference of very large numbers finite.
-    share = (values / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)
-    cells: np.ndarray[tuple[int], np.dtype[np.intp]] = (share * number).astype(np.intp)
+def _cell(values: Floats, span: Span, number: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """The cell of each value among `number` equal ones; the upper end belongs to the last cell."""
+    cells: np.ndarray[tuple[int], np.dtype[np.intp]] = (share_of(values, span) * number).astype(np.intp)
     return np.clip(cells, 0, number - 1)
 
 
-def _ends(values: Floats) -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    if not high / 2 > low / 2:  # equal, or too near 0 to be told apart
-        room = abs(low) * _ROOM or 0.5
-        return max(low - room, -_LARGEST), min(high + room, _LARGEST)
-    return low, high
+def _span_of(values: Floats) -> Span:
+    return widened(float(values.min()), float(values.max()), _MARGIN)

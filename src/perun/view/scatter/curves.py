@@ -1,4 +1,4 @@
-"""Models as lines: functions by their coefficients, averages through their points, regressograms as steps."""
+"""Models as lines: formulas by their coefficients, averages through points, regressograms as steps."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _STRAIGHT: Final = ("constant", "linear")
 _EVERY: Final = 10
+"""Every tenth point of a curved model is drawn, which looks the same and makes the page smaller."""
 _MOST_POINTS: Final = 300
 _STEPS: Final = "regressogram"
 _FORMULAS: Final = {
@@ -32,9 +33,9 @@ _FORMULAS: Final = {
 
 
 def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list[str]]:
-    """The models as series, the best one first, and what could not be drawn, a sentence each.
+    """The models as series, the best one first, and a sentence for each model that cannot be drawn.
 
-    :param x: of the points that the models were made of, shape (n,).
+    :param x: the x of the points that the models were made of, shape (n,).
     """
     records = sorted(models, key=lambda record: -record.r_square)
     several = {kind for kind, count in Counter(record.type for record in records).items() if count > 1}
@@ -62,13 +63,13 @@ def _curve(record: ModelRecord, x: Floats) -> Series:
         kept = np.unique(np.append(np.arange(0, points.shape[1], every), points.shape[1] - 1))
         line = Series("", "line", points[0, kept], points[1, kept]) if points.size else None
     else:
-        line = _of_values(record, np.unique(x), np.sort(x))
+        line = _averages(record, np.unique(x), np.sort(x))
     if line is None or not line.x.size:
-        raise ProfileError(f"the model {record.type!r} of {record.uid!r} has no point that can be drawn")
+        raise ProfileError(f"the model {record.type!r} of {record.uid!r} has no finite point to draw")
     return line
 
 
-def _of_values(record: ModelRecord, different: Floats, ascending: Floats) -> Series | None:
+def _averages(record: ModelRecord, different: Floats, ascending: Floats) -> Series | None:
     values = np.array(record.values, np.float64)
     values[~np.isfinite(values)] = np.nan
     if not (values.size and np.isfinite([record.x_start, record.x_end]).all()):
@@ -76,7 +77,7 @@ def _of_values(record: ModelRecord, different: Floats, ascending: Floats) -> Ser
     if record.type == _STEPS:
         edges = np.linspace(record.x_start, record.x_end, values.size + 1)
         return Series("", "step", edges, np.append(values, values[-1]))
-    # An average has a value at each point, or at each different x; of other tools evenly spaced ones.
+    # The number of values says where they are: at each point, at each different x, or evenly spaced.
     at = next(
         (known for known in (ascending, different) if known.size == values.size),
         np.linspace(record.x_start, record.x_end, values.size),

@@ -1,4 +1,4 @@
-"""Rows of a table: made from a profile, filtered, sorted and formatted."""
+"""The rows of a table: read from a profile, filtered, sorted and formatted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perun.errors import UsageError
 from perun.plugin.params import nearest
 from perun.profile.query import all_items_of
+from perun.view._common.screen import printable
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _PIPE_IS_SPECIAL = frozenset({"asciidoc", "github", "jira", "pipe"})
-"""Formats that take `|` for the border of a cell unless a backslash stands before it."""
+"""Formats in which `|` is the border of a cell unless a backslash precedes it."""
 
 
 def rows_of(profile: Profile, kind: str) -> list[Row]:
-    """One row for each resource, or for each model, with flattened keys as `uid:function` or `coeffs:b0`."""
+    """One row for each resource or model, with flat keys such as `uid:function` or `coeffs:b0`.
+
+    :param kind: `resources` or `models`.
+    """
     if kind == "models":
         return [_model_row(model) for _, model in profile.all_models()]
     return [dict(all_items_of(resource)) for _, resource in profile.all_resources()]
@@ -41,9 +45,10 @@ def columns_of(rows: Iterable[Row]) -> list[str]:
 
 
 def filtered(rows: list[Row], rules: Sequence[tuple[str, str]], known: Sequence[str]) -> list[Row]:
-    """Rows that have, for each key of the rules, one of its values; a number equals any spelling of it.
+    """The rows that have, for each key of the rules, one of its values; a number equals any spelling of it.
 
-    :raises UsageError: where a rule has a key that is not `known`.
+    :param rules: pairs of a key and a value.
+    :raises UsageError: if a rule has a key that is not `known`.
     """
     wanted: dict[str, list[str]] = {}
     for key, value in rules:
@@ -56,25 +61,25 @@ def filtered(rows: list[Row], rules: Sequence[tuple[str, str]], known: Sequence[
 
 
 def sorted_rows(rows: list[Row], keys: Sequence[str], known: Sequence[str]) -> list[Row]:
-    """Rows sorted by the keys, the first one deciding: numbers by value, then texts, then missing values.
+    """The rows sorted by the keys, the first one first: numbers by value, then texts, then missing values.
 
-    :raises UsageError: where a key is not `known`.
+    :raises UsageError: if a key is not `known`.
     """
     for key in keys:
         _checked(key, known, "sort by")
-    return sorted(rows, key=lambda row: tuple(_rank(row.get(key)) for key in keys)) if keys else rows
+    return sorted(rows, key=lambda row: tuple(_sort_key(row.get(key)) for key in keys)) if keys else rows
 
 
 def formatted(rows: list[Row], columns: Sequence[str], known: Sequence[str], format: str) -> str:
-    """The table as text, without a line break at the end; numbers stand at the right.
+    """The table as text without a line break at the end; numbers are right-aligned.
 
-    :raises UsageError: where a column is not `known`.
+    :raises UsageError: if a column is not `known`.
     """
     from tabulate import tabulate
 
     for column in columns:
         _checked(column, known, "show")
-    exact = format == "tsv"  # read by programs, so that no digit may be lost
+    exact = format == "tsv"  # for programs, which need every digit
     cells = [[_text(row.get(column), exact) for column in columns] for row in rows]
     names = [_text(column, exact) for column in columns]
     if format in _PIPE_IS_SPECIAL:
@@ -85,7 +90,7 @@ def formatted(rows: list[Row], columns: Sequence[str], known: Sequence[str], for
             cells,
             headers=names,
             tablefmt=format.replace("-", ""),
-            # The library would take a uid of digits for a number, and print a hash like 12e5 as one.
+            # Otherwise tabulate prints a uid of digits, or a hash like 12e5, as a number.
             disable_numparse=True,
             colalign=[_alignment(row.get(column) for row in rows) for column in columns] if rows else None,
         )
@@ -121,12 +126,12 @@ def _equals(value: object, text: str) -> bool:
     return str(value) == text
 
 
-def _rank(value: object) -> tuple[int, float | int | str]:
+def _sort_key(value: object) -> tuple[int, float | int | str]:
     if value is None:
         return (3, 0)
     if isinstance(value, (int, float)):
         return (2, 0) if isnan(value) else (0, value)
-    # Old profiles keep some numbers, as the time of a snapshot, in text.
+    # Old profiles have some numbers, such as the time of a snapshot, as text.
     number = _number(str(value))
     return (1, str(value)) if number is None else (0, number)
 
@@ -136,12 +141,7 @@ def _text(value: object, exact: bool) -> str:
         return ""
     if isinstance(value, float):
         return repr(value) if exact else format(value, "g")
-    return "".join(char if char.isprintable() else _escaped(char) for char in str(value))
-
-
-def _escaped(char: str) -> str:
-    # A line break would tear the row apart, and other control characters are orders to the terminal.
-    return char.encode("unicode_escape").decode("ascii")
+    return printable(str(value))
 
 
 def _alignment(values: Iterable[object]) -> str:

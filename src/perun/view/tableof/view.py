@@ -1,4 +1,4 @@
-"""The table-of view: which table, in which format, and where it goes."""
+"""The table-of view: a table of resources or models, in one of many formats."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 KINDS: Final = {
-    "resources": "Outputs the resources of the profile as a table.",
-    "models": "Outputs the models of the profile as a table.",
+    "resources": "Show the resources of the profile as a table.",
+    "models": "Show the models of the profile as a table.",
 }
 # fmt: off
 FORMATS: Final = (
@@ -26,7 +26,7 @@ FORMATS: Final = (
     "simple_outline", "textile", "tsv", "unsafe-html", "youtrack", "unsafehtml",
 )
 # fmt: on
-"""Formats of the manual and of the library, which calls `unsafe-html` `unsafehtml`."""
+"""Formats of the manual and of tabulate, which spells `unsafe-html` as `unsafehtml`."""
 
 _EXTENSIONS: Final = {
     "asciidoc": "adoc",
@@ -53,69 +53,71 @@ _OUTPUT: Final = "--output-file"
 
 @dataclass(frozen=True)
 class TableParams:
-    """Content, format and destination of the table; without a destination it goes to standard output."""
+    """Content, format and destination of the table; without a file it goes to standard output."""
 
     kind: str = param(
         "resources",
         choices=tuple(KINDS),
         commands=KINDS,
         required=True,
-        help="What the rows of the table are.",
+        help="The rows of the table.",
     )
     to_file: bool = param(
         False,
         short="-tf",
-        help="The table will be saved into a file. By default, the name of the output file is automatically "
-        "generated, unless `--output-file` option does not specify the name of the output file.",
+        help="Write the table to a file: that of --output-file, or a new one named after the profile.",
     )
-    to_stdout: bool = param(False, short="-ts", help="The table will be output to standard output.")
+    to_stdout: bool = param(
+        False, short="-ts", help="Write the table to standard output, even if it also goes to a file."
+    )
     output_file: str = param(
         "",
         short="-of",
         metavar="<output_file>",
-        help="Target output file, where the transformed table will be saved; replaced where it exists.",
+        help="Write the table to this file, which is replaced if it exists.",
     )
     format: str = param(
         "simple",
         short="-f",
         choices=FORMATS,
         metavar="<tablefmt>",
-        help="Format of the outputted table: " + ", ".join(FORMATS) + ".",
+        help="Format of the table: " + ", ".join(FORMATS) + ".",
     )
     headers: tuple[str, ...] = param(
         (),
         short="-h",
         metavar="<key>",
         modes=tuple(KINDS),
-        help="Sets the headers that will be displayed in the table. If none are stated then all of the "
-        "headers will be outputed.",
+        help="Show this column only; may be repeated. By default, all columns.",
     )
     sort_by: tuple[str, ...] = param(
-        (), short="-s", metavar="<key>", modes=tuple(KINDS), help="Sorts the table by <key>."
+        (),
+        short="-s",
+        metavar="<key>",
+        modes=tuple(KINDS),
+        help="Sort the table by <key>; may be repeated, the first key decides.",
     )
     filter_by: tuple[tuple[str, str], ...] = param(
         (),
         short="-f",
         metavar="<key> <value>",
         modes=tuple(KINDS),
-        help="Filters the table to rows, where <key> == <value>. If the `--filter` is set several times, "
-        "then rows satisfying all rules will be selected for different keys; and the rows satisfying some "
-        "rule will be selected for same key.",
+        help="Show only rows whose <key> has the <value>. May be repeated: rows must have one of the "
+        "values for each of the keys.",
     )
 
 
 class TableOfView:
-    """Writes a table of the resources or of the models."""
+    """Writes a table of the resources or of the models of the profile."""
 
     name: ClassVar[str] = "tableof"
     help: ClassVar[str] = "Textual representation of the profile as a table."
     Params: ClassVar[type] = TableParams
 
     def render(self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
-        """Write the table to `out`, to a file, or to both; for a file alone `out` gets its name.
+        """Write the table to `out`, to a file, or to both; if only to a file, its name to `out`.
 
-        :raises UsageError: where a key is in no row, there are no rows to choose from, or the file cannot
-            be written.
+        :raises UsageError: if no row has a key, there are no rows at all, or the file cannot be written.
         """
         from perun.view.tableof.table import columns_of, filtered, formatted, rows_of, sorted_rows
 
@@ -130,8 +132,7 @@ class TableOfView:
         if params.to_stdout or not saved:
             out.write(text)
         if saved:
-            from perun.view._common.files import destination
-            from perun.view._common.page import write_text
+            from perun.view._common.files import destination, write_text
 
             extension = _EXTENSIONS.get(params.format, "txt")
             stem = f"{self.name}-{params.kind}"

@@ -1,8 +1,8 @@
-"""The one look of all pages: colours, fonts and the style sheet that every page starts with.
+"""The theme of all pages: colours, fonts and the style sheet that every page starts with.
 
 The colours of series are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which people with
-any kind of colour vision tell apart; their black is a grey here, for it would be lost on a dark page. The
-ramp from little to much is cividis (J. Nuñez, C. Anderton, R. Renslow, PLoS ONE 13(7), 2018).
+any kind of colour vision tell apart; their black is grey here, as black disappears on a dark page. The
+sequential ramp is cividis (J. Nuñez, C. Anderton, R. Renslow, PLoS ONE 13(7), 2018).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PALETTE: Final = (
     "#56b4e9",  # sky blue
     "#e69f00",  # orange
     "#8a8a8a",  # grey
-    "#f0e442",  # yellow, which is weak on white
+    "#f0e442",  # yellow: last, as it has little contrast on white
 )
-"""Colours for up to eight series, those first that are strong on a light and on a dark page."""
+"""Colours of up to eight series; the first ones have contrast on a light and on a dark page."""
 
 RAMP: Final = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369",
                "#e1cc55", "#fee838")  # fmt: skip
-"""From little to much, evenly spaced; readable without colour vision and in greys."""
+"""Sequential colours from low to high, evenly spaced; readable without colour vision and in greyscale."""
 
 LIGHT: Final[Mapping[str, str]] = MappingProxyType({
     "background": "#ffffff",
@@ -45,33 +45,33 @@ DARK: Final[Mapping[str, str]] = MappingProxyType({
     "accent": "#56b4e9",
     "mark": "#e69f00",
 })  # fmt: skip
-"""Colours of the page by role; in the style sheet they are the variables `--background`, `--text` ..."""
+"""Colours of the page by role; the style sheet has them as variables `--background`, `--text` ..."""
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 MONO: Final = 'ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace'
 
 
 def colour(number: int) -> str:
-    """The colour of series `number`, counted from 0; beyond the palette it is darkened, then lightened."""
-    turn, place = divmod(number, len(PALETTE))
-    return mixed(PALETTE[place], ("#000000", "#ffffff")[turn % 2 == 0], min(turn, 4) * 0.18)
+    """The colour of series `number`, counted from 0; each further use of the palette is darker or lighter."""
+    use, place = divmod(number, len(PALETTE))
+    return mixed(PALETTE[place], "#ffffff" if use % 2 == 0 else "#000000", min(use, 4) * 0.18)
 
 
 def ramp(share: float) -> str:
-    """The colour of `share` between 0 (little) and 1 (much)."""
+    """The colour of `share` between 0 (low) and 1 (high), interpolated on :data:`RAMP`."""
     place = min(max(share, 0.0), 1.0) * (len(RAMP) - 1)
     lower = min(int(place), len(RAMP) - 2)
     return mixed(RAMP[lower], RAMP[lower + 1], place - lower)
 
 
 def mixed(one: str, other: str, share: float) -> str:
-    """Colour `one` with a `share` between 0 and 1 of `other`, both as `#rrggbb`."""
+    """The mixture of two colours `#rrggbb`: `one` at `share` 0, `other` at 1."""
     pairs = zip(_channels(one), _channels(other), strict=True)
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
 def text_on(background: str) -> str:
-    """Black or white, whichever is read better on `background` (contrast as WCAG 2 defines it)."""
+    """Black or white, whichever has more contrast on `background` (relative luminance of WCAG 2)."""
     linear = [_linear(channel / 255) for channel in _channels(background)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000000" if luminance > 0.179 else "#ffffff"
@@ -109,4 +109,4 @@ code, kbd, pre {{ font-family: var(--mono); font-size: .92em; }}
 a {{ color: var(--accent); }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 """
-"""The start of every page's style: roles as variables, dark where the browser prefers it."""
+"""The start of every page's style: roles as variables, dark if the browser prefers a dark scheme."""

@@ -1,0 +1,80 @@
+"""What the views that draw charts do alike: bars, flow and scatter differ only in the charts they make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TextIO, TypeVar
+
+from perun.plugin.api import ALONE, Readiness, ViewContext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perun.profile.factory import Profile
+    from perun.view._common.chart import Chart
+
+
+class ChartParams(Protocol):
+    """The parameters of every chart view: where the charts go."""
+
+    @property
+    def filename(self) -> str:
+        """The page to write; empty for a new file named after the profile."""
+
+    @property
+    def view_in_browser(self) -> bool:
+        """Whether to open the page in the browser."""
+
+    @property
+    def terminal(self) -> bool:
+        """Whether to draw as text on the output instead of writing a page."""
+
+
+P = TypeVar("P", bound=ChartParams)
+
+
+class ChartView(Generic[P]):
+    """A view whose charts go to a page or to the terminal; a subclass says which charts."""
+
+    name: ClassVar[str]
+
+    def charts(self, profile: Profile, params: P) -> Sequence[Chart]:
+        """The charts of the profile, at least one; the first is shown first."""
+        raise NotImplementedError
+
+    def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
+        """What this machine lacks to write pages."""
+        from perun.view._common.plot import readiness
+
+        return readiness()
+
+    def render(self, profile: Profile, params: P, out: TextIO, ctx: ViewContext = ALONE) -> None:
+        """Write the charts to a page and its name to `out`, or draw the first chart on `out` as text.
+
+        :raises UsageError: if no resource has a key, options contradict each other, or the file cannot be
+            written.
+        :raises ProfileError: if the profile has no resources.
+        :raises PluginError: if a page is wanted and Bokeh is not installed.
+        """
+        charts = self.charts(profile, params)
+        if params.terminal:
+            _draw(charts, params, out, ctx)
+            return
+        from perun.view._common.files import destination, report
+        from perun.view._common.plot import write_plots
+
+        path = destination(params.filename, self.name, profile)
+        write_plots(path, charts)
+        report(path, out, ctx, browse=params.view_in_browser)
+
+
+def _draw(charts: Sequence[Chart], params: ChartParams, out: TextIO, ctx: ViewContext) -> None:
+    from perun.errors import UsageError
+    from perun.view._common.screen import Screen
+    from perun.view._common.terminal import chart_text
+
+    if params.filename or params.view_in_browser:
+        option = "--filename" if params.filename else "--view-in-browser"
+        raise UsageError(f"--terminal and {option} do not go together", "leave out one of them")
+    out.write(chart_text(charts[0], Screen.of(out, ctx)))
+    if len(charts) > 1:
+        ctx.note(f"the terminal shows the first of {len(charts)} charts; choose another one with --uid")
