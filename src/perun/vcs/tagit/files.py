@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -63,8 +64,6 @@ def scan(root: Path) -> Iterator[str]:
 
 
 def _patterns(file: Path) -> Iterator[tuple[Callable[[str], object], bool, bool]]:
-    import fnmatch
-
     try:
         text = file.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
