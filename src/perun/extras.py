@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import sys
 from collections.abc import Iterator
-import importlib.util
 
 _PACKAGE = "perun-pvs"
 
