@@ -7,6 +7,7 @@ What a system does not tell, or tells elsewhere, is left out.
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -182,8 +183,6 @@ def _users(root: Path) -> Iterator[Condition]:
 
 def _logged_in(root: Path) -> set[str]:
     """The names, or numbers, of users who are logged in, but for the one who measures."""
-    import pwd
-
     def name_of(number: int) -> str:
         try:
             return pwd.getpwuid(number).pw_name

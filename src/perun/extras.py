@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import sys
 from collections.abc import Iterator
@@ -15,10 +16,8 @@ def install_command(extra: str) -> str:
     It names the packages and not Perun itself, so that it works wherever Perun came from: an index, a wheel
     or a checkout. Environments that `uv` made have no pip; `uv pip` installs into these.
     """
-    from importlib.util import find_spec
-
     python = shlex.quote(sys.executable or "python3")
-    with_pip = find_spec("pip") is not None
+    with_pip = importlib.util.find_spec("pip") is not None
     installer = f"{python} -m pip install" if with_pip else f"uv pip install --python {python}"
     return f"{installer} {shlex.join(_requirements(extra))}"
 

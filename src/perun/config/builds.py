@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -84,8 +85,6 @@ def _setuptools(folder: Path) -> Build | None:
 
 
 def _is_setuptools(text: str) -> bool:
-    import tomllib
-
     try:
         data = tomllib.loads(text)
     except ValueError:

@@ -7,6 +7,7 @@ key would change, nothing is written.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from perun.config.layers import SHARED_FILE
 from perun.config.reader import Entry, Node, parse, read_text, values
 from perun.config.scalars import Text, free, is_null
 from perun.config.schema import ALIASES, KEYS, SETTINGS_SECTION, Key, Kind, find, put
+from perun.config.templates import default_shared
 from perun.errors import ConfigError
 
 _YAML_KINDS = frozenset((Kind.TEXTS, Kind.CHOICES, Kind.UNITS, Kind.RULES, Kind.SETTINGS))
@@ -62,8 +64,6 @@ def add_default_shared(path: Path, overwrite: bool = False) -> bool:
 
     :raises ConfigError: where it cannot be written.
     """
-    from perun.config.templates import default_shared
-
     if path.exists() and not overwrite:
         return False
     write_text(path, default_shared())
@@ -123,8 +123,6 @@ class _Document:
         return self._verified(self._remove(node, node.value[last]), expected, name)
 
     def _verified(self, text: str, expected: dict[str, Any], name: str) -> _Document:
-        import json
-
         try:
             new = _Document(self.path, text)
             if json.dumps(new.data(), sort_keys=True) == json.dumps(expected, sort_keys=True):
@@ -228,8 +226,6 @@ def _write(path: Path, document: _Document) -> None:
 def _initial(path: Path) -> str:
     text = read_text(path)
     if text is None and path.name == SHARED_FILE:
-        from perun.config.templates import default_shared
-
         return default_shared()
     return (text or "").removeprefix("\ufeff")
 

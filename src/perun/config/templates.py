@@ -6,6 +6,7 @@ Each file shows all keys that it may hold: those that are set, and the others as
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -157,7 +158,5 @@ def _key_lines(
 
 
 def _comment(text: str, indent: int = 0) -> list[str]:
-    import textwrap
-
     lines = textwrap.wrap(text, 98 - indent, break_long_words=False, break_on_hyphens=False)
     return [" " * indent + "## " + line for line in lines]

@@ -8,7 +8,7 @@ whatever it needs beyond its parameters arrives in its context.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
@@ -422,8 +422,3 @@ FAMILIES: Mapping[str, str] = {
     "vcs": "version control system",
 }
 """Families of plugins: the folder (and package) that holds them, and what one of them is called."""
-
-
-def matches(names: Sequence[str], name: str) -> bool:
-    """Whether `name` is among `names`, a dash and an underscore being the same."""
-    return name.replace("_", "-") in {known.replace("_", "-") for known in names}

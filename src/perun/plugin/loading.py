@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -18,9 +20,6 @@ def load_file(name: str, file: Path) -> ModuleType:
     That is the name it has where it is written into Perun itself (manual 4.2), so its own imports work
     unchanged. The same file is not run twice; another file of that name takes the place of the first.
     """
-    from importlib import import_module
-    from importlib.util import module_from_spec, spec_from_file_location
-
     known = sys.modules.get(name)
     if known is not None and known.__file__ == str(file):
         return known

@@ -19,6 +19,7 @@ parameters has :class:`FreeParams`.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_args, get_type_hints
@@ -207,8 +208,6 @@ def _accepts_any(params: type) -> bool:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that names what is spelled nearest to `name`, or everything known where nothing is near."""
-    import difflib  # only a mistake needs it
-
     candidates = sorted(known)
     close = difflib.get_close_matches(name.replace("-", "_"), candidates, n=3, cutoff=0.6)
     if close:

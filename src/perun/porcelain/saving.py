@@ -61,7 +61,8 @@ def check_naming(repo: Repository, name: str | None, template: str | None) -> No
         file_name(text, {}, now=datetime.now(UTC), counter=0)
     elif not name.removesuffix(".perf") or Path(name).name != name or name[0] == ".":
         raise UsageError(
-            f"{name!r} cannot be the name of a profile", "give one without slashes and a dot in front"
+            f"{name!r} cannot be the name of a profile",
+            "use a name without slashes that does not begin with a dot",
         )
 
 

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.profile.format import head as format_head
+from perun.profile.format.json import dumps_object, loads
 from perun.profile.head import Head
 from perun.regular import TooLarge, open_regular
 from perun.store import limits, tree
@@ -60,8 +62,6 @@ class FileObjects:
 
         :raises ProfileError: where its type is not a single word, or it is larger than could be read again.
         """
-        from perun.profile.format.json import dumps_object
-
         return self.put_body(profile.type, dumps_object(profile))
 
     def put_many(self, profiles: Iterable[Profile]) -> list[str]:
@@ -106,8 +106,6 @@ class FileObjects:
         :raises ProfileNotFound: where there is no such object.
         :raises DamagedStore: where the object is not what its name promises.
         """
-        from perun.profile.format.json import loads
-
         return loads(self.get_body(checksum), str(tree.object_path(self.root, checksum)), limit=self.limit)
 
     def get_body(self, checksum: str) -> bytes:
@@ -120,11 +118,9 @@ class FileObjects:
 
     def regions(self, checksum: str) -> dict[str, Any]:
         """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`)."""
-        from perun.profile.format.head import decode
-
         with self._opened(checksum) as unpacked:
             pieces = unpacked.pieces()
-            found = decode(pieces, str(tree.object_path(self.root, checksum)), origin=False)
+            found = format_head.decode(pieces, str(tree.object_path(self.root, checksum)), origin=False)
             deque(pieces, maxlen=0)
         return found
 

@@ -297,7 +297,8 @@ def _stem(name: str) -> str:
     # A hidden one would not be seen, or be taken for the unfinished file of a process that was ended.
     if not stem or stem[0] == "." or "/" in stem or "\0" in stem or not _is_utf8(stem):
         raise ProfileError(
-            f"{name!r} cannot be the name of a profile", "give one without slashes and a dot in front"
+            f"{name!r} cannot be the name of a profile",
+            "use a name without slashes that does not begin with a dot",
         )
     return stem.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -185,8 +186,6 @@ class Stats:
 
         :param date: as of :meth:`sync`.
         """
-        import shutil
-
         removed: list[Path] = []
         with self._lock():
             for path in [] if keep_strangers else self.strangers(lambda minor: date(minor) is not None):

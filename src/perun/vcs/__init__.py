@@ -7,6 +7,7 @@ Perun instance at or above the current folder. Perun itself passes a :class:`~pe
 from __future__ import annotations
 
 from contextvars import ContextVar
+from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +91,6 @@ def _current() -> Vcs:
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
-    from importlib import import_module
-
     # By name: this layer lies below the one that knows where Perun instances are.
     repository = import_module("perun.porcelain.repository").open_nearest()
     vcs: Vcs = repository.vcs

@@ -176,6 +176,35 @@ def test_a_bomb_is_not_unpacked(store: Store) -> None:
         decode(lying, "0" * 40, "f")
 
 
+@pytest.mark.parametrize("letter", ["a", "\U0001f600"])
+def test_the_room_of_an_object_is_what_its_header_allows(letter: str) -> None:
+    """A character has at most four bytes: exactly as many are unpacked as an honest header can mean."""
+    body = (letter * 300).encode()
+    content = b"profile time 300\0" + body
+    checksum = hashlib.sha1(content).hexdigest()
+    assert decode(zlib.compress(content), checksum, "f", limit=len(body)) == ("time", body)
+    with pytest.raises(DamagedStore, match=r"longer than|more than the limit"):
+        decode(zlib.compress(content), checksum, "f", limit=len(body) - 1)
+    with pytest.raises(DamagedStore, match="longer than the 300 characters"):
+        decode(zlib.compress(b"profile time 300\0" + b"a" * 1201), "0" * 40, "f")
+    with pytest.raises(DamagedStore, match="has 1200 characters where its header says 300"):
+        decode(zlib.compress(b"profile time 300\0" + b"a" * 1200), "0" * 40, "f")
+
+
+def test_unpacking_a_bomb_stops_after_a_piece() -> None:
+    """Of what a small file unpacks to, no more is held than the header allows, and a piece."""
+    import tracemalloc
+
+    packed = zlib.compress(b"profile time 10\0" + b" " * (1 << 26), 9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedStore, match="longer than the 10 characters"):
+            decode(packed, "0" * 40, "f")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_lies_in_the_place_of_an_object_is_named(store: Store) -> None:
     place = store.root / "objects" / "ab" / ("c" * 38)
     place.mkdir(parents=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
-from perun.store import Store
+from perun.store import Store, tree
 from perun.store.index_file import IndexEntry, parse, serialize
 
 MakeProfile = Callable[..., Profile]
@@ -112,6 +112,23 @@ def test_only_pending_profiles_are_removed(store: Store, make_profile: MakeProfi
         store.pending.remove([path, other])
     assert path.exists()
     assert (store.root / "objects" / "x.perf").exists()
+
+
+def test_a_profile_taken_away_during_the_scan_is_neither_listed_nor_damaged(
+    store: Store, make_profile: MakeProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = store.pending.save(make_profile(), "a")
+    store.pending.save(make_profile(), "b")
+    listing = tree.listing
+
+    def then_taken_away(folder: Path) -> list[str]:
+        found = [*listing(folder)]
+        gone.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(tree, "listing", then_taken_away)
+    profiles, damaged = store.pending.scan()
+    assert ([info.source for info in profiles], damaged) == (["b.perf"], [])
 
 
 def test_damaged_profiles_are_told_apart(store: Store, make_profile: MakeProfile) -> None:

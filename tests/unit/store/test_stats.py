@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +95,38 @@ def test_a_damaged_index_is_named(store: Store, value: object) -> None:
     else:
         with pytest.raises(DamagedStore, match=r"\.index"):
             store.stats.versions()
+
+
+def test_cleaning_removes_what_is_no_statistics_and_nothing_else(
+    store: Store, minor: Minor, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3):
+        store.stats.add(minor(number), "2024", "calls", {"a": {"x": number}})
+    root = store.root / "stats"
+    kept = [store.stats.folder(minor(1)) / "calls", root / ".index"]
+    unknown = store.stats.folder(minor(2))
+    damaged = store.stats.folder(minor(3)) / "calls"
+    damaged.write_bytes(b"not compressed")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine").write_text("x")
+    (root / "link").symlink_to(outside)
+    (root / "notes.txt").write_text("x")
+    (root / "folder" / "deep").mkdir(parents=True)
+    (root / "folder" / "deep" / "file").write_text("x")
+    empty = root / "ee" / ("0" * 38)
+    empty.mkdir(parents=True)
+    dates = {minor(1): "2024", minor(3): "2025", "ee" + "0" * 38: "2026"}
+
+    assert store.stats.clean(dates.get, keep_strangers=True, keep_empty=True) == []
+    assert empty.is_dir() and unknown.is_dir() and damaged.is_file()
+
+    removed = store.stats.clean(dates.get, keep_empty=True)
+    assert set(removed) == {unknown, damaged, root / "link", root / "notes.txt", root / "folder"}
+    assert empty.is_dir()
+    removed = store.stats.clean(dates.get)
+    assert {empty, damaged.parent} <= set(removed)
+    assert sorted(path for path in root.rglob("*") if path.is_file()) == sorted(kept)
+    assert store.stats.versions() == [(minor(1), "2024")]
+    assert (outside / "mine").read_text() == "x"  # links are not followed
+    assert store.stats.clean(dates.get) == []

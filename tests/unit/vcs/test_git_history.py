@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -223,3 +223,26 @@ def test_parse_whatever_the_pieces(versions: list[tuple[Any, ...]], cuts: list[i
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     pieces = [data[start:end] for start, end in pairwise(places)]
     assert list(history.parse(pieces)) == [MinorVersion._make((*v[:5], tuple(v[5]))) for v in versions]
+
+
+def test_versions_come_as_soon_as_their_bytes_do() -> None:
+    """Also where an output is cut behind each byte, and nothing of a version comes before its end."""
+    parents = ("1" * 40, "2" * 40)
+    texts = (f"d\0a\0e\0{number:040x}\0\n s \n\0{' '.join(parents)}\0" for number in range(3))
+    data = "".join(texts).encode()
+    given = 0
+
+    def one_by_one() -> Iterator[bytes]:
+        nonlocal given
+        for place in range(len(data)):
+            given += 1
+            yield data[place : place + 1]
+
+    for number, version in enumerate(history.parse(one_by_one())):
+        assert given == (number + 1) * len(data) // 3
+        assert version == MinorVersion("d", "a", "e", f"{number:040x}", " s ", parents)
+
+
+def test_a_byte_that_is_no_text_costs_no_other() -> None:
+    pieces = [b"d\0\xff\0e\0c\0caf\xc3", b"\xa9\0\0"]
+    assert list(history.parse(pieces)) == [MinorVersion("d", "\ufffd", "e", "c", "caf\u00e9", ())]

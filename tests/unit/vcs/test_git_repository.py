@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -382,3 +383,19 @@ def test_branch_that_is_not_utf8(repo: Any) -> None:
     repo.vcs.checkout("HEAD~1")
     repo.vcs.restore_state(saved, state)
     assert repo.picture() == before
+
+
+def test_the_environment_of_another_repository_is_kept_out(repo: Any, tmp_path: Path) -> None:
+    """Each variable that git itself calls local to a repository, one by one; what sets options stays."""
+    local = set(repo.git("rev-parse", "--local-env-vars").split())
+    kept = {"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"} & local
+    listing = tmp_path / "bin" / "git"
+    listing.parent.mkdir()
+    listing.write_text(f'#!/bin/sh\nenv > "{tmp_path}/seen"\n')
+    listing.chmod(0o755)
+    environ = {**repo.environ, **dict.fromkeys(local, "0"), "OF_THE_USER": "x"}
+    with suppress(VersionControlError):
+        Git(repo.root, {**environ, "PATH": f"{listing.parent}:{environ['PATH']}"}).get_minor_head()
+    seen = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
+    assert len(local) > 10 and seen & local == kept
+    assert "OF_THE_USER" in seen

@@ -7,6 +7,8 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -81,9 +83,6 @@ def accepted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[st
 
 def run_module(package: ModuleType) -> ModuleType:
     """The `run.py` of the plugin's package; the module itself where it has none, e.g. is a single file."""
-    from importlib import import_module
-    from importlib.util import find_spec
-
     name = f"{package.__name__}.run"
     if hasattr(package, "__path__") and find_spec(name) is not None:
         return import_module(name)

@@ -19,7 +19,9 @@ from perun.plugin.legacy.calling import (
     summary,
     surroundings,
 )
+from perun.plugin.legacy.commands import command_of
 from perun.plugin.params import FreeParams
+from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -36,8 +38,6 @@ class _Unit:
     Params = FreeParams
 
     def __init__(self, kind: str, main: str, name: str, package: ModuleType) -> None:
-        from perun.plugin.legacy.commands import command_of
-
         run = run_module(package)
         self.name = name
         self.help = summary(package, run) or f"The {kind} {name}."
@@ -69,8 +69,6 @@ class _Unit:
         return {**kwargs, **returned}
 
     def _profile(self, kwargs: Mapping[str, Any], complete: Callable[[Any], None]) -> Profile:
-        from perun.profile.factory import Profile
-
         made = kwargs.get("profile")
         if not isinstance(made, Mapping):
             raise PluginError(f"{self.what} must leave a profile in kwargs['profile'], not {short(made)}")

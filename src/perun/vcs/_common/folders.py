@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shutil import rmtree
 
 
 def remove(folder: Path) -> None:
@@ -11,8 +12,6 @@ def remove(folder: Path) -> None:
 
     :raises OSError: names the folder, where something of it cannot be removed.
     """
-    from shutil import rmtree
-
     if not folder.exists():
         return
     folder.chmod(0o700)

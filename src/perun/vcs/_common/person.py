@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,8 +18,6 @@ class Person(NamedTuple):
 
 def current(environ: Mapping[str, str]) -> Person:
     """The user as the system knows them; `EMAIL` in the environment says how to write to them."""
-    import pwd
-
     try:
         account = pwd.getpwuid(os.getuid())
         login, name = account.pw_name, account.pw_gecos.partition(",")[0]
@@ -30,6 +30,4 @@ def current(environ: Mapping[str, str]) -> Person:
 
 def moment() -> str:
     """Now, as a version tells its date: `YYYY-MM-DD HH:MM:SS` in UTC."""
-    import time
-
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from perun import atomic
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
 from perun.regular import read_regular
+from perun.vcs._common import person
 
 FILE: Final = ".svs"
 _MAX_BYTES: Final = 1 << 20
@@ -41,8 +43,6 @@ class Svs(Vcs):
         if self._file.exists():
             self._version()
             return True
-        from perun.vcs._common import person
-
         author, email = person.current(self.environ)
         described = {
             "date": person.moment(),
@@ -139,7 +139,5 @@ class Svs(Vcs):
             ) from None
         except (ValueError, TypeError, KeyError):
             raise VersionControlError(f"{self._file} is damaged", "restore it from a backup") from None
-        import hashlib
-
         date, author, email, desc = map(str, fields)
         return MinorVersion(date, author, email, hashlib.sha256(data).hexdigest(), desc, ())

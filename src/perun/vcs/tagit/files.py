@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -66,8 +67,6 @@ def scan(root: Path) -> Iterator[str]:
 
 
 def _patterns(file: Path) -> Iterator[tuple[Callable[[str], object], bool, bool]]:
-    import fnmatch
-
     try:
         text = read_regular(file, _LARGEST).decode("utf-8", "surrogateescape")
     except FileNotFoundError:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from perun.errors import VersionControlError
+from perun.vcs._common import person
 from perun.vcs._common.git import history
 from perun.vcs._common.git.command import GitCommand, Purpose
 from perun.vcs._common.git.repository import GitVcs
 from perun.vcs.tagit.command import TagitCommand, secure
+from perun.vcs.tagit.files import scan
 
 FOLDER: Final = ".tagit"
 LINE: Final = "main"
@@ -163,8 +165,6 @@ class Tagit(GitVcs):
 
     def _tree_of_folder(self) -> tuple[str, Path]:
         """The tree of all files that are not ignored, and an index file that holds it."""
-        from perun.vcs.tagit.files import scan
-
         index = self._folder / "index.new"
         for left_over in (index, self._folder / "index.new.lock"):
             left_over.unlink(missing_ok=True)  # of one that was killed: nobody else holds our lock
@@ -175,8 +175,6 @@ class Tagit(GitVcs):
         return self._git.ask("write-tree", env=env), index
 
     def _identity(self) -> dict[str, str]:
-        from perun.vcs._common import person
-
         author = person.current(self.environ)
         return {
             f"GIT_{role}_{field}": value

@@ -1,0 +1,100 @@
+"""Where a module may be imported inside a function: the rule of `docs/architecture.md`, "Local imports"."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "perun"
+
+SLOW = {
+    "asyncio", "bokeh", "click", "concurrent", "dataclasses", "elftools", "importlib.metadata", "ipaddress",
+    "memray", "msgspec", "multiprocessing", "numpy", "pandas", "pyarrow", "rich", "ruamel", "scipy",
+    "sqlite3", "tabulate", "unittest", "urllib.request", "xml",
+}  # fmt: skip
+"""Libraries that take milliseconds to import: whoever needs one may import it where it is needed."""
+
+START_UP = {
+    "__main__.py", "atomic.py", "errors.py", "regular.py",
+    "cli/__init__.py", "cli/answers/__init__.py", "cli/answers/data.py", "cli/answers/log.py",
+    "cli/answers/status.py", "cli/boundary.py", "cli/formats.py", "cli/main.py", "cli/pager.py",
+    "cli/plugins.py", "cli/quick.py", "cli/session.py", "cli/streams.py", "cli/table.py",
+    "config/__init__.py", "config/cache.py", "config/convert.py", "config/layers.py", "config/reader.py",
+    "config/scalars.py", "config/schema.py",
+    "plugin/api.py", "plugin/contract.py",
+    "porcelain/log.py", "porcelain/lookup.py", "porcelain/ownership.py", "porcelain/repository.py",
+    "porcelain/status.py", "porcelain/user.py",
+    "process/command.py", "profile/changes.py", "profile/head.py", "profile/helpers.py",
+    "store/__init__.py", "store/changes.py", "store/facts.py", "store/index.py", "store/index_file.py",
+    "store/limits.py", "store/pending.py", "store/summaries.py", "store/tree.py",
+    "vcs/_common/git/command.py", "vcs/_common/git/history.py", "vcs/_common/git/repository.py",
+    "vcs/git/repository.py",
+}  # fmt: skip
+"""What `perun status`, `perun log` or `perun --help` load, and the lazy tree of commands."""
+
+BY_NAME = {"plugin/registry.py", "plugin/legacy/__init__.py"}
+"""The one way from Perun to its plugins: what is found is loaded when it is used."""
+
+ALLOWED = {
+    "check": 27, "cli": 46, "collect": 92, "porcelain": 22, "postprocess": 17, "profile": 14, "utils": 1,
+    "view": 74, "workload": 3,
+}  # fmt: skip
+"""Local imports in other modules, by package: numbers that may only shrink."""
+
+
+def imported(node: ast.AST, inside: bool = False) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The import statements inside functions."""
+    for child in ast.iter_child_nodes(node):
+        if inside and isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        yield from imported(child, inside or is_function)
+
+
+def is_slow(statement: ast.Import | ast.ImportFrom) -> bool:
+    names = [one.name for one in statement.names]
+    if isinstance(statement, ast.ImportFrom):
+        names = [statement.module or ""]
+    return all(any(name == slow or name.startswith(f"{slow}.") for slow in SLOW) for name in names)
+
+
+def local_imports() -> dict[str, list[str]]:
+    """Those that the rule does not allow, as places in the source, by package."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        path = file.relative_to(SOURCE)
+        if str(path) in START_UP | BY_NAME:
+            continue
+        package = path.parts[0] if len(path.parts) > 1 else ""
+        for statement in imported(ast.parse(file.read_text(encoding="utf-8"))):
+            if not is_slow(statement):
+                found.setdefault(package, []).append(f"{path}:{statement.lineno}: {ast.unparse(statement)}")
+    return found
+
+
+def test_modules_import_at_their_top() -> None:
+    for package, places in local_imports().items():
+        assert len(places) <= ALLOWED.get(package, 0), (
+            f"{package or 'perun'}: import these at the top of the module:\n" + "\n".join(places)
+        )
+
+
+def test_the_modules_of_the_rule_exist() -> None:
+    assert [path for path in sorted(START_UP | BY_NAME) if not (SOURCE / path).is_file()] == []
+
+
+def test_an_import_inside_a_function_is_seen() -> None:
+    code = "import re\ndef f():\n  def g():\n    import json, numpy\n  from numpy.random import rand\n"
+    found = list(imported(ast.parse(code)))
+    assert [(ast.unparse(one), is_slow(one)) for one in found] == [
+        ("import json, numpy", False),
+        ("from numpy.random import rand", True),
+    ]
+
+
+def test_a_slow_library_is_not_imported_by_what_starts_up() -> None:
+    for path in sorted(START_UP - {"cli/main.py", "cli/plugins.py"}):
+        tree = ast.parse((SOURCE / path).read_text(encoding="utf-8"))
+        top = [one for one in tree.body if isinstance(one, (ast.Import, ast.ImportFrom))]
+        assert [ast.unparse(one) for one in top if is_slow(one)] == [], path
