@@ -14,8 +14,6 @@ from perun.errors import ProfileError
 
 REGIONS: Final = ("header", "collector_info", "postprocessors", "origin")
 """The regions that are the head."""
-WRITTEN_FIRST: Final = ("origin", *REGIONS[:3])
-"""In this order they stand in front of what Perun writes."""
 SMALL: Final = 1 << 20
 """Bytes of a profile that is decoded as a whole: that is quicker, and finds what is wrong with it."""
 MOST: Final = 1 << 20

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from perun.errors import ProfileError
-from perun.profile.format import bulk, head, older, validation
+from perun.profile.format import bulk, older, validation
 from perun.profile.format.columns import is_packed, unpacked
 from perun.profile.format.core import Profile
 from perun.profile.format.validation import validate
@@ -36,6 +36,8 @@ _NUMBERS: Final = {int, float}
 _PIECE: Final = 1 << 18
 _NUMBERS_AT_A_TIME: Final = 512
 _WORTH_QUICK: Final = 1 << 16  # numbers that json encodes in about the time that importing msgspec takes
+_WRITTEN_FIRST: Final = ("origin", "header", "collector_info", "postprocessors")
+"""The regions of the head, in the order in which they stand in front of all others."""
 
 
 def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
@@ -124,7 +126,7 @@ class _Style(NamedTuple):
 
 def _encoded(regions: dict[str, Any], style: _Style) -> Iterator[bytes]:
     """The JSON of the regions, the head first, in pieces of some size."""
-    ordered = {key: regions[key] for key in head.WRITTEN_FIRST if key in regions} | regions
+    ordered = {key: regions[key] for key in _WRITTEN_FIRST if key in regions} | regions
     parts: list[str] = []
     size = 0
     try:
