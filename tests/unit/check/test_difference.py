@@ -190,6 +190,17 @@ def test_scatter_about_a_model_is_that_of_its_points() -> None:
         assert scatter_of(exact, X).tolist() == [0.0] * X.size
 
 
+def test_a_coefficient_counts_by_what_it_moves_the_curve() -> None:
+    # Twice a b0 of 0.00001 is rounding in a curve that is 100,000 high; a b2 that is a fifth larger is not.
+    for other, change in (
+        (model("quadratic", 2e-5, 1000, 1), PerformanceChange.NoChange),
+        (model("quadratic", 1e-5, 1000, 1.2), PerformanceChange.MaybeDegradation),
+    ):
+        assert verdict([model("quadratic", 1e-5, 1000, 1)], [other])[0] is change
+    straight_up = [model("quadratic", 5, 3, curvature) for curvature in (1e-14, -4e-14)]
+    assert verdict(straight_up[:1], straight_up[1:])[0] is PerformanceChange.NoChange
+
+
 def test_a_coefficient_that_is_rounding_is_no_difference() -> None:
     assert verdict([model("quadratic", 5, 1e-15, 3)], [model("quadratic", 5, -4e-15, 3)])[0] is (
         PerformanceChange.NoChange
