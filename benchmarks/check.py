@@ -74,7 +74,7 @@ def check_memory(place: Place) -> Iterator[Row]:
     """Peaks over a long history beside those over a short one."""
     short, long = (_peak(place.perun, _repository(place, commits)) for commits in (FEWER, COMMITS))
     name = f"check all, {COMMITS} commits: peak memory"
-    yield Row(name, long.own, short.own, f"{FEWER} commits", 1.1, "MB")
+    yield Row(name, long.own, short.own, f"{FEWER} commits", 1.1, "MB", is_rival=False)
     yield Row(
         "the same, largest other process (git, helpers)",
         long.others,
@@ -82,6 +82,7 @@ def check_memory(place: Place) -> Iterator[Row]:
         f"{FEWER} commits",
         None,
         "MB",
+        is_rival=False,
     )
 
 
@@ -97,7 +98,7 @@ def check_many(place: Place) -> Iterator[Row]:
     fewer = _spread(place, "check-fewer", MANY_COMMITS // 10, MANY_PROFILES // 10)
     peaks = [_peak(place.perun, folder).own for folder in (spread, fewer)]
     name = f"check all, {MANY_COMMITS:,} commits: peak memory"
-    yield Row(name, *peaks, f"{MANY_COMMITS // 10:,} commits", 1.25, "MB")
+    yield Row(name, *peaks, f"{MANY_COMMITS // 10:,} commits", 1.25, "MB", is_rival=False)
     lonely = _spread(place, "check-lonely", MANY_COMMITS, MANY_PROFILES - LONELY, LONELY)
     timing = once(Contestant([place.perun, "--no-pager", "check", "head"], lonely))
     name = f"check head with {LONELY:,} profiles without a baseline, {MANY_COMMITS:,} commits"

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import numpy as np
 
-from report import Place, Row
+from report import Measured, Place, Row
 
 POINTS = 2_000
 GROUPS = 4
@@ -31,7 +30,7 @@ def measured(rounds: int) -> Row:
         for name, found in times.items():
             argv = [sys.executable, __file__, name]
             found.append(float(subprocess.run(argv, check=True, capture_output=True).stdout))
-    ours, theirs = (statistics.median(found) for found in times.values())
+    ours, theirs = (Measured(found) for found in times.values())
     name = f"document of a scatter plot, {POINTS:,} points, with imports, CPU"
     return Row(name, ours, theirs, "Bokeh's public models", 1 / 2)
 

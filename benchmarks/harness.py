@@ -1,9 +1,8 @@
-"""Measuring commands against each other: interleaved rounds, so that drift hits all alike, and medians."""
+"""Measuring commands against each other: interleaved rounds, so that drift hits all; medians and spread."""
 
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import tempfile
 import time
@@ -11,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from report import Measured
 
 Prepare = Callable[[], None]
 Made = TypeVar("Made")
@@ -27,7 +28,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Timing:
-    """Medians over the rounds, in seconds."""
+    """Seconds: of one execution, or the medians over the rounds, each a :class:`Measured`."""
 
     wall: float
     cpu: float
@@ -82,12 +83,12 @@ def cpu(work: Callable[[], Made], rounds: int) -> tuple[float, Made]:
         start = time.process_time()
         made = work()
         samples.append(time.process_time() - start)
-    return statistics.median(samples[-rounds:]), made
+    return Measured(samples[-rounds:]), made
 
 
 def _median(timings: Sequence[Timing]) -> Timing:
     return Timing(
-        statistics.median(timing.wall for timing in timings),
-        statistics.median(timing.cpu for timing in timings),
-        statistics.median(timing.first_output for timing in timings),
+        Measured([timing.wall for timing in timings]),
+        Measured([timing.cpu for timing in timings]),
+        Measured([timing.first_output for timing in timings]),
     )

@@ -46,7 +46,7 @@ def kernel(place: Place) -> Iterator[Row]:
     x, y = points(MANY)
     many, _ = cpu(lambda: estimator_settings(x, y), 1)
     name = f"kernel-regression estimator-settings cv_ls, {MANY:,} points, CPU"
-    yield Row(name, many, theirs_for_few[0], f"{PEER}, {POINTS:,} points", None)
+    yield Row(name, many, theirs_for_few[0], f"{PEER}, {POINTS:,} points", None, is_rival=False)
 
 
 def points(number: int) -> tuple[np.ndarray, np.ndarray]:

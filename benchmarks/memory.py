@@ -1,18 +1,25 @@
-"""The recorder of allocations beside heaptrack and valgrind's massif and dhat: same programs, same run."""
+"""The recorder of allocations beside heaptrack and valgrind's massif and dhat, `--python` beside memray.
+
+Same programs, same run.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import repositories
 from harness import Contestant, compete, once
+from perun.collect.memory.collector import LIBRARY, SAMPLING
 from perun.collect._common.elf import read_elf
-from perun.collect.memory.collector import LIBRARY
+from perun.collect.memory.python import AGENT
 from perun.collect.memory.symbols import Symboliser, find_tool
 from report import Place, Row
 
@@ -47,6 +54,7 @@ def memory(place: Place) -> Iterator[Row]:
     for subject in subjects(folder):
         yield from beside_heaptrack(folder, subject, rounds)
     yield from beside_valgrind(folder)
+    yield from beside_memray(place, folder, rounds)
     yield from own_memory(folder)
     yield from symbols(folder)
 
@@ -81,7 +89,8 @@ def beside_heaptrack(folder: Path, subject: Subject, rounds: int) -> Iterator[Ro
         contestants["heaptrack"] = Contestant(argv, folder, remover(theirs))
     result = compete(contestants, rounds)
     plain, wall = result["plain"], f"record {subject.name}"
-    yield Row(f"{wall}, beside the program alone", result["ours"].wall, plain.wall, "alone", None)
+    name = f"{wall}, beside the program alone"
+    yield Row(name, result["ours"].wall, plain.wall, "alone", None, is_rival=False)
     if "heaptrack" in result:
         other = result["heaptrack"]
         yield Row(wall, result["ours"].wall, other.wall, "heaptrack", 1)
@@ -111,6 +120,47 @@ def beside_valgrind(folder: Path) -> Iterator[Row]:
     result = compete(contestants, 1)
     for tool in list(result)[1:]:
         yield Row("record pairs, 1,000,000", result["ours"].wall, result[tool].wall, tool, 0.5)
+
+
+def beside_memray(place: Place, folder: Path, rounds: int) -> Iterator[Row]:
+    """`perun collect memory --python`, which records by memray, beside memray itself.
+
+    First the recording alone: ours is memray with the thread that writes the time into the recording. Then
+    all from the command to the result: a profile here, there the page that memray makes of its recording.
+    """
+    if find_spec("memray") is None:
+        yield Row("record python3 by --python", float("nan"), 0, "memray, not installed", None)
+        return
+    program = folder / "program.py"
+    program.write_text(PYTHON)
+    repository = folder / "python"
+    repositories.history(repository, 1)
+    subprocess.run([place.perun, "init", str(repository)], check=True, capture_output=True)
+    ours, theirs, page = folder / "ours", folder / "memray", folder / "memray.html"
+    memray = [sys.executable, "-m", "memray"]
+    recording = [*memray, "run", "-q", "-f", "--trace-python-allocators", "-o", str(theirs), str(program)]
+    reporting = [*memray, "flamegraph", "-f", "-o", str(page), str(theirs)]
+    collecting = [place.perun, "collect", "-c", sys.executable, "-a", str(program), "memory", "--python"]
+    agent = [sys.executable, str(AGENT), "record", str(ours), str(SAMPLING), "0", str(program)]
+    result = compete(
+        {
+            "plain": Contestant([sys.executable, str(program)], folder),
+            "agent": Contestant(agent, folder, remover(ours)),
+            "memray": Contestant(recording, folder, remover(theirs)),
+            "ours": Contestant(collecting, repository),
+            "memray, page": Contestant(
+                ["sh", "-c", f"{shlex.join(recording)} && {shlex.join(reporting)}"], folder, remover(theirs)
+            ),
+        },
+        rounds,
+    )
+    name = "record python3 by --python"
+    taken = {contestant: timing.wall for contestant, timing in result.items()}
+    alone = f"{name}, beside the program alone"
+    yield Row(alone, taken["agent"], taken["plain"], "alone", None, is_rival=False)
+    yield Row(name, taken["agent"], taken["memray"], "memray run", 1.1)
+    yield Row(f"{name}, files", size_of(ours) / 1024, size_of(theirs) / 1024, "memray run", 1.1, "kB")
+    yield Row(f"{name}, to the profile", taken["ours"], taken["memray, page"], "memray run, flamegraph", None)
 
 
 def own_memory(folder: Path) -> Iterator[Row]:

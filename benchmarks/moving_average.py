@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import random
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
 from math import sin
 
-from report import Place, Row
+from report import Measured, Place, Row
 
 POINTS = 100_000
 CPU_LIMIT = 1.0
@@ -30,7 +29,7 @@ def moving_average(place: Place) -> Iterator[Row]:
                 for _ in range(max(3, place.rounds // 3))
             ]
             name = f"moving-average {method}, automatic width, {POINTS:,} points ({signal}), CPU"
-            yield Row(name, statistics.median(times), CPU_LIMIT, "limit", limit)
+            yield Row(name, Measured(times), CPU_LIMIT, "limit", limit)
 
 
 def once(method: str, signal: str) -> float:

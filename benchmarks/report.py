@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,29 @@ class Place:
     rounds: int
 
 
+class Measured(float):
+    """The median of the rounds, which also knows how far these lay apart: it is shown beside it."""
+
+    least: float
+    most: float
+
+    def __new__(cls, samples: Sequence[float]) -> Measured:
+        made = super().__new__(cls, statistics.median(samples))
+        made.least, made.most = min(samples), max(samples)
+        return made
+
+
 @dataclass(frozen=True)
 class Row:
-    """One comparison: ours and the peer's median in `unit`, and how large their ratio may be."""
+    """One comparison: ours and the peer's amount in `unit`, and how large their ratio may be.
+
+    An amount that is a :class:`Measured` has its spread in the table; any other one was measured once, or
+    calculated from several.
+
+    :param limit: a ratio, e.g. 1 where we must not be behind the peer; None where none is promised. Where we
+        fall behind all the same, the table says that 1 is missed, and the benchmarks go on.
+    :param is_rival: whether the other is a way to do the same, or a bound; False of e.g. the program alone.
+    """
 
     what: str
     ours: float
@@ -27,6 +48,7 @@ class Row:
     peer_name: str
     limit: float | None
     unit: str = "s"
+    is_rival: bool = True
 
     @property
     def ratio(self) -> float:
@@ -37,14 +59,27 @@ class Row:
         return self.limit is None or self.ratio <= self.limit
 
     @property
+    def is_behind(self) -> bool:
+        """Whether the other takes less."""
+        return self.is_rival and self.ratio > 1
+
+    @property
     def line(self) -> str:
         """The row as a line of a table of Markdown."""
-        limit = "" if self.limit is None else f"{self.limit:.2f}" + ("" if self.met else " (missed)")
+        limit = "" if self.limit is None else f"{self.limit:.2f}"
+        if not self.met:
+            limit += " (missed)"
+        elif self.is_behind:
+            limit = f"{limit} (behind)" if limit else "1.00 (missed, not required)"
         ours, peer = self._amount(self.ours), self._amount(self.peer)
         return f"| {self.what} | {ours} | {self.peer_name} | {peer} | {self.ratio:.3f} | {limit} |"
 
     def _amount(self, value: float) -> str:
-        return f"{value * 1000:.1f} ms" if self.unit == "s" else f"{value:.0f} {self.unit}"
+        factor, digits, unit = (1000, 1, "ms") if self.unit == "s" else (1, 0, self.unit)
+        told = f"{value * factor:.{digits}f} {unit}"
+        if not isinstance(value, Measured):
+            return told
+        return f"{told} ({value.least * factor:.{digits}f} to {value.most * factor:.{digits}f})"
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -2,8 +2,8 @@
 
     python benchmarks/run.py --peer PATH/TO/perun [--rounds N] [--only NAME ...] [--write docs/benchmarks.md]
 
-Prints a table of medians and ratios; a ratio above its limit ends the run with status 1. Names are those of
-the modules and of the functions in them.
+Prints a table of medians, their spread and ratios; a ratio above its limit ends the run with status 1. Names
+are those of the modules and of the functions in them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def preamble(peer: str) -> str:
     return (
         "# Benchmarks\n\n"
         "Made by `make bench`, which measures Perun, the released `perun-toolsuite` and git in the same run: "
-        "interleaved rounds, medians of wall time unless CPU is named.\n\n"
+        "interleaved rounds, medians of wall time unless CPU is named, in brackets the least and the most of "
+        "the rounds. `missed`: the ratio is above its limit, or above 1 where none is promised. `behind`: "
+        "it is within the limit, and above 1.\n\n"
         f"{datetime.date.today()}, {os.cpu_count()} cores ({platform.machine()}), "
         f"Linux {platform.release().split('-')[0]}, Python {platform.python_version()}, {git}, "
         f"compared with {version} from PyPI.\n"

@@ -21,7 +21,7 @@ from perun.collect.trace.collector import TraceParams
 from perun.collect.trace.engines.ebpf import ANY_WAY, EbpfEngine
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
-from report import Place, Row
+from report import Measured, Place, Row
 
 SOURCE = Path(__file__).with_name("calls.c")
 CALLS = 2_000_000
@@ -141,7 +141,7 @@ def other_ways(folder: Path, program: str, rounds: int) -> Iterator[Row]:
     best = {way: summed_up(costs).program for way, costs in found.items()}
     for way in OTHER_WAYS:
         values = (best.get(one, float("nan")) - best["plain"] for one in (way, ANY_WAY))
-        yield Row(f"trace a call, ebpf by {way}", *values, absent.get(way, "the best way"), None, "ns")
+        yield Row(f"trace a call, ebpf by {way}", *values, absent.get(way, "the best way"), None, "ns", False)
 
 
 def by_way(
@@ -202,13 +202,13 @@ def many_functions(folder: Path, rounds: int) -> Iterator[Row]:
             most = 1 if limit else None
             yield Row(
                 f"attach {trace['functions']:,} functions, {name}",
-                statistics.median(attached),
+                Measured(attached),
                 0.5,
                 "limit",
                 most,
             )
             what = f"detach {trace['functions']:,} functions, start and program among it, {name}"
-            yield Row(what, statistics.median(rest), 0.5, "limit", most)
+            yield Row(what, Measured(rest), 0.5, "limit", most)
 
 
 class Kept(NamedTuple):
@@ -322,7 +322,7 @@ def one_call(folder: Path, rounds: int) -> Iterator[Row]:
     counter = min(counter for pairs in found.values() for _, counter in pairs)
     ours = best["ours"] - best["plain"]
     yield Row("record a call, complexity", ours, 35, "limit", 1, "ns")
-    yield Row("record a call, complexity", ours, 2 * counter, "two reads of the counter", None, "ns")
+    yield Row("record a call, complexity", ours, 2 * counter, "two reads of the counter", None, "ns", False)
     for name in list(best)[2:]:
         yield Row("record a call, complexity", ours, best[name] - best["plain"], name, 1, "ns")
     yield Row("data of a call, complexity", size / CALLS, 40, "limit", 1, "B")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -55,3 +56,10 @@ def test_every_page_is_reachable() -> None:
     index = (DOCS / "index.md").read_text("utf-8")
     for page in DOCS.glob("*.md"):
         assert page.stem == "index" or f"\n{page.stem}\n" in index, f"{page.name} is not in the index"
+
+
+def test_files_that_the_page_of_typical_changes_names_are_there() -> None:
+    page = (DOCS / "changes.md").read_text("utf-8")
+    named = [path for path in re.findall(r"`([a-z_]+/[\w./-]+)`", page) if "NAME" not in path]
+    assert len(named) > 30
+    assert [path for path in named if not (DOCS.parent / path).exists()] == []

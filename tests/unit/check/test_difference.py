@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.check._common.difference import Limits, Samples, compare, measure, sample
+from perun.check._common.difference import Limits, Samples, compare, measure, sample, scatter_of
 from perun.check._common.parts import best, extent, parts, without_fringes
 from perun.check._common.shapes import DEGREES, OTHER, polynomial, regression, straight
 from perun.models.record import ModelRecord
@@ -139,6 +139,66 @@ def test_curves_that_are_alike_where_the_coefficients_are_not() -> None:
     assert verdict(old, [model("linear", 1.4, 10)])[0] is PerformanceChange.MaybeDegradation
     noisy = [model("linear", 1, 10, r_square=0.99)]
     assert verdict(noisy, [model("linear", 1.4, 10, r_square=0.99)])[0] is PerformanceChange.NoChange
+
+
+def at_two_x(difference: tuple[float, float], scatter: tuple[float, float]) -> Samples:
+    """A baseline of 100, and a target that differs by so much from it at two x."""
+    return Samples(np.array([1.0, 2.0]), np.full(2, 100.0), 100 + np.array(difference), np.array(scatter))
+
+
+@pytest.mark.parametrize(
+    ("difference", "scatter", "is_noise"),
+    [
+        ((4, 4), (4, 4), True),  # the border itself is noise
+        ((4, 4.01), (4, 4), False),
+        ((-4, -4), (4, 4), True),
+        ((-4, -4.01), (4, 4), False),
+        ((0, 5), (4, 4), True),  # the quadratic mean is 3.54
+        ((0, 5.7), (4, 4), False),  # and here 4.03
+        ((2, 4), (2, 4), True),  # each in units of the scatter at its own x
+        ((4, 2), (2, 4), False),
+        ((4, 0), (4, 0), True),  # exact where nothing differs
+        ((0, 1e-9), (4, 0), False),  # exact where something does
+    ],
+)
+def test_the_border_between_noise_and_change(
+    difference: tuple[float, float], scatter: tuple[float, float], is_noise: bool
+) -> None:
+    samples = at_two_x(difference, scatter)
+    assert samples.within_scatter is is_noise
+    # Models of two kinds have no coefficients to compare: the scatter alone decides.
+    common = parts([model("linear", 1, 2)], [model("power", 1, 2)])
+    assert measure(samples).distance < LIMITS.unchanged
+    assert (compare(common, samples, LIMITS).change is PerformanceChange.NoChange) is is_noise
+
+
+def test_beyond_the_limit_scatter_excuses_nothing() -> None:
+    samples = at_two_x((6, 6), (50, 50))
+    common = parts([model("linear", 1, 2)], [model("power", 1, 2)])
+    assert samples.within_scatter
+    assert compare(common, samples, LIMITS).change is PerformanceChange.MaybeDegradation
+    assert compare(common, samples, Limits(unchanged=6)).change is PerformanceChange.NoChange
+
+
+def test_scatter_about_a_model_is_that_of_its_points() -> None:
+    # Points with a variance of (1 - R^2) / R^2 of that of the curve: a fourth of it where R^2 is 0.8.
+    line = model("linear", 3, 2, r_square=0.8)
+    assert scatter_of(line, X) == pytest.approx(np.full(X.size, np.std(3 + 2 * X) / 2))
+    power = model("power", 3, 2, r_square=0.8)
+    assert scatter_of(power, X) == pytest.approx(3 * X**2 * np.std(np.log(X**2)) / 2)
+    for exact in (model("linear", 3, 2), model("constant", 3, r_square=0.8)):
+        assert scatter_of(exact, X).tolist() == [0.0] * X.size
+
+
+def test_a_coefficient_counts_by_what_it_moves_the_curve() -> None:
+    # Twice a b0 of 0.00001 is rounding in a curve that is 100,000 high; a b2 that is a fifth larger is not.
+    for other, change in (
+        (model("quadratic", 2e-5, 1000, 1), PerformanceChange.NoChange),
+        (model("quadratic", 1e-5, 1000, 1.2), PerformanceChange.MaybeDegradation),
+    ):
+        assert verdict([model("quadratic", 1e-5, 1000, 1)], [other])[0] is change
+    straight_up = [model("quadratic", 5, 3, curvature) for curvature in (1e-14, -4e-14)]
+    assert verdict(straight_up[:1], straight_up[1:])[0] is PerformanceChange.NoChange
 
 
 def test_a_coefficient_that_is_rounding_is_no_difference() -> None:

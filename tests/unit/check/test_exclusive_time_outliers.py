@@ -204,6 +204,11 @@ def test_too_few_functions_for_outliers() -> None:
     assert names(found) == expected
 
 
+def test_three_functions_are_enough_for_outliers() -> None:
+    old = {"f": 1.0, "g": 2.0, "h": 3.0}
+    assert names(compare(profile(old), profile(old | {"f": 10.0})))["f"] == "SevereDegradation"
+
+
 def test_totals_of_each_location() -> None:
     old, new = noisy()
     found = compare(
@@ -270,6 +275,31 @@ def test_limits_can_be_set() -> None:
     assert names(compare(*pair, severe=100, outlier=100))["f03"] == "MaybeDegradation"
     assert names(compare(*pair, severe=100, outlier=100, maybe=100))["f03"] == "NoChange"
     assert OutlierParams() == OutlierParams(severe=3.5, outlier=1.5, maybe=2.0, total=0.0, similarity=0.6)
+
+
+def test_a_difference_at_the_limit_is_within_it() -> None:
+    # Differences of -2, -1, 0, 1 and 2 ms, which floating point has exactly: quartiles -1 and 1.
+    old = {name: 32.0 for name in "abcde"}
+    new = {name: 32.0 + step for name, step in zip("abcde", (-2, -1, 0, 1, 2), strict=True)}
+    # Nothing is outside the quartiles by more than half of their range of 2.
+    found = names(compare(profile(old), profile(new), severe=100, outlier=0.5, maybe=100))
+    assert found["e"] == found["a"] == "NoChange"
+    found = names(compare(profile(old), profile(new), severe=100, outlier=0.49, maybe=100))
+    assert (found["a"], found["e"]) == ("Optimization", "Degradation")
+    # The modified z-score of 2 ms is twice 0.6745, as the median absolute deviation is 1 ms.
+    found = names(compare(profile(old), profile(new), severe=2 * 0.6745, outlier=100, maybe=100))
+    assert found["e"] == "NoChange"
+    found = names(compare(profile(old), profile(new), severe=2 * 0.6744, outlier=100, maybe=100))
+    assert found["e"] == "SevereDegradation"
+
+
+def test_a_change_of_as_much_as_the_cutoff_is_told() -> None:
+    # 40 of 160 ms are 25 %, exactly.
+    old, new = {"f": 60.0, "g": 40.0, "h": 20.0}, {"f": 100.0, "g": 40.0, "h": 20.0}
+    for cutoff, change in ((25, "SevereDegradation"), (25.01, "NoChange")):
+        assert names(compare(profile(old), profile(new), {"cutoff": cutoff}))["f"] == change
+    for total, change in ((25, "TotalDegradation"), (25.01, "NoChange")):
+        assert names(compare(profile(old), profile(new), total=total))["mybin"] == change
 
 
 def test_profiles_without_exclusive_times() -> None:

@@ -22,6 +22,7 @@ Rule = Literal["scott", "silverman"]
 _TO_DEVIATION: Final = 1.349
 """Interquartile range of a normal distribution in standard deviations, as the manual rounds it."""
 _TOLERANCE: Final = 1e-4
+"""Of bandwidth and criterion, as scipy's `fmin` has it, which statsmodels searches with."""
 
 
 class EstimatorSettings(NamedTuple):
@@ -81,6 +82,7 @@ def search(points: Points, settings: EstimatorSettings) -> float:
     start = 1.06 * float(np.std(points.x[points.group])) * shrinking(points.y.size)
     criterion = _CRITERIA[settings.criterion]
     if not np.isfinite(criterion(points, start, settings.regression)):
+        # Some point has no neighbour at this bandwidth; at a tenth of the widest gap its weight is no 0.
         start = max(start, _widest_gap(points) / 10)
         if not np.isfinite(criterion(points, start, settings.regression)):
             return start

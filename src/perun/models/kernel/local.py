@@ -23,6 +23,7 @@ Regression = Literal["ll", "lc"]
 _SINGULAR: Final = 1e-15
 """Ratio of singular values from which on `numpy.linalg.pinv` takes a matrix for singular."""
 _ILL: Final = 1e-6
+"""Share of the mean square of z below which its variance leaves the slope undetermined."""
 
 
 def fitted(points: Points, bandwidth: float, regression: Regression) -> tuple[Floats, Floats]:
@@ -55,6 +56,8 @@ def _estimate(
     y = share * local.y + (1 - share) * own_y + offset
     if regression == "lc":
         return np.where(weight > 0, y, np.nan)
+    # Mean, variance and covariance of two groups of points, the others and the own ones at z = 0, from those
+    # of the groups: no sum is made twice, and no large ones are subtracted.
     apart = share * (1 - share)
     z = share * local.z
     variance = share * local.variance + apart * local.z**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ from perun.models.result import NoModel
 Floats = NDArray[np.float64]
 
 _LARGEST: Final = 1e100
+"""Beyond it, products of three values come near the largest floating-point number."""
 _SAME: Final = 1e-12
+"""Relative difference up to which an estimate is the y that all points have."""
 
 
 class Points(NamedTuple):
@@ -71,6 +74,30 @@ def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
         ys,
         mean,
     )
+
+
+def windows(
+    x: Floats, reach: float, rows: NDArray[np.intp], most: int, elements: int
+) -> Iterator[tuple[slice, int, int]]:
+    """Slices of `rows` that lie close together, each with the range of x that any of them reaches.
+
+    Weights of rows and the x that these reach are then one rectangle, which is a product of matrices.
+
+    :param x: ascending, shape (m,). :param rows: ascending positions in `x`.
+    :param most: rows of a slice. :param elements: rows times x that a slice may reach, unless it has one row.
+    """
+    low = np.searchsorted(x, x[rows] - reach, side="left")
+    high = np.searchsorted(x, x[rows] + reach, side="right")
+    # Across a gap the rectangle would be mostly zeros.
+    gaps = np.flatnonzero(np.diff(rows) > most) + 1
+    start = 0
+    for end in (*gaps.tolist(), rows.size):
+        while start < end:
+            stop = min(start + most, end)
+            while stop - start > 1 and (stop - start) * (high[stop - 1] - low[start]) > elements:
+                stop = (start + stop) // 2
+            yield slice(start, stop), int(low[start]), int(high[stop - 1])
+            start = stop
 
 
 def _trouble(x: Floats, y: Floats) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from perun.models.kernel.bandwidth import Rule, shrinking
 from perun.models.kernel.local import fitted
-from perun.models.kernel.points import Floats, KernelEstimate, Points, finished, points_of
+from perun.models.kernel.points import Floats, KernelEstimate, Points, finished, points_of, windows
 from perun.models.result import NoModel
 
 Method = Literal["spatial-average", "local-linear", "local-polynomial"]
@@ -27,7 +27,9 @@ Method = Literal["spatial-average", "local-linear", "local-polynomial"]
 _ELEMENTS: Final = 1 << 18
 _ROWS: Final = 256
 _ILL: Final = 1e10
+"""Condition number from which on normal equations, which square it, lose more than half of the digits."""
 _MARGIN: Final = 1.01
+"""By how much of its reach the outermost neighbour is inside, so that its weight is not next to 0."""
 _FACTORS: Final[dict[str, float]] = {"scott": 1.0, "silverman": (4 / 3) ** 0.2}
 
 
@@ -122,15 +124,8 @@ def spread_rule(points: Points, rule: Rule) -> float:
 
 def _blocks(x: Floats, reach: float) -> Iterator[tuple[slice, slice]]:
     """Slices of the distinct x, each with the slice of those that any of its x reaches."""
-    low = np.searchsorted(x, x - reach, side="left")
-    high = np.searchsorted(x, x + reach, side="right")
-    start = 0
-    while start < x.size:
-        stop = min(start + _ROWS, x.size)
-        while stop - start > 1 and (stop - start) * (high[stop - 1] - low[start]) > _ELEMENTS:
-            stop = (start + stop) // 2
-        yield slice(start, stop), slice(int(low[start]), int(high[stop - 1]))
-        start = stop
+    for rows, low, high in windows(x, reach, np.arange(x.size), _ROWS, _ELEMENTS):
+        yield rows, slice(low, high)
 
 
 def _spatial_average(points: Points, bandwidth: float, kernel: Kernel) -> Floats:
@@ -148,9 +143,11 @@ def _local_polynomial(points: Points, bandwidth: float, kernel: Kernel, order: i
     for rows, near in _blocks(points.x, bandwidth * kernel.reach):
         z = (points.x[near] - points.x[rows, None]) / bandwidth
         weights = kernel.weights(z)
+        # Up to 1, so that powers of z neither overflow nor vanish.
         z /= kernel.reach
         moments, products = _moments(z, weights, points.counts[near], points.total[near], order)
         matrices = moments[:, powers[:, None] + powers]
+        # Ones on the diagonal lower the condition number; kernels of order 4 may have moments below 0.
         scale = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
         scale[scale == 0] = 1
         matrices = matrices / (scale[:, :, None] * scale[:, None, :])

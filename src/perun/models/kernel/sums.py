@@ -14,7 +14,6 @@ Memory: of the order of 1 KB for each distinct x, and some tens of MB for weight
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -22,21 +21,27 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from perun.models.kernel.points import Floats, Points
+from perun.models.kernel.points import Floats, Points, windows
 
 _ORDER: Final = 18
 """Chebyshev polynomials in a box: the series of exp(-z^2 / 2) z^2 over one unit of z is exact to 1e-16."""
 _BOXES: Final = 10
 """Boxes looked at to each side: weights beyond are less than 1e-21."""
-_FEW: Final = 64
+_DIRECT: Final = 64
+"""Up to so many distinct x all pairs of them take less time than the boxes do."""
 _MOST_BOXES: Final = 2.0**53
+"""Beyond it, neighbouring numbers of boxes are the same floating-point number."""
 _UNDERFLOW: Final = 38.7
 """Weights at that many bandwidths and more are 0 in floating point."""
 _LEAST_WEIGHT: Final = 0.1
+"""A sum of weights below it has lost digits: the boxes are exact to 1e-16 of the sum of all that is near."""
 _LEAST_VARIANCE: Final = 1e-8
+"""A variance of z below it is mostly what is left of rounding by the subtraction of the squared mean."""
 _LEAST_SPREAD: Final = 0.01
+"""Share of the mean square of z that its variance needs, for the same reason."""
 _ROWS: Final = 64
 _ELEMENTS: Final = 1 << 20
+"""Weights that are in memory at a time: 8 MB."""
 
 
 class Local(NamedTuple):
@@ -62,7 +67,7 @@ def others(points: Points, bandwidth: float, slopes: bool) -> Local:
     :param slopes: whether more than `weight` and `y` will be used.
     """
     boxes = (points.x - points.x[0]) / bandwidth
-    if points.x.size <= _FEW or not boxes[-1] < _MOST_BOXES:
+    if points.x.size <= _DIRECT or not boxes[-1] < _MOST_BOXES:
         return _one_by_one(points, bandwidth, np.arange(points.x.size))
     local = _in_boxes(points, boxes)
     own = points.counts - 1
@@ -89,15 +94,18 @@ def _slopes_are_reliable(local: Local, own: Floats) -> NDArray[np.bool_]:
 
 def _one_by_one(points: Points, bandwidth: float, rows: NDArray[np.intp]) -> Local:
     local = Local(*(np.zeros(rows.size) for _ in Local._fields))
-    for part, low, high in _windows(points.x, bandwidth * _UNDERFLOW, rows):
+    for part, low, high in windows(points.x, bandwidth * _UNDERFLOW, rows, _ROWS, _ELEMENTS):
         z = (points.x[low:high] - points.x[rows[part], None]) / bandwidth
+        # z of a point far outside may be so large that its square, times a weight of 0, is no number.
         np.clip(z, -_UNDERFLOW, _UNDERFLOW, out=z)
         kernel = np.exp(-0.5 * z * z)
+        # The points at x_i itself are no others.
         kernel[np.arange(z.shape[0]), rows[part] - low] = 0
         count, total = points.counts[low:high], points.total[low:high]
         weight = kernel @ count
         scale = np.where(weight > 0, weight, 1)
         mean_z, mean_y = ((kernel * z) @ count) / scale, (kernel @ total) / scale
+        # From here on z is counted from its mean: differences of large sums would lose digits.
         z -= mean_z[:, None]
         kernel *= z
         local.weight[part], local.z[part], local.y[part] = weight, mean_z, mean_y
@@ -106,26 +114,13 @@ def _one_by_one(points: Points, bandwidth: float, rows: NDArray[np.intp]) -> Loc
     return local
 
 
-def _windows(x: Floats, reach: float, rows: NDArray[np.intp]) -> Iterator[tuple[slice, int, int]]:
-    """Slices of `rows` that lie close together, each with the range of x that any of them reaches."""
-    low = np.searchsorted(x, x[rows] - reach, side="left")
-    high = np.searchsorted(x, x[rows] + reach, side="right")
-    gaps = np.flatnonzero(np.diff(rows) > _ROWS) + 1
-    start = 0
-    for end in (*gaps.tolist(), rows.size):
-        while start < end:
-            stop = min(start + _ROWS, end)
-            while stop - start > 1 and (stop - start) * (high[stop - 1] - low[start]) > _ELEMENTS:
-                stop = (start + stop) // 2
-            yield slice(start, stop), int(low[start]), int(high[stop - 1])
-            start = stop
-
-
 def _in_boxes(points: Points, place: Floats) -> Local:
     """The moments by way of boxes; `place` is x in bandwidths, counted from the first one."""
     box = place.astype(np.intp)
+    # Each point in its own box, which the polynomials see as -1 to 1.
     series = np.asarray(chebyshev.chebvander(2 * (place - box) - 1, _ORDER - 1), np.float64)
     sums = _sums(series, box, points.counts, points.total)
+    # A point at x_i weighs 1 and has z = 0, so that these leave the first and the fourth sum only.
     weight = sums[0] - points.counts
     scale = np.where(weight > 0, weight, 1)
     z, y = sums[1] / scale, (sums[3] - points.total) / scale
@@ -134,6 +129,7 @@ def _in_boxes(points: Points, place: Floats) -> Local:
 
 def _sums(series: Floats, box: NDArray[np.intp], counts: Floats, total: Floats) -> Floats:
     """Sums over all points of counts K, counts z K, counts z^2 K, total K and total z K; shape (5, m)."""
+    # x ascends: points of one box lie side by side, and empty boxes, which may be most, take no room.
     first = np.concatenate(([True], box[1:] != box[:-1]))
     starts, series_of = np.flatnonzero(first), np.cumsum(first) - 1
     filled = box[starts]
@@ -148,6 +144,7 @@ def _sums(series: Floats, box: NDArray[np.intp], counts: Floats, total: Floats) 
         of_counts[target] += charge_of_counts[source] @ matrix
         of_total[target] += charge_of_total[source] @ matrix[:, : 2 * _ORDER]
     sums = np.empty((5, box.size))
+    # In pieces, as the coefficients of each point's box are copied: 18 numbers for a point.
     for part in range(0, box.size, _ELEMENTS // _ORDER):
         rows = slice(part, part + _ELEMENTS // _ORDER)
         for position in range(5):
@@ -164,6 +161,8 @@ def _translations() -> Floats:
 
     Shape (2 _BOXES + 1, _ORDER, 3 _ORDER).
     """
+    # Values at the Chebyshev nodes make the coefficients of a series by a discrete cosine transform, of which
+    # the first coefficient gets half.
     nodes = chebyshev.chebpts1(_ORDER)
     to_series = chebyshev.chebvander(nodes, _ORDER - 1) * (2 / _ORDER)
     to_series[:, 0] /= 2

@@ -39,6 +39,8 @@ _NUMBERS: Final = {int, float}
 _PIECE: Final = 1 << 18
 _NUMBERS_AT_A_TIME: Final = 512
 _WORTH_QUICK: Final = 1 << 16  # numbers that json encodes in about the time that importing msgspec takes
+_WRITTEN_FIRST: Final = ("origin", "header", "collector_info", "postprocessors")
+"""The regions of the head, in the order in which they stand in front of all others."""
 
 
 def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:

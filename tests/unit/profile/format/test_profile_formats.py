@@ -299,7 +299,8 @@ def test_what_is_no_profile_at_all(data: bytes, message: str) -> None:
 
 
 def test_a_profile_that_is_too_large_is_refused() -> None:
-    with pytest.raises(ProfileError, match=r"a.perf: \d+ bytes of profile, more than the limit of 100"):
+    message = r"a.perf: \d+ bytes of profile, more than the limit of 100 \(profiles.max_size\)"
+    with pytest.raises(ProfileError, match=message):
         loads(VALID, "a.perf", limit=100)
 
 
