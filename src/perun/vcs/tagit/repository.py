@@ -165,8 +165,10 @@ class Tagit(GitVcs):
         """The tree of all files that are not ignored, and an index file that holds it."""
         from perun.vcs.tagit.files import scan
 
-        index = self._folder / "index.new"
-        index.unlink(missing_ok=True)
+        # Under a name of its own: a git whose perun was killed may still be writing to an earlier one.
+        for earlier in self._folder.glob("index.new*"):
+            earlier.unlink(missing_ok=True)
+        index = self._folder / f"index.new-{os.urandom(6).hex()}"
         env = {"GIT_INDEX_FILE": str(index)}
         self._git.ask("read-tree", "--empty", env=env)
         for paths in _portions(scan(self.root)):
