@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import repositories
 from harness import Contestant, compete, once
-from perun.collect.memory.collector import LIBRARY, SAMPLING
 from perun.collect._common.elf import read_elf
+from perun.collect.memory.collector import LIBRARY, SAMPLING
 from perun.collect.memory.python import AGENT
 from perun.collect.memory.symbols import Symboliser, find_tool
 from report import Place, Row

@@ -20,7 +20,7 @@ from perun.store import Store
 Facts = dict[tuple[str, ...], Any]
 """What is stored, in parts that are each wholly old or wholly new whatever happens."""
 DATE = "2024-03-04T09:00:00+00:00"
-LEFT_OVER = ("left over by a process that was ended", "no index names")
+LEFT_OVER = ("left over by a process that was ended", "no index names", "of its checksums cannot be read")
 """What `perun fsck` may say after a fault: that something is of no use any more."""
 OUT_OF_STEP = ("out of step", "files that are gone")
 """What it may say beside that of an index of files; it names the command that repairs it."""

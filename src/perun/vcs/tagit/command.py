@@ -31,6 +31,7 @@ _ELSEWHERE: Final = ("commondir", "gitdir")
 
 _SETTINGS: Final = (
     "core.autocrlf=false",
+    "core.fsync=all",  # by default git flushes no loose object and no reference (git 2.36 or newer)
     "core.protectNTFS=false",  # refuses names with a backslash, which is a letter as any other here
     "core.protectHFS=false",
     "gc.auto=6700",

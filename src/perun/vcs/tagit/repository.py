@@ -165,9 +165,10 @@ class Tagit(GitVcs):
 
     def _tree_of_folder(self) -> tuple[str, Path]:
         """The tree of all files that are not ignored, and an index file that holds it."""
-        index = self._folder / "index.new"
-        for left_over in (index, self._folder / "index.new.lock"):
-            left_over.unlink(missing_ok=True)  # of one that was killed: nobody else holds our lock
+        # Under a name of its own: a git whose perun was killed may still be writing to an earlier one.
+        for earlier in self._folder.glob("index.new*"):
+            earlier.unlink(missing_ok=True)
+        index = self._folder / f"index.new-{os.urandom(6).hex()}"
         env = {"GIT_INDEX_FILE": str(index)}
         self._git.ask("read-tree", "--empty", env=env)
         for paths in _portions(scan(self.root)):
