@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -63,3 +64,14 @@ def test_the_files_agree() -> None:
             for one, _ in pins(use):
                 versions.setdefault(f"{one.name};{one.marker}", set()).add(str(one.specifier))
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+
+
+def test_no_target_gives_uv_an_option_twice() -> None:
+    all_options = runpy.run_path(str(PROJECT / "tools" / "lock.py"))["all_options"]
+    makefile = (PROJECT / "Makefile").read_text("utf-8")
+    targets = re.findall(r"\$\(call with_versions,(\w+),([^,]*),", makefile)
+    assert [name for name, _ in targets] == ["latest", "oldest"]
+    for options in ("", *(options for _, options in targets)):
+        names = [word for word in all_options(options.split()) if word.startswith("--")]
+        assert len(set(names)) == len(names)
+        assert "--fork-strategy" in names

@@ -22,11 +22,9 @@ USES: Final = {"run": ("plots",), "test": ("test",), "docs": ("docs",), "bench":
 PEER: Final = "perun-toolsuite==0.28.3"
 """The older release that `make bench` measures beside; it has an environment, and so versions, of its own."""
 HEADER: Final = "# Made by `make lock` (tools/lock.py), not to be edited.\n"
-OPTIONS: Final = (
-    *("--universal", "--generate-hashes", "--quiet", "--no-header", "--no-annotate"),
-    # One version for all Pythons, where there is one that supports them all.
-    *("--fork-strategy", "fewest"),
-)
+OPTIONS: Final = ("--universal", "--generate-hashes", "--quiet", "--no-header", "--no-annotate")
+FEWEST: Final = ("--fork-strategy", "fewest")
+"""One version for all Pythons, where one supports them all; where the options do not say otherwise."""
 
 
 def main(folder: Path, options: list[str]) -> None:
@@ -52,11 +50,17 @@ def main(folder: Path, options: list[str]) -> None:
 def compiled(inputs: Iterable[str], options: Iterable[str]) -> str:
     """The requirements file that uv makes; ends the program with uv's message where there is no solution."""
     uv = Path(sys.executable).with_name("uv")
-    command = [str(uv), "pip", "compile", *OPTIONS, *options, *inputs]
+    command = [str(uv), "pip", "compile", *all_options(options), *inputs]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(done.returncode)
     return HEADER + done.stdout
+
+
+def all_options(options: Iterable[str]) -> list[str]:
+    """The options that uv gets, none of them twice, which it would refuse."""
+    given = list(options)
+    return [*OPTIONS, *(() if FEWEST[0] in given else FEWEST), *given]
 
 
 def write(file: Path, text: str) -> None:
