@@ -28,9 +28,6 @@ __all__ = [
     "validate",
 ]
 
-_WRITTEN_FIRST = ("origin", "header", "collector_info", "postprocessors")
-"""The head of a profile stands in front, so that who reads no more than that stops there."""
-
 SIZE_LIMIT: Final = 512 << 20
 """Bytes of JSON that are read at most; as much again, and some more, is needed in memory."""
 
@@ -40,7 +37,7 @@ _PIECE: Final = 1 << 18
 _NUMBERS_AT_A_TIME: Final = 512
 _WORTH_QUICK: Final = 1 << 16  # numbers that json encodes in about the time that importing msgspec takes
 _WRITTEN_FIRST: Final = ("origin", "header", "collector_info", "postprocessors")
-"""The regions of the head, in the order in which they stand in front of all others."""
+"""The regions of the head stand in front, in this order, so that a reader of the head stops behind them."""
 
 
 def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
