@@ -162,7 +162,8 @@ def _settings(settings: Mapping[str, Any]) -> tuple[re.Pattern[str], float]:
     try:
         chosen = re.compile(str(pattern))
     except re.error as problem:
-        raise ConfigError(f"degradation.location_filter: {pattern!r} is no pattern: {problem}") from None
+        message = f"degradation.location_filter: {pattern!r} is not a regular expression: {problem}"
+        raise ConfigError(message) from None
     try:
         number = float(cutoff)
     except (TypeError, ValueError):
