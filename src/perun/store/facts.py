@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 2
 _PENDING = "pending"
+_DIGITS = 20
 
 
 class Fact(NamedTuple):
@@ -48,7 +49,7 @@ class Facts:
         found = {}
         for key, fact in self._read(_PENDING).items():
             time, _, name = key.partition(" ")
-            if time.isdecimal():
+            if time.isdecimal() and len(time) < _DIGITS:
                 found[name, int(time)] = fact
         return found
 
@@ -83,7 +84,7 @@ class Facts:
 
     def _parsed(self, name: str) -> dict[str, Fact] | None:
         """What the file holds; None where it is missing, of another format or damaged."""
-        with suppress(DamagedStore, ValueError, TypeError, RecursionError):
+        with suppress(DamagedStore, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             data = tree.read(self._root / f"{name}.json")
             noted = json.loads(data) if data else None
             if isinstance(noted, dict) and noted.get("format") == _FORMAT:
