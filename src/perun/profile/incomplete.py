@@ -7,10 +7,11 @@ The key `incomplete` of the region `header` is a list of mappings, one for each 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 KEY = "incomplete"
 """The key of the header."""
+UNKNOWN: Final = "for an unknown reason"
 
 
 class Incomplete(NamedTuple):
@@ -89,11 +90,11 @@ def text_of(profile: Mapping[str, Any]) -> str:
 
 def _read(written: Any) -> Incomplete:
     if not isinstance(written, Mapping):
-        return Incomplete(str(written))
+        return Incomplete(str(written) or UNKNOWN)
     amount = written.get("amount")
     is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e18
     return Incomplete(
-        str(written.get("reason") or "for an unknown reason"),
+        str(written.get("reason") or UNKNOWN),
         amount if is_number and amount is not None else 0,
         str(written.get("unit") or ""),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perun.profile.incomplete import interrupted, killed, lost, mark, reasons_of, text_of, timed_out
@@ -38,6 +38,7 @@ def test_complete(header: object) -> None:
 
 
 @given(JSON)
+@example([""])
 def test_whatever_else_is_there_says_that_it_is_incomplete(written: object) -> None:
     profile = {"header": {"incomplete": written}}
     assert bool(text_of(profile)) == bool(written)
