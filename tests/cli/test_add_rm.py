@@ -182,13 +182,13 @@ def test_without_an_origin(perun, project, write_profile, names, snapshot):
         (("-m", "nope", "0@p"), 4, "git knows no commit 'nope'"),
         (("0@i",), 2, "0@i is registered already"),
         (("0@p-1@i",), 2, "mixes registered and pending tags"),
-        (("nothing.perf",), 6, "no pending profile or file answers to 'nothing.perf'"),
+        (("nothing.perf",), 6, "no pending profile or file matches 'nothing.perf'"),
         (("p0.prf",), 6, "did you mean p0.perf"),
         (("--to-origin", "-m", "HEAD", "0@p"), 2, "exclude each other"),
         ((), 2, "Missing argument"),
         (("/etc/passwd",), 6, "/etc/passwd: not JSON"),
-        ((".",), 6, "no pending profile or file answers to '.'"),
-        (("9" * 5000 + "@p",), 6, "no pending profile or file answers to"),
+        ((".",), 6, "no pending profile or file matches '.'"),
+        (("9" * 5000 + "@p",), 6, "no pending profile or file matches"),
     ],
 )
 def test_what_is_refused(perun, four, snapshot, arguments, code, message):

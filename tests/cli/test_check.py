@@ -563,7 +563,7 @@ def test_two_profiles_wherever_they_are(
     assert Store(project.path / ".perun").changes.read(linear[-1]) == []  # of no version, so not stored
     outcome = perun("check", "profiles", "0@i", "absent", check=False)
     assert outcome.code == 6
-    assert "no profile answers to 'absent'" in outcome.err
+    assert "no profile matches 'absent'" in outcome.err
 
 
 @pytest.mark.parametrize(

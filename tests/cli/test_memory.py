@@ -477,7 +477,7 @@ def test_python_programs_that_are_killed_fork_and_have_threads(perun: Callable[.
 
 def test_python_is_refused_where_it_cannot_be(perun: Callable[..., Any], built: Any, tmp_path: Path) -> None:
     outcome = perun("collect", "-c", "./list", "memory", "--python", check=False)
-    assert "'./list' is none" in outcome.err
+    assert "'./list' is not one" in outcome.err
     bare = tmp_path / "python3"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
     bare.chmod(0o755)

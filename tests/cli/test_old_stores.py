@@ -120,6 +120,7 @@ def test_a_released_store_is_checked(released: Path, perun: Callable[..., Any]) 
 
 
 def test_a_released_store_is_added_to(released: Path, perun: Callable[..., Any]) -> None:
+    perun("trust")  # it came in an archive
     perun("add", "0@p-1@p")
     found = perun("status", "--json").json
     assert found["pending"] == []

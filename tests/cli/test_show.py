@@ -57,7 +57,7 @@ def test_another_version(workload, perun, write_profile):
     assert workload("--minor", "main~1", "old.perf") == "old"
     failed = perun("show", "old.perf", "raw", check=False)
     assert failed.code == 6
-    assert "no profile answers to 'old.perf'" in failed.err
+    assert "no profile matches 'old.perf'" in failed.err
     failed = perun("show", "-m", "nope", "0@i", "raw", check=False)
     assert failed.code == 4
 
@@ -112,12 +112,12 @@ def test_the_walk_leaves_out_git_and_perun(perun, project, write_profile):
         (("7@p", "raw"), 6, "there is no profile 7@p: 1 profiles are pending"),
         (("0@p-1@i", "raw"), 2, "mixes registered and pending tags"),
         (("3@p-1@p", "raw"), 2, "names 0 profiles"),
-        (("nope", "raw"), 6, "no profile answers to 'nope'"),
+        (("nope", "raw"), 6, "no profile matches 'nope'"),
         (("profil", "tableof"), 2, "tableof"),
         (("profile.pref", "raw"), 6, "did you mean profile.perf?"),
         (("0@p",), 2, "name one of"),
         (("0@p", "rwa"), 2, "did you mean 'raw'"),
-        (("0@p", "-m", "HEAD", "raw"), 2, "-m stands in the wrong place"),
+        (("0@p", "-m", "HEAD", "raw"), 2, "-m is in the wrong place"),
         (("0@p", "raw", "--nope"), 2, "--nope"),
         ((), 2, "Usage: perun show"),
     ],

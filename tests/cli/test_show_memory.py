@@ -134,7 +134,7 @@ def test_the_difference_to_another_profile(perun, project, write_memory):
         "main": (0, 1), "f": (5, 3), "g": (2, 0),
     }  # fmt: skip
     failed = perun("show", "0@p", "flamegraph", "--diff", "nope", check=False)
-    assert (failed.code, "no profile answers to 'nope'" in failed.err) == (6, True)
+    assert (failed.code, "no profile matches 'nope'" in failed.err) == (6, True)
 
 
 def test_options_of_the_manual(perun, project, write_memory):

@@ -50,7 +50,7 @@ def test_the_files_as_wanted(perun, versions):
     assert by_size == ["blocks", "calls", "calls", "calls"]
     top = perun("stats", "list-files", "-tf", "-N", "1")
     assert top.lines == [f"{versions[0]} | calls"]
-    assert "2 older versions left out" in top.err
+    assert "2 older versions not shown" in top.err
     assert len(perun("stats", "list-files", "-t", "--top", "0").lines) == 4
     older = perun("stats", "list-files", "-tf", "--from-minor", "HEAD~1", "-N1")
     assert older.lines == [f"{versions[1]} | calls"]

@@ -81,7 +81,7 @@ def test_going_back_refuses_to_lose_anything(perun, folder):
     done = perun("tag", "--restore", "v1")
     assert "exit 0" in (folder / "app").read_text()
     assert (folder / "same").read_text() == "changed"
-    assert "left as they are" in done.err
+    assert "kept the changes that are in no snapshot" in done.err
     assert "detached" in perun("status").lines[0]
     failed = perun("tag", "v3", check=False)
     assert (failed.code, "--restore 'v2'" in failed.err) == (4, True)

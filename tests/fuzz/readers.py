@@ -25,7 +25,7 @@ from perun.collect.trace.engines.records import boundaries, pieces
 from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
-from perun.porcelain.run import journal, versions
+from perun.porcelain.run import in_place, journal
 from perun.profile.format import json as formats
 from perun.profile.head import Head
 from perun.store import Store, changes, index_file, objects, tree
@@ -104,13 +104,13 @@ def _changes(data: bytes, folder: Path) -> object:
 def _batch(data: bytes, folder: Path) -> object:
     _put(folder / "batches" / "1.jsonl", data)
     with journal.interrupted(folder / "batches") as found:
-        return found and (found.finished, found.unsettled, found.plan)
+        return found and (found.finished, found.unfinished, found.plan)
 
 
 def _in_place(data: bytes, folder: Path) -> object:
     _put(folder / "in-place.json", data)
     repository: Any = SimpleNamespace(in_place_journal=folder / "in-place.json")
-    return versions.read_journal(repository)
+    return in_place.read_journal(repository)
 
 
 def _statistics(data: bytes, folder: Path) -> object:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PROGRAMS, Recorded, read
 from perun.collect._calls.events import Calls
 from perun.collect.complexity.records import processes
+from recorded import PROGRAMS, Recorded, read
 
 # These run with the fixtures of this module.
 from test_recorder import (

@@ -352,7 +352,7 @@ def test_rules(compiled: Callable[..., Path], trace: Trace, engine: str) -> None
     with pytest.raises(UsageError) as failure:
         trace(program, "50", func=("list_serch",), **chosen)
     assert "list_search" in failure.value.hint
-    with pytest.raises(UsageError, match="nothing"):
+    with pytest.raises(UsageError, match="no function or probe is selected"):
         trace(program, "50", **chosen)
 
 

@@ -30,6 +30,7 @@ START_UP = {
     "store/limits.py", "store/pending.py", "store/summaries.py", "store/tree.py",
     "vcs/_common/git/command.py", "vcs/_common/git/history.py", "vcs/_common/git/repository.py",
     "vcs/git/repository.py",
+    "vcs/__init__.py",
 }  # fmt: skip
 """What `perun status`, `perun log` or `perun --help` load, and the lazy tree of commands."""
 

@@ -6,6 +6,7 @@ The key `incomplete` of the region `header` is a list of mappings, one for each 
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -101,8 +102,6 @@ def _read(written: Any) -> Incomplete:
 
 
 def _signal(number: int) -> str:
-    import signal
-
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -7,7 +7,6 @@ Perun instance at or above the current folder. Perun itself passes a :class:`~pe
 from __future__ import annotations
 
 from contextvars import ContextVar
-from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +91,8 @@ def _current() -> Vcs:
     if chosen is not None:
         return chosen
     # By name: this layer lies below the one that knows where Perun instances are.
+    from importlib import import_module  # costs more than all else here, and most callers use `use`
+
     repository = import_module("perun.porcelain.repository").open_nearest()
     vcs: Vcs = repository.vcs
     return vcs

@@ -105,7 +105,8 @@ def test_disagreements_are_warnings(full: Store, minor: Minor) -> None:
     from perun.store.index_file import serialize
 
     first, *rest = full.indexes.read(minor())
-    wrong = [first._replace(type="memory", path="a/b.perf"), rest[0], rest[0], *rest[1:]]
+    other = first._replace(head=first.head._replace(type="memory"), path="a/b.perf")
+    wrong = [other, rest[0], rest[0], *rest[1:]]
     full.indexes.path(minor()).write_bytes(serialize(wrong))
     full.stats.path(minor(), "calls").unlink()
     full.stats.folder(minor()).rmdir()

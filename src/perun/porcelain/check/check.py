@@ -84,7 +84,7 @@ def _check_against(
 
     reason = f"neither {start[:10]} nor an ancestor of it has a profile of the same configuration"
     plan = pairing.plan(version, candidates, others=(start,), without_baseline=reason)
-    return next(_reports(repo, options, [plan], stores=True))
+    return next(_reports(repo, options, [plan], stores=False))
 
 
 def check_diff(
