@@ -97,6 +97,7 @@ class Tagit(GitVcs):
             # The index first: cut off here, the folder only seems changed, and the next snapshot mends it.
             os.replace(index, self._folder / "index")
             git.alter("update-ref", "-m", f"perun tag: {name}", _BRANCH, checksum, newest or "0" * 40)
+            os.sync()  # git flushes files, but not the folders in which their names are
             git.attempt("gc", "--auto", "--quiet")
         return checksum
 
