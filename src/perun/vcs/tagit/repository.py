@@ -136,7 +136,8 @@ class Tagit(GitVcs):
         checksum = self._checksum(minor_version)
         super().checkout(checksum)
         if checksum == self._newest():
-            self._git.alter("symbolic-ref", "-m", f"perun: back to {LINE}", "HEAD", _BRANCH)
+            with self._lock():
+                self._git.alter("symbolic-ref", "-m", f"perun: back to {LINE}", "HEAD", _BRANCH)
 
     def _checksum(self, minor_version: str) -> str:
         if history.is_checksum(minor_version):
@@ -166,10 +167,9 @@ class Tagit(GitVcs):
 
     def _tree_of_folder(self) -> tuple[str, Path]:
         """The tree of all files that are not ignored, and an index file that holds it."""
-        # Under a name of its own: a git whose perun was killed may still be writing to an earlier one.
+        index = self._folder / "index.new"
         for earlier in self._folder.glob("index.new*"):
             earlier.unlink(missing_ok=True)
-        index = self._folder / f"index.new-{os.urandom(6).hex()}"
         env = {"GIT_INDEX_FILE": str(index)}
         self._git.ask("read-tree", "--empty", env=env)
         for paths in _portions(scan(self.root)):
@@ -200,7 +200,14 @@ class Tagit(GitVcs):
                         f"perun tag --restore or a run in place is at work in {self.root}, or was killed",
                         f"wait for it; where nothing runs any more: rm {lock}",
                     )
-                yield
+                # The gits of a snapshot hold our lock, too: what such a git has left is of one that is gone.
+                for left_over in (f"{_BRANCH}.lock", "HEAD.lock"):
+                    (self._folder / left_over).unlink(missing_ok=True)
+                self._git.inherited = (file.fileno(),)
+                try:
+                    yield
+                finally:
+                    self._git.inherited = ()
         except OSError as problem:
             where = problem.filename or self._folder
             raise VersionControlError(

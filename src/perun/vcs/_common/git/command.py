@@ -138,7 +138,10 @@ class GitCommand:
     :param purpose: what git may run.
     :param named: the user or the configuration names this very folder as the repository, so that it may be a
         bare one; git does not look for a bare one by itself.
+    :ivar inherited: descriptors that git gets, such as that of a lock, which git holds as long as it runs.
     """
+
+    inherited: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -271,6 +274,7 @@ class GitCommand:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**self._environ, **(env or {})},
+                pass_fds=self.inherited,
                 start_new_session=shield,
             )
         except FileNotFoundError:
