@@ -171,9 +171,9 @@ class Recording:
             raise self.damaged("a chunk does not begin with PMCK")
         if packed > _MOST_BYTES or unpacked > _MOST_BYTES:
             raise self.damaged(f"chunk {number} is larger than {_MOST_BYTES} bytes")
+        if packed > os.fstat(file.fileno()).st_size - file.tell():
+            return None  # asking for so many bytes would reserve them
         data = file.read(packed)
-        if len(data) < packed:
-            return None
         if zlib.crc32(data, zlib.crc32(head[8:])) != crc:
             raise self.damaged(f"the checksum of chunk {number} is wrong")
         inflate = zlib.decompressobj(-15)

@@ -137,7 +137,7 @@ class Svs(Vcs):
             raise VersionControlError(
                 f"{self._file} cannot be read: {problem.strerror}", "check its permissions"
             ) from None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise VersionControlError(f"{self._file} is damaged", "restore it from a backup") from None
         date, author, email, desc = map(str, fields)
         return MinorVersion(date, author, email, hashlib.sha256(data).hexdigest(), desc, ())
