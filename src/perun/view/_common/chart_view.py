@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TextIO, TypeVar
 
 from perun.plugin.api import ALONE, Readiness, ViewContext
@@ -32,14 +33,14 @@ class ChartParams(Protocol):
 P = TypeVar("P", bound=ChartParams)
 
 
-class ChartView(Generic[P]):
+class ChartView(ABC, Generic[P]):
     """A view whose charts go to a page or to the terminal; a subclass says which charts."""
 
     name: ClassVar[str]
 
+    @abstractmethod
     def charts(self, profile: Profile, params: P) -> Sequence[Chart]:
         """The charts of the profile, at least one; the first is shown first."""
-        raise NotImplementedError
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """What this machine lacks to write pages."""
