@@ -27,13 +27,16 @@ CHECKS = (
     "best_model_order_equality",
     "exclusive_time_outliers",
     "fast_check",
+    "growth",
     "integral_comparison",
     "linear_regression",
     "local_statistics",
     "polynomial_regression",
 )
 NEED_MODELS = tuple(
-    name for name in CHECKS if name not in ("average_amount_threshold", "exclusive_time_outliers")
+    name
+    for name in CHECKS
+    if name not in ("average_amount_threshold", "exclusive_time_outliers", "growth")
 )
 """Those that compare nothing but models."""
 
