@@ -1,18 +1,20 @@
-"""What a command takes, its peak memory included, as a launcher of its own sees it."""
+"""What a command takes, its peak memory included, as a small launcher of its own sees it."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from perun.process import launcher
+from perun.errors import CollectorUnavailable
+
+LAUNCHER: Final = Path(__file__).with_name("perun_launch")
+"""The program of `native/launcher.c`, which says why there has to be one."""
 
 
 class Usage(NamedTuple):
     """What a launched command took: seconds of real, user and system time, and its peak memory in bytes.
 
-    The peak is at least that of the launcher, about 9 MB.
+    The peak is at least that of the launcher, between one and two megabytes.
     """
 
     real: float
@@ -22,8 +24,16 @@ class Usage(NamedTuple):
 
 
 def engine(path: str, argv: list[str], result: Path) -> list[str]:
-    """The words that launch `argv`, the program at `path`; what it took is written to the file `result`."""
-    return [sys.executable, "-I", "-S", launcher.__file__, str(result), path, *argv]
+    """The words that launch `argv`, the program at `path`; what it took is written to the file `result`.
+
+    :raises CollectorUnavailable: where the launcher was not built.
+    """
+    if not LAUNCHER.is_file():
+        raise CollectorUnavailable(
+            f"the launcher that measures peak memory is missing: {LAUNCHER}",
+            "reinstall Perun from its sources: pip install --force-reinstall .",
+        )
+    return [str(LAUNCHER), str(result), path, *argv]
 
 
 def read(result: Path) -> Usage:
@@ -35,4 +45,4 @@ def read(result: Path) -> Usage:
         real, user, system, peak = result.read_text(encoding="ascii").split()
     except OSError as problem:
         raise ValueError(str(problem)) from None
-    return Usage(float(real), float(user), float(system), int(peak))
+    return Usage(float(real) / 1e6, int(user) / 1e6, int(system) / 1e6, int(peak))

@@ -96,19 +96,16 @@ class Clocks:
                 raise BudgetSpent
             if sample.status:
                 raise failed(run, sample.status, execution.last_errors(), FIRST_WORDS)
-        used = _used(sample, result if engine else None)
+        peak = 0.0
+        if engine:
+            try:
+                *times, peak = launching.read(result)
+            except ValueError:
+                raise JobFailed(f"the launcher of {str(run)!r} did not tell what it took") from None
+            sample = Sample(*times, 0)
+        used = {"wall": sample.real, "cpu": sample.user + sample.system, "user": sample.user,
+                "sys": sample.system, PEAK: peak}  # fmt: skip
         return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)
-
-
-def _used(sample: Sample, launched: Path | None) -> dict[str, float]:
-    """The values of all that is free, by name."""
-    real, user, system, peak = sample.real, sample.user, sample.system, 0
-    if launched is not None:
-        try:
-            real, user, system, peak = launching.read(launched)
-        except ValueError:
-            raise JobFailed("the launcher of the command did not tell what it took") from None
-    return {"wall": real, "cpu": user + system, "user": user, "sys": system, PEAK: float(peak)}
 
 
 class Collected:

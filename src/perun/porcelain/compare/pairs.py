@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from perun.errors import PerunError
@@ -16,8 +16,13 @@ BASE: Final = "base"
 HEAD: Final = "head"
 NOISE: Final = "noise"
 ARMS: Final = (BASE, HEAD, NOISE)
+LEAST: Final = 0.001
+"""Seconds that a run is given at least: 0 would be without a limit."""
 PARALLEL: Final = 1.2
 """Time of processors over that of the wall clock from which on a program uses several cores at once."""
+
+Seconds = Callable[[], float]
+"""Tells how much of the budget is left."""
 
 
 class PairRunner:
@@ -49,15 +54,16 @@ class PairRunner:
         """Whether each pair runs on one core."""
         return bool(self._cores)
 
-    def warm_up(self, seconds: float) -> list[Reading]:
+    def warm_up(self, left: Seconds) -> list[Reading]:
         """Run each build of each side once, unmeasured. Where one uses several cores at once, no run is kept
         on one core from then on.
 
-        :raises BudgetSpent: where a run takes longer than `seconds`.
+        :param left: the seconds that are left.
+        :raises BudgetSpent: where a run takes longer.
         :raises PerunError: names the side whose command fails.
         """
         readings = [
-            self._run(side, build, seconds, None)
+            self._run(side, build, left, None)
             for side in (BASE, HEAD)
             for build in range(len(self._folders[side]))
         ]
@@ -65,10 +71,10 @@ class PairRunner:
             self._cores = ()
         return readings
 
-    def measure(self, number: int, seconds: float) -> Mapping[str, Reading]:
+    def measure(self, number: int, left: Seconds) -> Mapping[str, Reading]:
         """The readings of the arms of a pair.
 
-        :param number: of the pair, from 0. :param seconds: how long each run may take.
+        :param number: of the pair, from 0. :param left: the seconds that are left.
         :raises BudgetSpent: where one takes longer. :raises PerunError: as :meth:`warm_up`.
         """
         core = self._dice.choice(self._cores) if self._cores else None
@@ -77,7 +83,7 @@ class PairRunner:
             self._dice.shuffle(arms)
         elif number % 2:
             arms.reverse()
-        return {arm: self._run(arm, self._build(arm, number), seconds, core) for arm in arms}
+        return {arm: self._run(arm, self._build(arm, number), left, core) for arm in arms}
 
     def _build(self, arm: str, number: int) -> int:
         """Which build of its side an arm takes: each meets each of the other side, and the noise another one
@@ -87,10 +93,10 @@ class PairRunner:
             return (number + number // builds) % builds
         return (number + (arm == NOISE)) % builds
 
-    def _run(self, arm: str, build: int, seconds: float, core: int | None) -> Reading:
+    def _run(self, arm: str, build: int, left: Seconds, core: int | None) -> Reading:
         side = HEAD if arm == HEAD else BASE
         try:
-            return self._instrument.measure(self._folders[side][build], seconds, core)
+            return self._instrument.measure(self._folders[side][build], max(left(), LEAST), core)
         except PerunError as problem:
             raise type(problem)(f"{self._names[side]}: {problem.message}", problem.hint) from None
 

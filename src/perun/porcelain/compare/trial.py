@@ -84,11 +84,15 @@ def run(
     start = clock()
     deadline = start + min(budget, LARGEST_BUDGET)
     looks: Looks | None = None
+
+    def left() -> float:
+        return deadline - clock()
+
     try:
-        runner.warm_up(max(deadline - clock(), 0.001))
+        runner.warm_up(left)
         warm = clock()
         watch = disturbance.Watch()
-        while (left := deadline - clock()) > 0:
+        while left() > 0:
             before = disturbance.now()
             pair = runner.measure(len(trial.pairs), left)
             if _is_disturbed(trial, watch, before):
@@ -97,7 +101,7 @@ def run(
             count = len(trial.pairs)
             per_pair = (clock() - warm) / (count + trial.repeated)
             if looks is None and count >= min(FIRST_LOOK, most_pairs):
-                looks = Looks(reachable(most_pairs, count * per_pair + deadline - clock(), per_pair))
+                looks = Looks(reachable(most_pairs, count * per_pair + left(), per_pair))
             most = looks.most if looks else most_pairs
             if count >= most:
                 break
@@ -105,7 +109,7 @@ def run(
                 trial.decisions = decide(trial.series, looks or Looks(most), thresholds)
                 if trial.decisions and all(one.settled for one in trial.decisions):
                     break
-            progress(trial.decisions, count, most, min(per_pair * (most - count), deadline - clock()))
+            progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
         else:
             trial.reason = f"the budget of {budget:.3g} s is spent"
     except BudgetSpent:
