@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from perun.errors import PerunError
 from perun.plugin.api import MinorVersion
@@ -50,6 +50,8 @@ class Comparison:
     `error` is there where one of the two profiles, or the index that would list it, is damaged or missing;
     `reason` tells its message then, which names the object. `incomplete` says which of the profiles lacks a
     part of its run, and why: what each method finds is Unknown then, unless the comparison was forced.
+    `notes` are what else there is to say of the comparison. Where both were measured for it side by side,
+    `session` says how, as JSON data.
     """
 
     target: ProfileInfo
@@ -59,6 +61,8 @@ class Comparison:
     reason: str = ""
     error: PerunError | None = None
     incomplete: str = ""
+    notes: tuple[str, ...] = ()
+    session: Mapping[str, Any] | None = None
 
     @cached_property
     def changes(self) -> list[DegradationInfo]:

@@ -124,6 +124,8 @@ class Text:
             say(f"{prefix}> {paint('incomplete:', 'yellow')} {one_line(incomplete_of(comparison))}")
         for result in shown:
             self._result(result, prefix)
+        for note in comparison.notes:
+            say(f"{prefix}> {paint('note:', 'dim')} {one_line(note)}")
         say(prefix.rstrip())
         return baseline
 
