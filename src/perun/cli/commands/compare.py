@@ -12,16 +12,11 @@ from perun.cli.commands.measuring import SEED
 from perun.cli.options import takes
 from perun.cli.session import Session
 from perun.plugin.params import param
-from perun.porcelain.check.report import LEVELS, VersionReport
 from perun.porcelain.compare import compare as verb
 from perun.porcelain.compare import options as asked
 from perun.porcelain.compare.metrics import FREE
 from perun.porcelain.compare.plan import plan
-from perun.profile.changes import PerformanceChange
 from perun.profile.verdict import DEFAULTS, Thresholds
-
-INCONCLUSIVE = 12
-"""The exit code of `--fail-on inconclusive`; see :data:`perun.errors.EXIT_CODES`."""
 
 
 @dataclass(frozen=True)
@@ -96,23 +91,11 @@ class MeasuringOptions:
         )
 
 
-_LEVELS = (*LEVELS, "inconclusive") if "inconclusive" not in LEVELS else tuple(LEVELS)
-
-
 @click.command()
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
 @click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
 @takes(MeasuringOptions, "given")
-@takes(
-    AnswerOptions,
-    "answer",
-    output={"type": click.Path()},
-    fail_on={
-        "type": click.Choice(_LEVELS),
-        "help": "Exit with code 1 on a degradation; maybe: also on a possible one; severe: only on those; "
-        f"inconclusive: also with code {INCONCLUSIVE} where something could not be decided.",
-    },
-)
+@takes(AnswerOptions, "answer", output={"type": click.Path()})
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -147,12 +130,4 @@ def compare(
     if outcome.interruption is not None:
         session.note("interrupted: this is the verdict so far; nothing is stored of what was not decided")
         raise outcome.interruption
-    if not writer.code and destination.fail_on == "inconclusive" and _is_inconclusive(outcome.report):
-        return INCONCLUSIVE
     return writer.code
-
-
-def _is_inconclusive(report: VersionReport) -> bool:
-    return any(
-        change.result is PerformanceChange.Unknown for one in report.comparisons for change in one.changes
-    )

@@ -143,7 +143,7 @@ class _Session:
 
     def _tried(self, case: Case, instrument: Instrument, folders: Folders, seconds: float) -> Comparison:
         options, planned = self._options, self._plan
-        machine_state = describe_machine()  # the load it finds, not the one it makes
+        machine_state = describe_machine(self._repo)  # the load it finds, not the one it makes
         cores = usable_cores(options.pin)
         runner = PairRunner(instrument, planned, folders, options.order, cores, self._dice)
 

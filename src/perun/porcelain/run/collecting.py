@@ -12,7 +12,7 @@ from perun import conditions, machine
 from perun.plugin.api import CollectContext, Interrupted, MinorVersion, Report, Run
 from perun.plugin.params import to_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.run import workloads
+from perun.porcelain.run import pre_run, workloads
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.pre_run import environment
 
@@ -36,7 +36,7 @@ def collect(
     """
     run = Run(job.cmd, job.args, job.workload, folder, environment(repo), version.checksum)
     # Before the run: the load it finds, not the one it makes.
-    machine_state = describe_machine()
+    machine_state = describe_machine(repo)
     generated = job.generated
     try:
         if generated is None:
@@ -53,9 +53,13 @@ def collect(
     return complete(profile, job, machine_state)
 
 
-def describe_machine() -> dict[str, Any]:
-    """What a profile that is measured now says of the machine."""
-    return {**machine.describe(), "conditions": conditions.settled()}
+def describe_machine(repo: Repository) -> dict[str, Any]:
+    """What a profile that is measured now says of the machine, and of how versions are built on it."""
+    return {
+        **machine.describe(),
+        "conditions": conditions.settled(),
+        "build": pre_run.build(repo),
+    }
 
 
 def complete(profile: Profile, job: Job, machine_state: Mapping[str, Any]) -> Profile:
