@@ -30,6 +30,8 @@ CPU: Final = "cpu"
 CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
+POOLED: Final = "pooled"
+"""Key in the header of a profile that several were put together in: how many."""
 EXACT: Final = frozenset({"memory", "instructions", CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
@@ -101,7 +103,15 @@ def measurements(profile: Profile) -> dict[str, Series]:
             subtype = "allocated"
         metric = Metric(uid, kind, subtype, unit_of(kind, subtype), bool(EXACT & {kind, subtype}))
         gathered.setdefault(metric, _Values()).add(group)
-    return {series.metric.location: series for series in _series(gathered, summed_up)}
+    runs = pooled(profile)
+    return {series.metric.location: series for series in _series(gathered, runs, summed_up=summed_up)}
+
+
+def pooled(profile: Profile) -> int:
+    """How many profiles were put together in this one, as its header says; 1 where it does not."""
+    header = profile.get("header")
+    number = header.get(POOLED) if isinstance(header, Mapping) else None
+    return number if isinstance(number, int) and number > 0 else 1
 
 
 class _Values:
@@ -152,20 +162,24 @@ class _Values:
         return np.argsort(np.concatenate(self._order), kind="stable")
 
 
-def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Series]:
+def _series(gathered: Mapping[Metric, _Values], runs: int, *, summed_up: bool) -> Iterator[Series]:
+    """The series, and those that are derived from them.
+
+    :param runs: pooled profiles, of which sums and counts are those of one.
+    """
     for metric, found in gathered.items():
         values = found.values
         if not values.size:
             continue
         if metric.type == "memory" and not summed_up:
-            yield Series(metric, _sum(values), absent=found.absent)
+            yield Series(metric, _sum(values) / runs, absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS
         yield Series(metric, values, of_calls, found.absent, found.sizes)
         if of_calls:
-            yield Series(metric._replace(subtype=TOTAL), _sum(values))
+            yield Series(metric._replace(subtype=TOTAL), _sum(values) / runs)
             calls = metric._replace(subtype=CALLS, unit="", exact=True)
-            yield Series(calls, np.array([float(values.size)]))
+            yield Series(calls, np.array([values.size / runs]))
         if metric.type == "time" and metric.subtype == "sys":
             yield from _cpu(metric, found, gathered.get(metric._replace(subtype="user")))
 
