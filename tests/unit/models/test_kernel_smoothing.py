@@ -169,7 +169,7 @@ def test_the_ridge_takes_the_gamma_of_the_least_error_and_its_weighted_mean() ->
 def test_a_gamma_that_reaches_nothing_is_not_taken() -> None:
     x, y = [0.0, 1.0, 2.0], [1.0, 2.0, 4.0]
     assert the_estimate(ridge(x, y, [1e6, 1.0])).bandwidth == 1
-    assert ridge(x, y, [1e6]) == NoModel("no gamma of the range reaches from each x to another one")
+    assert ridge(x, y, [1e6]) == NoModel("with every gamma of the range, some x is too far from all others")
 
 
 # -- degenerate data --------------------------------------------------------------------------------------

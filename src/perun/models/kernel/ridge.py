@@ -29,7 +29,7 @@ def ridge(x: ArrayLike, y: ArrayLike, gammas: Sequence[float]) -> KernelEstimate
         return points
     errors = [error_of(points, gamma) for gamma in gammas]
     if not errors or not np.isfinite(min(errors)):
-        return NoModel("no gamma of the range reaches from each x to another one")
+        return NoModel("with every gamma of the range, some x is too far from all others")
     gamma = gammas[int(np.argmin(errors))]
     return finished(points, fitted(points, _bandwidth(gamma), "lc")[0], gamma)
 
