@@ -50,8 +50,8 @@ def observe(root: Path = Path("/")) -> list[Condition]:
     return [condition for check in checks for condition in check(root)]
 
 
-def settled(root: Path = Path("/")) -> list[str]:
-    """The keys of what does not depend on the moment: what a profile says beside the machine."""
+def lasting(root: Path = Path("/")) -> list[str]:
+    """The keys of the conditions that do not depend on the moment; a profile holds them with the machine."""
     return [condition.key for condition in observe(root) if not condition.momentary]
 
 
