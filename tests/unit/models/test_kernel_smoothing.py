@@ -111,7 +111,7 @@ def test_a_bandwidth_too_low_for_a_polynomial_is_raised(kernel: str) -> None:
     y = x**3 - 4 * x
     made = the_estimate(smoothing(x, y, kernel, "local-polynomial", 0.1))
     # The third nearest neighbour of 20 is 10.
-    assert made.bandwidth == pytest.approx(10 / KERNELS[kernel].useful)
+    assert made.bandwidth == pytest.approx(10 / KERNELS[kernel].fit_reach)
     if KERNELS[kernel].positive:
         assert made.values == pytest.approx(y, rel=1e-6, abs=1e-4)
     enough = the_estimate(smoothing(x, y, kernel, "local-polynomial", 30.0))
