@@ -307,7 +307,7 @@ def test_the_wheel_measures_where_no_compiler_is(fresh: Callable[..., Any], tmp_
     fresh("add", "0@p", cwd=project)
     assert "memory" in fresh("status", cwd=project)
     said = fresh("doctor", cwd=project)
-    assert "look  bars (pages): Bokeh is not installed" in said
+    assert "warn  bars (pages): Bokeh is not installed" in said
     assert "ok    memory: can run here" in said
     assert "ok    complexity: can run here" in said
     assert "its probes were not built" not in said
@@ -346,7 +346,7 @@ def test_a_wheel_built_without_clang_says_what_it_lacks(tmp_path: Path) -> None:
     said = subprocess.check_output(
         [bin_folder / "perun", "doctor"], text=True, env=environ, cwd=tmp_path
     )
-    assert "look  trace (ebpf): " in said
+    assert "warn  trace (ebpf): " in said
     if os.uname().machine == "x86_64":
         assert "its probes were not built" in said
         assert "apt-get install clang libbpf-dev" in said

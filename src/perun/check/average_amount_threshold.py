@@ -85,7 +85,7 @@ class AverageAmountThreshold:
         of memory with a `count` stands for so many, and its amount is their sum. One with `absent: 0`, as
         leaked memory has it, counts as 0 in a profile without it, and more than 0 is a degradation then.
         """
-        old, new = ctx.once(baseline, _groups), ctx.once(target, _groups)
+        old, new = ctx.cached(baseline, _groups), ctx.cached(target, _groups)
         for uid in sorted(old.keys() | new.keys()):
             before, after = old.get(uid), new.get(uid)
             before, after = before or _nothing(after), after or _nothing(before)

@@ -134,7 +134,7 @@ def test_models_of_other_keys_are_not_drawn(shown: Any) -> None:
     ("broken", "message"),
     [
         (model("cubic", coeffs=COEFFICIENTS), "Not drawn: a model 'cubic' of 'f' has no curve."),
-        (model("linear", coeffs=[]), "Not drawn: a model of 'f' is not complete: KeyError('b0')."),
+        (model("linear", coeffs=[]), "Not drawn: a model 'linear' of 'f' is not complete: it has no b0, b1."),
         (
             model("regressogram", bucket_stats=[]),
             "Not drawn: the model 'regressogram' of 'f' has no finite point to draw.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TextIO, TypeVar
 
-from perun.plugin.api import ALONE, Readiness, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, Readiness, ViewContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class ChartView(ABC, Generic[P]):
 
         return readiness()
 
-    def render(self, profile: Profile, params: P, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(self, profile: Profile, params: P, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT) -> None:
         """Write the charts to a page and its name to `out`, or draw the first chart on `out` as text.
 
         :raises UsageError: if no resource has a key, options contradict each other, or the file cannot be

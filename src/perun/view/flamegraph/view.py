@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.view._common import options
 
@@ -90,7 +90,9 @@ class FlameGraphView:
     help: ClassVar[str] = "Flame graph of what the resources of call stacks consume."
     Params: ClassVar[type] = FlameParams
 
-    def render(self, profile: Profile, params: FlameParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: FlameParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Write the page to a file and its name to `out`, or the stacks in another format to `out`.
 
         :raises ProfileError: if the profile has no stacks.

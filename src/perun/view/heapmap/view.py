@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from perun.errors import ProfileError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.view._common import options
 
@@ -35,7 +35,9 @@ class HeapMapView:
     help: ClassVar[str] = "Heap map of the memory that is allocated in each snapshot."
     Params: ClassVar[type] = HeapParams
 
-    def render(self, profile: Profile, params: HeapParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: HeapParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Write the page to a file, and its name to `out`.
 
         :raises ProfileError: if the profile has no memory with addresses.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import ProfileError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MemoryView:
     Params: ClassVar[type] = MemoryViewParams
 
     def render(
-        self, profile: Profile, params: MemoryViewParams, out: TextIO, ctx: ViewContext = ALONE
+        self, profile: Profile, params: MemoryViewParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
     ) -> None:
         """Write the summary to `out`.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ class TableOfView:
     help: ClassVar[str] = "Textual representation of the profile as a table."
     Params: ClassVar[type] = TableParams
 
-    def render(self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Write the table to `out`, to a file, or to both; if only to a file, its name to `out`.
 
         :raises UsageError: if no row has a key, there are no rows at all, or the file cannot be written.
