@@ -86,7 +86,7 @@ NO_POSTPROCESS_CONTEXT = PostprocessContext()
 class ViewContext(NamedTuple):
     """What a view may use beyond its profile.
 
-    `note` passes on one line that is no part of the answer, e.g. that no browser could be opened;
+    `note` passes on one line that is no part of the answer, e.g. that it cannot open a browser;
     `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
     terminal that the answer goes to, 0 where it is none; `coloured` tells whether it may have colours.
     """
