@@ -41,7 +41,7 @@ class Kind(Enum):
 class Key(NamedTuple):
     """One row of the table.
 
-    `default` is the value where no file sets the key; `example` is shown in generated files where there
+    `default` is the value if no file sets the key; `example` is shown in generated files where there
     is no telling default. `choices` belong to the kinds that choose. `fields` are the known keys of each
     mapping of a list of rules, `required` those that must be there; `closed` forbids any others.
     """
@@ -246,7 +246,7 @@ RUNS: Final = (
     "vcs.type",
     "vcs.url",
 )
-"""Keys that decide what programs run, with what: those of a repository hold where the user trusts it."""
+"""Keys that decide what programs run, with what: those of a repository hold if the user trusts it."""
 
 KEYS: Final[Mapping[str, Key]] = {row.name: row for row in _ROWS}
 SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in name)
@@ -255,7 +255,7 @@ SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in na
 def find(name: str) -> Key:
     """The row of a dotted key, whatever old or free spelling it has.
 
-    :raises ConfigError: where there is no such key, or it is a section; the hint names the nearest key.
+    :raises ConfigError: if there is no such key, or it is a section; the hint names the nearest key.
     """
     name = ALIASES.get(name, name)
     if name in SECTIONS:
