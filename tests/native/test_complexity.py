@@ -262,7 +262,7 @@ def test_what_does_not_fit_on_the_disk_is_counted(collect: Collect, tmp_path: Pa
     assert (2 << 20) / 16 < found["leaf"] < (3 << 20) / 16
     assert profile["trace"]["lost"] == 500_001 - found["leaf"]
     assert profile["trace"]["open-calls"] == 0
-    assert any("their file could not grow: File too large" in note for note in notes)
+    assert any("could not write its file: File too large" in note for note in notes)
 
 
 def test_whenever_a_program_is_killed(complexity_runtime: Path, tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_build_command(collect: Collect, complexity_runtime: Path, tmp_path: Pat
     assert calls(profile) == {"list_insert": 30, "list_search": 30, "list_destroy": 1}
     assert sizes(profile, "list_insert") == list(range(30))
     assert {one["location"] for _, one in profile.all_resources()} == {"program"}
-    assert any("build it again" in note for note in notes)
+    assert any("build it anew" in note for note in notes)
 
 
 def test_what_does_not_compile(collect: Collect, tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_what_does_not_compile(collect: Collect, tmp_path: Path) -> None:
 
 def test_command_that_is_not_compiled_for_it(complexity_runtime: Path, tmp_path: Path) -> None:
     run = Run("true", cwd=tmp_path, environ=dict(os.environ))
-    with pytest.raises(JobFailed, match="no call of a function"):
+    with pytest.raises(JobFailed, match="recorded no call of a function"):
         ComplexityCollector(complexity_runtime).collect(run, ComplexityParams(), CollectContext(tmp_path))
 
 
