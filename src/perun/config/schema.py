@@ -197,9 +197,11 @@ _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "degradation.strategies", Kind.RULES, Scope.GATHERED, [{"method": "average_amount_threshold"}],
         "Rules that say by which method profiles are checked; besides the method, a rule names what it "
-        "holds for: type, cmd, args, workload, collector or postprocessor.",
+        "holds for: type, cmd, args, workload, collector or postprocessor. With `instead_of` it is applied "
+        "where the method named there can say nothing.",
         fields=dict.fromkeys(
-            ("method", "type", "cmd", "args", "workload", "collector", "postprocessor"), Kind.TEXT
+            ("method", "type", "cmd", "args", "workload", "collector", "postprocessor", "instead_of"),
+            Kind.TEXT,
         ),
         required=("method",),
         closed=True,

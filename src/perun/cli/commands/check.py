@@ -23,7 +23,7 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError
 from perun.plugin.params import param
-from perun.porcelain.check.report import LEVELS, Comparison, Options, Verdict, VersionReport
+from perun.porcelain.check.report import INCONCLUSIVE, LEVELS, Comparison, Options, Verdict, VersionReport
 from perun.porcelain.repository import Repository
 
 MODELS = (
@@ -53,7 +53,9 @@ class CheckOptions:
     """The options of `check`, before or behind the name of the subcommand, as in git."""
 
     force: bool = param(
-        False, short="-f", help="Compare profiles even if their configurations differ or one is incomplete."
+        False,
+        short="-f",
+        help="Compare profiles even if their configurations or machines differ, or one is incomplete.",
     )
     compute_missing: bool = param(
         False, short="-c", help="Run the job matrix first where a version lacks profiles."
@@ -76,7 +78,8 @@ class CheckOptions:
     fail_on: str | None = param(
         None,
         choices=tuple(LEVELS),
-        help="Exit with code 1 on a degradation; maybe: also on a possible one; severe: only on those.",
+        help="Exit with code 1 on a degradation; maybe: also on a possible one; severe: only on those; "
+        f"inconclusive: and with code {INCONCLUSIVE} where something could not be decided.",
     )
 
     def over(self, before: CheckOptions) -> CheckOptions:

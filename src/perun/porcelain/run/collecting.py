@@ -12,7 +12,7 @@ from perun import conditions, machine
 from perun.plugin.api import CollectContext, Interrupted, MinorVersion, Report, Run
 from perun.plugin.params import to_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.run import workloads
+from perun.porcelain.run import pre_run, workloads
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.pre_run import environment
 
@@ -38,6 +38,7 @@ def collect(
     # Before the run: the load it finds, not the one it makes.
     machine_state = {**machine.describe(), "conditions": conditions.lasting()}
     generated = job.generated
+    machine_state["build"] = pre_run.build(repo)
     try:
         if generated is None:
             profile = _run_collector(repo, job, run, report, note)

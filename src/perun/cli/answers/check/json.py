@@ -67,6 +67,7 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
         **_configuration(target),
         "reason": comparison.reason or None,
         "incomplete": comparison.incomplete or None,
+        "environment": comparison.environment or None,
         "damage": clean(comparison.error.message) if comparison.error else None,
         "changes": [
             {"method": result.method, **change_data(change), "parts": _parts(change)}

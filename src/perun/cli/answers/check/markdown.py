@@ -195,7 +195,7 @@ def _row(change: DegradationInfo, method: str) -> str:
         code(change.from_baseline),
         code(change.to_target),
         plain_text(size_of(change)),
-        code(confidence_of(change)),
+        code("; ".join(filter(None, (confidence_of(change), change.rule)))),
         code(method),
     )
     return f"| {' | '.join(cells)} |\n"
