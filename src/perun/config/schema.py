@@ -93,6 +93,12 @@ _ROWS: Final[tuple[Key, ...]] = (
         "`.perun` folder.",
     ),
     Key(
+        "vcs.main_branch", Kind.TEXT, Scope.LOCAL, "",
+        "Branch that `perun compare` takes for the main one: its merge base with HEAD is the base. Where "
+        "empty, the first that there is of `origin/HEAD`, `main` and `master`.",
+        example="main",
+    ),
+    Key(
         "general.paging", Kind.CHOICE, Scope.RECURSIVE, "only-log",
         "Whose output is paged: that of `perun log`, of `perun status`, of both or of none. The option "
         "`--no-pager` overrides it.",
