@@ -34,6 +34,7 @@ class Ratio(NamedTuple):
         would have shown with a probability of :data:`POWER`; infinite where it cannot be told.
     :param correlation: lag-1 correlation of the measurements, 0 where there is none.
     :param modes: modes of baseline and target, where either has two.
+    :param medians: of baseline and target.
     """
 
     estimate: float
@@ -46,6 +47,7 @@ class Ratio(NamedTuple):
     detectable: float
     correlation: float = 0.0
     modes: tuple[shape.Modes | None, shape.Modes | None] = (None, None)
+    medians: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def bimodal(self) -> bool:
@@ -77,7 +79,8 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
         _detectable(_deviation(differences) / math.sqrt(differences.size), confidence, old.size),
         # Correlation within each series goes with the pairs; what is left of it would widen the interval.
         0.0,
-        (shape.modes(old), shape.modes(new)),
+        (_modes(old), _modes(new)),
+        (math.exp(np.median(old)), math.exp(np.median(new))),
     )
 
 
@@ -102,7 +105,8 @@ def of_samples(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Rat
         False,
         _detectable(error, confidence, min(old.size, new.size)),
         correlation,
-        (shape.modes(old), shape.modes(new)),
+        (_modes(old), _modes(new)),
+        (math.exp(np.median(old)), math.exp(np.median(new))),
     )
 
 
@@ -113,6 +117,12 @@ def _logarithms(values: ArrayLike) -> Floats:
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ValueError("measurements must be positive and finite")
     return np.log(array)
+
+
+def _modes(logarithms: Floats) -> shape.Modes | None:
+    """The modes as values."""
+    found = shape.modes(logarithms)
+    return found and found._replace(low=math.exp(found.low), high=math.exp(found.high))
 
 
 def _deviation(values: Floats) -> float:

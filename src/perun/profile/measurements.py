@@ -1,0 +1,190 @@
+"""The repeated measurements of a profile: of each uid and metric, the values in the order of measuring.
+
+What is compared here are whole series, never their means. So the clocks of a command stay apart, and what it
+used of the processor, `user` and `sys` of the same run together, is a series of its own: the kernel divides
+the time of a process among the two by samples of its own clock, but knows their sum exactly.
+
+numpy is imported here, so this module is only loaded by what computes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.profile.format.columns import is_packed
+from perun.profile.format.grouping import Group
+from perun.profile.uid import flatten
+from perun.profile.units import units
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+Floats = NDArray[np.float64]
+
+CPU: Final = "cpu"
+CALLS: Final = "calls"
+TOTAL: Final = "total"
+PARTS_OF_CPU: Final = ("user", "sys")
+EXACT: Final = frozenset({"memory", "instructions", CALLS})
+"""Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
+_SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
+_RELEASES: Final = frozenset({"free", "delete", "delete[]"})
+_OF_CALLS: Final = "mixed"
+_ORDER: Final = ("order", "call-order", "timestamp")
+_PLAIN_SUBTYPES: Final = frozenset({"", "time delta"})
+
+
+class Metric(NamedTuple):
+    """What was measured.
+
+    :param uid: flattened. :param type: and :param subtype: of the resources; the subtype `cpu` is derived
+        from `user` and `sys`, and `calls` and `total` from the calls of a function.
+    :param unit: of the values, else "".
+    :param exact: whether it is counted, such as bytes, instructions or calls.
+    """
+
+    uid: str
+    type: str
+    subtype: str
+    unit: str
+    exact: bool
+
+    @property
+    def location(self) -> str:
+        """The uid, and in brackets what of it was measured where there may be more than one thing:
+        `./prog [cpu]`, `main [calls]`."""
+        if self.subtype in _PLAIN_SUBTYPES or (self.type == "memory" and self.uid.endswith(self.subtype)):
+            return self.uid
+        return f"{self.uid} [{self.subtype}]"
+
+
+class Series(NamedTuple):
+    """The values of one metric.
+
+    :param values: shape (n,), finite, in the order of measuring.
+    :param of_one_run: whether all of them were measured within one run of the program, as the calls of a
+        function are: another run may differ from it as a whole.
+    :param absent: what a profile has of it that does not have the series, None where it has nothing.
+    """
+
+    metric: Metric
+    values: Floats
+    of_one_run: bool = False
+    absent: float | None = None
+
+
+def measurements(profile: Profile) -> dict[str, Series]:
+    """The series of the profile by :attr:`Metric.location`, in the order of the profile.
+
+    Of a command, `real`, `user`, `sys` and `cpu` are series. Of a function whose calls were recorded, the
+    times of its calls are one, their sum (`total`) and their number (`calls`) two more, of one value. Of
+    memory those sums are taken that the profile has of the program and its functions; else, what was
+    allocated at a place is summed up.
+    """
+    unit_of = units(profile)
+    gathered: dict[Metric, _Values] = {}
+    summed_up = any(group.constants.get("subtype") in _SUMS_OF_MEMORY for group in profile.groups())
+    for uid, group in _groups(profile):
+        kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
+        if kind == "memory" and not _is_wanted(subtype, summed_up):
+            continue
+        if kind == "memory" and not summed_up:
+            subtype = "allocated"
+        metric = Metric(uid, kind, subtype, unit_of(kind, subtype), bool(EXACT & {kind, subtype}))
+        gathered.setdefault(metric, _Values()).add(group)
+    return {series.metric.location: series for series in _series(gathered, summed_up)}
+
+
+def is_part_of_cpu(location: str) -> bool:
+    """Whether the location names the `user` or `sys` time of a command, which `cpu` is the sum of."""
+    return any(location.endswith(f" [{part}]") for part in PARTS_OF_CPU)
+
+
+class _Values:
+    """The values of a metric, and where each stands in the order of measuring."""
+
+    def __init__(self) -> None:
+        self.absent: float | None = None
+        self._values: list[Floats] = []
+        self._order: list[Floats] = []
+
+    def add(self, group: Group) -> None:
+        """The amounts of one more group."""
+        values = _numbers(group, "amount")
+        name = next((name for name in _ORDER if name in group.columns), None)
+        start = sum(map(len, self._values))
+        order = np.arange(start, start + len(values)) if name is None else _numbers(group, name)
+        good = np.isfinite(values)
+        self._values.append(values[good])
+        self._order.append(order[good].astype(np.float64))
+        if group.constants.get("absent") == 0:
+            self.absent = 0.0
+
+    @property
+    def order(self) -> Floats:
+        """The places in the order, ascending, shape (n,)."""
+        return np.sort(np.concatenate(self._order))
+
+    @property
+    def values(self) -> Floats:
+        """The values in that order, shape (n,)."""
+        values: Floats = np.concatenate(self._values)[np.argsort(np.concatenate(self._order), kind="stable")]
+        return values
+
+
+def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Series]:
+    for metric, found in gathered.items():
+        values = found.values
+        if not values.size:
+            continue
+        if metric.type == "memory" and not summed_up:
+            yield Series(metric, np.array([values.sum()]), absent=found.absent)
+            continue
+        of_calls = metric.type == _OF_CALLS
+        yield Series(metric, values, of_calls, found.absent)
+        if of_calls:
+            yield Series(metric._replace(subtype=TOTAL), np.array([values.sum()]))
+            calls = metric._replace(subtype=CALLS, unit="", exact=True)
+            yield Series(calls, np.array([float(values.size)]))
+        if metric.type == "time" and metric.subtype == "sys":
+            yield from _cpu(metric, found, gathered.get(metric._replace(subtype="user")))
+
+
+def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Series]:
+    """The sum of the user and the system time of each run, where both are known of the same runs."""
+    if user is not None and np.array_equal(system.order, user.order):
+        yield Series(metric._replace(subtype=CPU), user.values + system.values)
+
+
+def _is_wanted(subtype: str, summed_up: bool) -> bool:
+    return subtype in _SUMS_OF_MEMORY if summed_up else subtype not in _RELEASES
+
+
+def _groups(profile: Profile) -> Iterator[tuple[str, Group]]:
+    for group in profile.groups():
+        if group.size and ("amount" in group.columns or "amount" in group.constants):
+            yield str(flatten(group.constants.get("uid", ""))), group
+
+
+def _numbers(group: Group, name: str) -> Floats:
+    """The values of the field, shape (n,); NaN where one is no number."""
+    column: Any = group.columns.get(name)
+    if column is None:
+        column = [group.constants.get(name)] * group.size
+    if is_packed(column):
+        return np.frombuffer(column, column.typecode).astype(np.float64)
+    return np.array([_number(value) for value in column], np.float64)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
