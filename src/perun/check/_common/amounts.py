@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import ceil, fsum, isfinite, nan
 from operator import add
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.profile.units import readable, units
@@ -27,7 +28,8 @@ _CPU_PARTS: Final = ("user", "sys")
 _SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _SLOWEST: Final = 0.05
 """Share of the calls that the trimmed mean leaves out: those that the system interrupted are among them."""
-_ENOUGH_TO_TRIM: Final = 3
+ENOUGH_TO_TRIM: Final = 3
+"""Calls of which one can be left out."""
 
 
 @dataclass(slots=True)
@@ -101,12 +103,11 @@ class Amounts:
     @property
     def robust_mean(self) -> float:
         """The mean without the slowest 5 % (at least one) of the calls; the median of repeated runs."""
-        values = sorted(chain.from_iterable(self.columns))
+        values = chain.from_iterable(self.columns)
         if not self.is_calls:
-            middle = len(values) // 2
-            return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
-        kept = len(values) - ceil(_SLOWEST * len(values)) if len(values) >= _ENOUGH_TO_TRIM else len(values)
-        return fsum(values[:kept]) / kept
+            return median(values)
+        ordered = sorted(values)
+        return fmean(ordered[: without_slowest(len(ordered))])
 
     @property
     def is_part_of_cpu(self) -> bool:
@@ -130,6 +131,14 @@ class Amounts:
 
 
 Metrics = dict[str, Amounts]
+
+
+def without_slowest(calls: int) -> int:
+    """How many calls are left without the slowest 5 % (at least one); of fewer than 3 calls all.
+
+    Which calls the system interrupted is not known, but an interruption is far longer than most calls.
+    """
+    return calls if calls < ENOUGH_TO_TRIM else calls - ceil(_SLOWEST * calls)
 
 
 def ratio(target: float, baseline: float) -> float:
