@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.plugin.api import UNTOLD
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.postprocess.regressogram import Regressogram, RegressogramParams
 from perun.profile.factory import Profile, store_profile
@@ -37,8 +37,8 @@ def traced(path: Path, slope: float, **exclusive: float) -> str:
         ]
     )
     if slope:
-        RegressionAnalysis().process(profile, RegressionParams(method="full"), UNTOLD)
-        Regressogram().process(profile, RegressogramParams(), UNTOLD)
+        RegressionAnalysis().process(profile, RegressionParams(method="full"), NO_POSTPROCESS_CONTEXT)
+        Regressogram().process(profile, RegressogramParams(), NO_POSTPROCESS_CONTEXT)
     profile.update_resources(
         [
             {"uid": uid, "type": "mixed", "exclusive": time / 4 * 1e6, "location": f"/build/{place}"}

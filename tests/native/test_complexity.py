@@ -169,11 +169,11 @@ def test_best_model(collect: Collect, source: str, args: str, function: str, mod
 
 def best_model(profile: Profile) -> str:
     from perun.models.regression.best import best_of
-    from perun.plugin.api import UNTOLD
+    from perun.plugin.api import NO_POSTPROCESS_CONTEXT
     from perun.plugin.registry import Registry
 
     analysis: Any = Registry().get("postprocess", "regression_analysis")
-    processed = analysis.process(profile, analysis.Params(method="full"), UNTOLD)
+    processed = analysis.process(profile, analysis.Params(method="full"), NO_POSTPROCESS_CONTEXT)
     # A power model is whatever its exponent says: another spelling of those that are looked for.
     models = [one for _, one in processed.all_models() if one["model"] not in ("constant", "power")]
     best = best_of(models, lambda one: str(one["model"]), lambda one: float(one["r_square"]))

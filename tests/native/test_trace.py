@@ -593,7 +593,7 @@ def test_model(
 
 def _simplest_model(profile: Profile) -> str:
     """The simplest of the models that fit: a quadratic one fits a line as well as a linear one."""
-    from perun.plugin.api import UNTOLD
+    from perun.plugin.api import NO_POSTPROCESS_CONTEXT
     from perun.plugin.registry import Registry
 
     rows = sorted((one for _, one in profile.all_resources()), key=lambda one: one["structure-unit-size"])
@@ -601,7 +601,7 @@ def _simplest_model(profile: Profile) -> str:
     quiet = [min(rows[at : at + step], key=lambda one: one["amount"]) for at in range(0, len(rows), step)]
     profile.update_resources(quiet, replace=True)
     analysis: Any = Registry().get("postprocess", "regression_analysis")
-    processed = analysis.process(profile, analysis.Params(method="full"), UNTOLD)
+    processed = analysis.process(profile, analysis.Params(method="full"), NO_POSTPROCESS_CONTEXT)
     fits = {one["model"]: one["r_square"] for _, one in processed.all_models()}
     return next(name for name in SIMPLE_FIRST if fits[name] > max(fits.values()) - 0.03)
 

@@ -81,7 +81,7 @@ class AverageAmountThreshold:
         """
         from perun.check._common.amounts import amounts
 
-        old, new = ctx.once(baseline, amounts), ctx.once(target, amounts)
+        old, new = ctx.cached(baseline, amounts), ctx.cached(target, amounts)
         for uid in sorted(old.keys() | new.keys()):
             before, after = old.get(uid, {}), new.get(uid, {})
             metrics = sorted((before.keys() | after.keys()) - {""}) or [""]

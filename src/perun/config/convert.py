@@ -207,10 +207,10 @@ def _params(key: Key, value: Any, where: str) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in value if isinstance(value, list) else [{} if value is None else value]:
         if not isinstance(part, Mapping):
-            raise _wrong(key, part, where, "given params with names and values")
+            raise _wrong(key, part, where, "a mapping of params to values")
         for name, item in part.items():
             if name in merged:
-                raise ConfigError(f"{where}: {key.name}: the param {name!r} is given twice")
+                raise ConfigError(f"{where}: {key.name}: {name!r} of params is given twice")
             merged[name] = item
     return merged
 

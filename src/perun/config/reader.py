@@ -65,7 +65,8 @@ def read_text(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IrregularFile:
-        raise ConfigError(f"{path} is not a file", "move it away and set the configuration anew") from None
+        hint = "move it away, then set the keys again: perun config set KEY VALUE"
+        raise ConfigError(f"{path} is not a file", hint) from None
     except TooLarge:
         raise ConfigError(
             f"{path} is larger than the {MAX_BYTES} bytes that a configuration may have"
@@ -204,7 +205,7 @@ class _Builder:
             node.size, node.height = target.size, target.height
             self._attach(node, event)
         elif kind == "DocumentStartEvent" and self.root is not None:
-            raise self._error(event, "holds a second document")
+            raise self._error(event, "holds a second document, but only one is allowed")
 
     def _close(self, node: Node, event: Any, anchor: str | None = None) -> None:
         self._check_tag(event)
@@ -247,8 +248,8 @@ class _Builder:
         if key.plain and not isinstance(resolve(key), str):
             raise self._error(event, f"the key {str(key) or '(empty)'} is not text", "put it in quotes")
         if key in mapping:
-            what = f"the key {str(key)!r} is here for the second time"
-            raise self._error(event, what, f"the first is in line {mapping[key].key.line}")
+            what = f"the key {str(key)!r} is given twice"
+            raise self._error(event, what, f"remove one; the first is in line {mapping[key].key.line}")
         return node
 
     def _check_tag(self, event: Any) -> None:

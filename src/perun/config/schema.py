@@ -154,7 +154,7 @@ _ROWS: Final[tuple[Key, ...]] = (
         "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
         "Generators of workloads; each has an id, a type (integer, string, textfile, external, singleton) "
         "and parameters of its type. With profile_for_each_workload each workload has a profile of its own; "
-        "seed is what its random numbers begin with.",
+        "seed starts its random numbers.",
         fields={
             "id": Kind.TEXT,
             "type": Kind.TEXT,
@@ -175,8 +175,8 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "profiles.max_size", Kind.NUMBER, Scope.SHARED, 512,
-        "Largest profile that is read or stored, in MiB of JSON; the same holds for statistics. A small file "
-        "may be made to unpack to any size, so only the shared configuration is asked.",
+        "Largest profile that is read or stored, in MiB of JSON; the same limit holds for statistics. Only "
+        "the shared configuration can set it: a repository may hold a small file that unpacks to any size.",
         example=2048,
     ),
     Key(
@@ -224,7 +224,7 @@ _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "plugins.trusted", Kind.TEXTS, Scope.SHARED, [],
         "Folders of repositories that are trusted whatever they hold; `perun trust` also notices changes. "
-        "Only the shared configuration is asked, so that no repository can trust itself.",
+        "Only the shared configuration can set it, so that no repository can trust itself.",
         example=["/home/me/project"],
     ),
     *(

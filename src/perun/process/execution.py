@@ -179,7 +179,7 @@ class Execution:
         self._stdin = stack.enter_context(
             streams.standard_input(command, run.cwd, self._scratch, once=self._once)
         )
-        self._truncated: list[int] = []
+        self._truncated: dict[Path, int] = {}
         self._errors: int | None = None
         out, errors = self._opened_outputs(stack)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -203,16 +203,18 @@ class Execution:
         if self._output is Output.SHOW:
             return None, None
         if self._output is Output.COPY:
-            self._errors = stack.enter_context(opened(self.output("output"), _KEPT))
-            self._truncated = [self._errors]
+            self._errors = self._kept("output", stack)
             return None, None  # each run gets a pipe of its own
-        self._errors = stack.enter_context(opened(self.output("stderr"), _KEPT))
-        self._truncated = [self._errors]
+        self._errors = self._kept("stderr", stack)
         if self._output is Output.DISCARD:
             return stack.enter_context(opened(os.devnull, os.O_WRONLY)), self._errors
-        out = stack.enter_context(opened(self.output("stdout"), _KEPT))
-        self._truncated.append(out)
-        return out, self._errors
+        return self._kept("stdout", stack), self._errors
+
+    def _kept(self, stream: str, stack: contextlib.ExitStack) -> int:
+        """The descriptor of a file that each run begins anew."""
+        path = self.output(stream)
+        descriptor = self._truncated[path] = stack.enter_context(opened(path, _KEPT))
+        return descriptor
 
     def _begin(self) -> None:
         if not self._once:
@@ -222,8 +224,12 @@ class Execution:
                 raise JobFailed(
                     f"cannot read {self.command.workload!r} more than once", "use a file"
                 ) from None
-        for descriptor in self._truncated:
-            os.ftruncate(descriptor, 0)
+        for path, descriptor in self._truncated.items():
+            try:
+                os.ftruncate(descriptor, 0)
+            except OSError as problem:
+                problem.filename = str(path)  # the system knows the descriptor alone
+                raise
 
     def _wait(self, pid: int) -> tuple[int, Any] | None:
         """Status and usage of the process; None where its time is over."""

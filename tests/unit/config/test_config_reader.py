@@ -49,7 +49,7 @@ def test_files_without_values(text: str) -> None:
         ("a:\n\t- b\n", "f.yml:2:1: not YAML"),
         ("a: b: c\n", "f.yml:1:5: not YAML"),
         ("a: [1, 2\n", "f.yml:2:1: not YAML"),
-        ("a: 1\nb: 2\na: 3\n", "f.yml:3:1: the key 'a' is here for the second time"),
+        ("a: 1\nb: 2\na: 3\n", "f.yml:3:1: the key 'a' is given twice"),
         ("a: 1\n? [b]\n: c\n", "f.yml:2:5: a key must be text"),
         ("a: 1\n2: c\n", "f.yml:2:1: the key 2 is not text"),
         ("true: c\n", "the key true is not text"),

@@ -17,7 +17,7 @@ from perun.collect._common.recordings import Words
 
 ID_BITS: Final = 17
 ID_MASK: Final = (1 << ID_BITS) - 1
-MOST_FUNCTIONS: Final = ID_MASK - 15
+MAX_FUNCTIONS: Final = ID_MASK - 15
 """Functions that a process may define; the numbers above are markers."""
 
 EXIT: Final = ID_MASK

@@ -102,7 +102,7 @@ def _of_instance(
 
 def _index(entry: Any, size: Size) -> int:
     """Which of the parameters the size begins with; -1 where it cannot be told."""
-    from perun.collect._calls.sizes import parameters_of
+    from perun.collect._calls.parameters import parameters_of
 
     if size.register < 0:
         return -1  # a parameter on the stack: too rare to be worth it

@@ -16,7 +16,7 @@ import numpy as np
 from perun.collect._calls.events import Calls
 from perun.collect._common.columns import Ints
 from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words, words
-from perun.collect.complexity.decoding import MOST_FUNCTIONS, Decoder, InvalidEvents
+from perun.collect.complexity.decoding import MAX_FUNCTIONS, Decoder, InvalidEvents
 
 HEADER_SIZE: Final = 4096
 _CONTENT: Final = "recorded calls"
@@ -79,8 +79,8 @@ class Process:
         self.has_ended = bool(ended)
         self.started = self._clock[0]
         self.gaps = Gaps()
-        if functions > MOST_FUNCTIONS:
-            raise self._file.damaged(f"it defines {functions} functions, more than {MOST_FUNCTIONS}")
+        if functions > MAX_FUNCTIONS:
+            raise self._file.damaged(f"it defines {functions} functions, more than {MAX_FUNCTIONS}")
         self.places = self._places(functions)
         last = 2 if self._ticks[2] > self._ticks[1] else 1
         ticks, passed = self._ticks[last] - self._ticks[0], self._clock[last] - self._clock[0]

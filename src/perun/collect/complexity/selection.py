@@ -135,7 +135,7 @@ def _sizes(
 
 def _is_without_size(function: Symbol) -> bool:
     """Whether it is `main`, whose numbers are no sizes, or a constructor, with nothing to look at yet."""
-    from perun.collect._calls.binary import plain_name, without_arguments
+    from perun.collect._calls.names import plain_name, without_arguments
 
     *scopes, name = without_arguments(plain_name(function.name)).split("::")
     return function.symbol == "main" or scopes[-1:] == [name]

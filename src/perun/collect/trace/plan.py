@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect._calls.binary import Function, Usdt, is_own, plain_name
+from perun.collect._calls.binary import Function, Usdt
+from perun.collect._calls.names import is_own, plain_name
 from perun.collect._calls.sizes import Size
 from perun.errors import UsageError
 from perun.plugin.params import nearest
@@ -104,7 +105,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
         whole = wanted.strategy in ("all", "a_sampled")
         for binary in binaries if whole else binaries[:1]:
             for function in binary.functions:
-                if whole or is_own(function):
+                if whole or is_own(function.symbol, function.name):
                     chosen[binary.path, function.address] = (binary, function, everywhere)
     for text in wanted.func:
         rule = parse_rule(text)

@@ -36,7 +36,7 @@ def collect(
     """
     run = Run(job.cmd, job.args, job.workload, folder, environment(repo), version.checksum)
     # Before the run: the load it finds, not the one it makes.
-    machine_state = {**machine.describe(), "conditions": conditions.settled()}
+    machine_state = {**machine.describe(), "conditions": conditions.lasting()}
     generated = job.generated
     try:
         if generated is None:

@@ -211,7 +211,7 @@ class Tagit(GitVcs):
         except OSError as problem:
             where = problem.filename or self._folder
             raise VersionControlError(
-                f"tagit cannot go on: {where}: {problem.strerror}",
+                f"tagit failed: {where}: {problem.strerror}",
                 "check permissions and the space on the disk",
             ) from problem
 

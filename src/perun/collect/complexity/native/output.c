@@ -89,7 +89,7 @@ bool output_start(uint64_t *first_tick) {
   process = NULL;
   int file = make_process(folder);
   if (file < 0) return false;
-  size_t size = RECORD_HEADER_SIZE + (size_t)RECORD_MOST_FUNCTIONS * sizeof(struct record_function);
+  size_t size = RECORD_HEADER_SIZE + (size_t)RECORD_MAX_FUNCTIONS * sizeof(struct record_function);
   struct record_process *made = lengthen(file, size) ? map(file, 0, size, size) : NULL;
   syscall(SYS_close, file);
   if (!made) return false;
@@ -132,7 +132,7 @@ uint32_t output_module(const char *path) {
 }
 
 uint32_t output_function(uint64_t address, uint32_t module) {
-  if (process->functions == RECORD_MOST_FUNCTIONS) {
+  if (process->functions == RECORD_MAX_FUNCTIONS) {
     process->lost_functions++;
     return RECORD_NOBODY;
   }

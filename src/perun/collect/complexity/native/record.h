@@ -19,7 +19,7 @@
 
 /* -- P.process: a header, then definitions of functions, then modules as lines `number path` in P.modules ----------- */
 
-#define RECORD_MOST_FUNCTIONS ((1u << 17) - 16) /* the numbers above have meanings of their own */
+#define RECORD_MAX_FUNCTIONS ((1u << 17) - 16) /* the numbers above have meanings of their own */
 
 struct record_process {
   char magic[8];

@@ -34,7 +34,7 @@ struct frame {
 struct own {
   struct frame frames[FRAMES];
   uint64_t known_pages[KNOWN_PAGES];
-  uint32_t calls[RECORD_MOST_FUNCTIONS]; /* of functions of which not all calls are recorded */
+  uint32_t calls[RECORD_MAX_FUNCTIONS]; /* of functions of which not all calls are recorded */
 };
 
 enum state { UNKNOWN, RUNNING, FAILED };

@@ -13,7 +13,7 @@
 
 #include "output.h"
 
-#define MOST_MODULES 256u
+#define MAX_MODULES 256u
 #define SLOTS (1u << 17)
 #define LEAST_ADDRESS 65536u /* nothing is mapped below, so that no member of NULL is either */
 
@@ -31,7 +31,7 @@ static const struct table_program *table_programs;
 static const struct table_step *table_steps;
 static const char *table_paths;
 
-static struct module modules[MOST_MODULES];
+static struct module modules[MAX_MODULES];
 static unsigned module_count;
 
 /* Functions that have a number already. */
@@ -108,7 +108,7 @@ static struct module *module_of(uint64_t address) {
   for (unsigned number = 0; number < module_count; number++)
     if (address >= modules[number].start && address < modules[number].end) return &modules[number];
   struct search search = {address, NULL};
-  if (module_count < MOST_MODULES) dl_iterate_phdr(note_module, &search);
+  if (module_count < MAX_MODULES) dl_iterate_phdr(note_module, &search);
   return search.found;
 }
 

@@ -35,9 +35,9 @@ FOLDER: Final = Path(__file__).parents[1]
 ANY_WAY: Final = "any"
 ONE_BY_ONE: Final = "perf_event"
 """How kernels before 6.6 attach probes: as single events, which take a fifth of a second each to detach."""
-MOST_EVENTS: Final = 200
+MAX_EVENTS: Final = 200
 """Limit for single events, two for each function: detaching more takes over 40 seconds."""
-MOST_FUNCTIONS: Final = 65536
+MAX_FUNCTIONS: Final = 65536
 EXIT: Final = 1 << 63
 SIZED_BIT: Final = 62
 _NUMBER: Final = (1 << 30) - 1
@@ -80,9 +80,9 @@ class EbpfEngine:
         self.way, why = _way(self.folder / "perun_trace", self.forced)
         if not self.way:
             return why, "use Linux 5.15 or later, or --engine uftrace"
-        if plan and self.way == ONE_BY_ONE and (events := _events(plan)) > MOST_EVENTS:
+        if plan and self.way == ONE_BY_ONE and (events := _events(plan)) > MAX_EVENTS:
             return (
-                f"Linux before 6.6 attaches probes one by one, which is too slow for more than {MOST_EVENTS} "
+                f"Linux before 6.6 attaches probes one by one, which is too slow for more than {MAX_EVENTS} "
                 f"(100 functions); {events} are selected",
                 "select functions with --strategy custom --func, or use --engine uftrace",
             )
@@ -90,9 +90,9 @@ class EbpfEngine:
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command with probes."""
-        if len(plan.probes) + len(plan.pairs) > MOST_FUNCTIONS:
+        if len(plan.probes) + len(plan.pairs) > MAX_FUNCTIONS:
             raise CollectorUnavailable(
-                f"more than {MOST_FUNCTIONS} functions are selected", "select functions with --func"
+                f"more than {MAX_FUNCTIONS} functions are selected", "select functions with --func"
             )
         records, summary = context.folder / "records", context.folder / "summary"
         file = context.folder / "plan"

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
     from perun.collect.trace.plan import Probe
 
-MOST_PASSED: Final = 16
+MAX_PASSED: Final = 16
 """Instructions that a probe moves over: their time is no longer that of the call."""
 _LONGEST_INSTRUCTION: Final = 15
-_REACH: Final = (MOST_PASSED + 1) * _LONGEST_INSTRUCTION
+_REACH: Final = (MAX_PASSED + 1) * _LONGEST_INSTRUCTION
 _COLD_REACH: Final = 1 << 16
 """Bytes that are read of the last part of a function that the compiler has put elsewhere."""
 _LINE: Final = re.compile(r"^ *([0-9a-f]+):\s+(?:(?:repz|rep|bnd) )?(\w+)\s*(.*)$")
@@ -98,7 +98,7 @@ class _Function:
             self.padding.append((address, False))
         written = _written(name, operands)
         self.passed += 1
-        if written is None or written in self.kept or self.passed > MOST_PASSED:
+        if written is None or written in self.kept or self.passed > MAX_PASSED:
             self.passed = -1
 
     def entry(self) -> int:

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
-from perun.collect._calls.sizes import REGISTERS, Size, Term
+from perun.collect._calls.formulas import Term
+from perun.collect._calls.parameters import REGISTERS
+from perun.collect._calls.sizes import Size
 from perun.collect.trace.engines import EngineContext, Recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan

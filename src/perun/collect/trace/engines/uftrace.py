@@ -28,7 +28,7 @@ from perun.collect.trace.engines.records import Piece, boundaries, divided, piec
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
 
-MOST_DEPTH: Final = 1023
+MAX_DEPTH: Final = 1023
 """uftrace records no calls deeper than that."""
 SMALLEST: Final = 5
 """Bytes of a jump: shorter functions cannot be patched."""
@@ -187,9 +187,9 @@ class UftraceEngine:
             if known:
                 decoder = _Decoder(plan.probes, known, epoch, sizes.pop(thread, None))
                 yield from self._thread(thread, data / f"{thread}.dat", decoder)
-        if self._deepest >= MOST_DEPTH:
+        if self._deepest >= MAX_DEPTH:
             self.notes.append(
-                f"calls that are nested deeper than {MOST_DEPTH + 1} were not recorded, as uftrace has no "
+                f"calls that are nested deeper than {MAX_DEPTH + 1} were not recorded, as uftrace has no "
                 "room for them; --engine ebpf has"
             )
 

@@ -109,12 +109,12 @@ static void add_size(char *line) {
     int used = 0;
     struct perun_size size = {0};
     if (sscanf(line, "%u %d %d %d%n", &number, &size.place, &size.follow, &size.terms, &used) != 4 ||
-        number >= PERUN_MOST_FUNCTIONS || size.terms > PERUN_MOST_TERMS)
+        number >= PERUN_MAX_FUNCTIONS || size.terms > PERUN_MAX_TERMS)
         fail("a size in the plan is wrong: %s", line);
     for (int term = 0; term < size.terms; term++) {
         int steps, width, is_signed, more = 0;
         if (sscanf(line + used, " %lld %d %d %d%n", &size.term[term].factor, &width, &is_signed, &steps, &more) != 4 ||
-            steps > PERUN_MOST_STEPS)
+            steps > PERUN_MAX_STEPS)
             fail("a size in the plan is wrong: %s", line);
         used += more;
         size.term[term].steps = (unsigned char)steps;

@@ -11,14 +11,14 @@
 #define PERUN_EXIT 0x80000000u
 #define PERUN_SIZED 0x40000000u
 #define PERUN_STACK 0x3fffffffu
-#define PERUN_MOST_TERMS 6
-#define PERUN_MOST_STEPS 6
-#define PERUN_MOST_FUNCTIONS 65536
+#define PERUN_MAX_TERMS 6
+#define PERUN_MAX_STEPS 6
+#define PERUN_MAX_FUNCTIONS 65536
 
 /* One number of a size: what lies behind `steps` pointers, each moved by its offset. */
 struct perun_term {
     long long factor;
-    int offsets[PERUN_MOST_STEPS];
+    int offsets[PERUN_MAX_STEPS];
     unsigned char steps;
     unsigned char width;
     unsigned char is_signed;
@@ -32,7 +32,7 @@ struct perun_size {
     int place;
     int follow;
     int unused;
-    struct perun_term term[PERUN_MOST_TERMS];
+    struct perun_term term[PERUN_MAX_TERMS];
 };
 
 #endif

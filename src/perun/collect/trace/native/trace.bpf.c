@@ -77,12 +77,12 @@ static long long narrowed(unsigned long long value, int width, int is_signed) {
 static long long read_size(struct pt_regs *registers, const struct perun_size *size) {
     unsigned long start = parameter(registers, size->place);
     long long sum = 0;
-    for (int number = 0; number < PERUN_MOST_TERMS; number++) {
+    for (int number = 0; number < PERUN_MAX_TERMS; number++) {
         if (number >= size->terms)
             break;
         const struct perun_term *term = &size->term[number];
         unsigned long value = start;
-        for (int step = 0; step < PERUN_MOST_STEPS; step++) {
+        for (int step = 0; step < PERUN_MAX_STEPS; step++) {
             if (step >= term->steps)
                 break;
             unsigned long found = 0;

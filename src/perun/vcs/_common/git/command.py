@@ -243,7 +243,7 @@ class GitCommand:
             said = f"ended by signal {-answer.code}. {said}".strip()
         hint = ""
         if ".lock': File exists" in said:
-            hint = "another git works here; wait for it, or remove the lock that a dead one left"
+            hint = "another git is at work: wait for it; if none is running, remove the lock"
         said = said.removeprefix("fatal: ").removeprefix("error: ")
         return VersionControlError(f"git {verb} failed in {self.folder}: {said or 'without a message'}", hint)
 

@@ -49,8 +49,8 @@ def create(git: GitCommand) -> str:
         lock = git.folder / git.ask("rev-parse", "--git-path", "index.lock")
         if lock.exists():
             raise VersionControlError(
-                f"git cannot put aside the uncommitted changes in {git.folder}: {lock} is there; "
-                "another git works here, or remove the lock that a dead one left"
+                f"git cannot put aside the uncommitted changes in {git.folder}: {lock} is there",
+                "wait for the git that holds it; if none is running, remove the file",
             )
         answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
     if answer.code:
