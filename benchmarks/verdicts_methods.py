@@ -1,4 +1,4 @@
-"""What each method of detection says of pairs whose true change is known: how often it is right, wrong, silent.
+"""What each method of detection says of pairs whose true change is known: how often it is right and wrong.
 
     python benchmarks/verdicts_methods.py [--json FILE] [--before FILE] [--pairs N] [METHOD ...]
 
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perun.plugin.api import UNTOLD, CheckContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import PerformanceChange
@@ -100,9 +100,7 @@ def traced(runs: list[Mapping[str, Any]], pairs: int) -> Iterator[dict[str, Case
                     "all": _trace(runs[new], name, effect, grows=False),
                     "bmoe": _trace(runs[new], name, effect, grows=True),
                 }
-            yield {
-                key: Case(profiles[old], target, name, effect) for key, target in targets.items()
-            }
+            yield {key: Case(profiles[old], target, name, effect) for key, target in targets.items()}
 
 
 def _trace(run: Mapping[str, Any], slow: str = "", effect: int = 0, *, grows: bool = False) -> Profile:
@@ -124,7 +122,7 @@ def _trace(run: Mapping[str, Any], slow: str = "", effect: int = 0, *, grows: bo
             }
             for order, (size, time, factor) in enumerate(zip(sizes, times, factors, strict=True))
         )
-    return RegressionAnalysis().process(made, RegressionParams("full"), UNTOLD)
+    return RegressionAnalysis().process(made, RegressionParams("full"), NO_POSTPROCESS_CONTEXT)
 
 
 def timed(commands: Mapping[str, Mapping[str, list[int]]], pairs: int) -> Iterator[dict[str, Case]]:
@@ -135,11 +133,8 @@ def timed(commands: Mapping[str, Mapping[str, list[int]]], pairs: int) -> Iterat
         clocks = commands[command]
         old, new = chosen.sample(range(len(clocks["real"]) // REPEAT), 2)
         for effect in EFFECTS:
-            yield {
-                "all": Case(
-                    _times(clocks, old, 0), _times(clocks, new, effect), "command", effect
-                )
-            }
+            pair = _times(clocks, old, 0), _times(clocks, new, effect)
+            yield {"all": Case(*pair, "command", effect)}
 
 
 def _times(clocks: Mapping[str, list[int]], block: int, effect: int) -> Profile:

@@ -54,9 +54,9 @@ class AverageAmountThreshold:
     What is measured in several ways (`real`, `user` and `sys` time; `malloc` and `free`) is compared apart,
     at the locations `<uid> [real]` and so on; `<uid> [cpu]` is the sum of user and system time of each run.
 
-    A change of amounts that have noise is certain only where a robust mean passes the limit as well: the
-    median of repeated measurements, or the mean of calls without the slowest 5 % of them. Otherwise it is a
-    Maybe, and its confidence is the ratio of the robust means. User and system time apart have changed only
+    A change of amounts that have noise is certain only where a robust measure passes the limit as well: the
+    fastest of repeated runs, or the mean of calls without the slowest 5 % of them. Otherwise it is a Maybe,
+    and its confidence is the ratio of the robust measures. User and system time apart have changed only
     where they differ by 10 ms or more.
 
     Where a function is called more often or less often than before, the sum of its calls is compared too, at
@@ -162,7 +162,7 @@ def _classified(
 def _confirm(
     info: DegradationInfo, before: Amounts, after: Amounts, params: ThresholdParams, *, sums: bool
 ) -> None:
-    """Call the change a Maybe where a robust mean does not change as much as the mean does."""
+    """Call the change a Maybe where a robust measure does not change as much as the mean does."""
     from perun.check._common.amounts import ratio
 
     name, old, new = before.robust_name, before.robust_mean, after.robust_mean

@@ -28,6 +28,8 @@ _EQUAL: Final = 1e-9
 """Share of all time below which two times are the same: about a nanosecond in a second."""
 _INTERRUPTION: Final = 100.0
 """Milliseconds that a program may be kept waiting where several share a processor."""
+_ERRORS: Final = 3.0
+"""Standard errors that a difference has to exceed, if it is to be certain."""
 _IQR: Final = "IQR multiple"
 _DEVIATION: Final = "StdDev multiple"
 
@@ -104,10 +106,17 @@ class _Function(NamedTuple):
         return before, after
 
     @property
+    def error(self) -> float:
+        """The standard error of the difference in milliseconds, by how much the calls differ."""
+        return math.hypot(*(calls.error / _NS_IN_MS for calls in self[2:] if calls))
+
+    @property
     def could_be_an_interruption(self) -> bool:
-        """Whether an interruption of one call by the system explains the difference as well."""
+        """Whether interruptions of single calls by the system explain the difference as well."""
         fewest = min((calls.number for calls in self[2:] if calls), default=0)
-        return fewest < ENOUGH_TO_TRIM and abs(self.difference) < _INTERRUPTION
+        if fewest < ENOUGH_TO_TRIM and abs(self.difference) < _INTERRUPTION:
+            return True
+        return abs(self.difference) < _ERRORS * self.error
 
 
 class _Verdict(NamedTuple):
@@ -133,8 +142,9 @@ class ExclusiveTimeOutliers:
     A function that takes most of the time varies by more milliseconds than all others. So a change is only
     as severe as its relative difference is: (target - baseline) / longer, judged by the same limits among
     the relative differences of all functions, whose spread is taken to be `noise` at least. The slowest 5 %
-    of the calls of a function, at least one, are left out there, as the system may have interrupted them; of
-    a function that is called less than three times, less than 100 ms more or less are a Maybe.
+    of the calls of a function, at least one, are left out there, as the system may have interrupted them.
+    What is certain has to exceed three standard errors besides, by how much the calls of the function differ,
+    and 100 ms where a function is called less than three times; otherwise it is a Maybe.
 
     Below `degradation.cutoff` (1 % of all time unless configured) nothing changed. Times that differ by no
     more than a billionth of all time are equal, whatever the limits are.
@@ -354,6 +364,8 @@ def _total(place: Place, own: list[_Function], params: OutlierParams, scale: _Sc
 
 def _exceeds(own: list[_Function], difference: float, params: OutlierParams, scale: _Scale) -> bool:
     """Whether the location changed by the percentage of all time, also without interruptions of its calls."""
+    if abs(difference) < _ERRORS * math.hypot(*(one.error for one in own)):
+        return False
     usual = math.fsum(
         after - before
         for one in own

@@ -49,7 +49,7 @@ def profile(functions: Functions, location: str | None = BINARY, **more: Functio
                     **place,
                 }
                 for uid, time in times.items()
-                for number, share in enumerate((0.1, 0.2, 0.3, 0.4))
+                for number, share in enumerate([0.25] * 4)
             ]
         )
     return made
@@ -336,6 +336,15 @@ def test_an_interrupted_call_is_no_change() -> None:
     assert set(by_default(calls(old), calls(old | {"f3": [4.3, *old["f3"][1:]]})).values()) == {"NoChange"}
     slower = {"f3": [2 * time for time in old["f3"]]}
     assert by_default(calls(old), calls(old | slower))["f3"] == "SevereDegradation"
+
+
+def test_calls_that_differ_much_are_no_certain_change() -> None:
+    """Six of 50 calls are interrupted, more than are left out: their own differences tell."""
+    old = {f"f{number}": [0.1 + number / 1000] * 50 for number in range(20)}
+    calm = [0.1 + number / 1000 for number in range(50)]
+    interrupted = [4.0 if number % 8 == 5 else time for number, time in enumerate(calm)]
+    found = by_default(calls(old | {"f3": calm}), calls(old | {"f3": interrupted}))
+    assert (found["f3"], found["prog"]) == ("MaybeDegradation", "NoChange")
 
 
 def test_a_function_that_is_called_once_may_have_been_interrupted() -> None:

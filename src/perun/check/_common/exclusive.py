@@ -38,11 +38,13 @@ class Calls(NamedTuple):
     :param total: their sum; NaN where one of them is no number.
     :param usual: the sum without the slowest calls, see :func:`~perun.check._common.amounts.without_slowest`.
     :param number: how many calls there are, in all pooled profiles.
+    :param error: the standard error of the sum, by the differences of calls that follow each other.
     """
 
     total: float
     usual: float
     number: int
+    error: float = 0.0
 
 
 Times = dict[str, dict[str, Calls]]
@@ -109,7 +111,20 @@ def _calls(columns: list[Column], runs: int) -> Calls:
         return Calls(math.nan, math.nan, sum(map(len, columns)))
     kept = without_slowest(times.size)
     usual = np.partition(times, kept - 1)[:kept] if kept < times.size else times
-    return Calls(_sum(times) / runs, _sum(usual) / runs, times.size)
+    return Calls(_sum(times) / runs, _sum(usual) / runs, times.size, _error(times) / runs)
+
+
+def _error(times: NDArray[np.float64]) -> float:
+    """The standard error of the sum of calls, shape (n,); 0 for fewer than two.
+
+    Half the mean square of the differences of neighbours is their variance (von Neumann et al., The Mean
+    Square Successive Difference, Ann. Math. Stat. 12, 1941) also where the calls become longer and longer, as
+    with a structure that grows. One interrupted call makes the error as large as the interruption.
+    """
+    if times.size < 2:
+        return 0.0
+    steps = np.diff(times)
+    return math.sqrt(float(np.mean(steps * steps)) / 2 * times.size)
 
 
 def _sum(times: NDArray[np.float64]) -> float:
