@@ -213,7 +213,7 @@ _ROWS: Final[tuple[Key, ...]] = (
         closed=True,
     ),
     Key(
-        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 0.0,
+        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 1.0,
         "Changes of a location that are smaller than this percentage of all time are not reported by the "
         "exclusive time outliers.",
         example=0.5,
