@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import kill, stop
+from perun.process.ending import GRACE, kill, stop
 from perun.process.finding import find_executable
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
@@ -61,6 +61,7 @@ class Execution:
     :param engine: the words of an engine that starts the command and records it, in place of those of the
         command.
     :param once: the command is run once, so that it may read a pipe.
+    :param grace: seconds that a run which is stopped has to end by itself.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Execution:
         output: Output | int = Output.DISCARD,
         engine: Sequence[str] = (),
         once: bool = False,
+        grace: float = GRACE,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -79,6 +81,7 @@ class Execution:
         self._output = output
         self._engine = list(engine)
         self._once = once
+        self._grace = grace
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -138,7 +141,7 @@ class Execution:
                 early, interruption = INTERRUPTED, problem
             if ended is None:
                 early = early or TIMEOUT
-                stop(pid, engine=bool(self._engine))
+                stop(pid, engine=bool(self._engine), grace=self._grace)
                 ended = os.wait4(pid, 0)[1:]
         except BaseException as problem:
             if pid:
