@@ -65,7 +65,7 @@ class _Names:
         self.size = 0
         self._texts: list[str] = []
         self._by_text: dict[bytes, int] = {}
-        self._by_number: dict[int, int] = {}
+        self._by_number: dict[int, tuple[int, int]] = {}  # the position, and the hash of the whole name
 
     def index(self, value: bytes) -> int | None:
         """The position of a name; None for a number that was never given a name."""
@@ -73,10 +73,11 @@ class _Names:
         if found is None:
             return self._index_of(value)
         number, name = int(found[1]), found[2]
-        if name is not None:
-            # A number stands for one name, but functions of one name may have different numbers.
-            self._by_number[number] = self._new(name)
-        return self._by_number.get(number)
+        known = self._by_number.get(number)
+        # Functions of one name may have different numbers, and each part of a file may tell the names anew.
+        if name is not None and (known is None or known[1] != hash(name)):
+            known = self._by_number[number] = self._new(name), hash(name)
+        return known and known[0]
 
     def text(self, index: int) -> str:
         """The name at a position; of a call chain the function alone, which stands first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from math import ceil
 from typing import Final, NamedTuple
 
 from perun.collect.instructions.graph import Function
@@ -36,7 +37,7 @@ def count(text: str, event: str) -> tuple[int | None, str]:
             continue
         value = fields[0]
         if re.fullmatch(r"\d{1,20}(\.\d*)?", value):
-            return min(int(value.partition(".")[0]), _LARGEST), ""
+            return min(ceil(float(value)) if "." in value else int(value), _LARGEST), ""
         return None, value.strip("<>") or "no value"
     return None, "perf printed no count"
 

@@ -1,8 +1,9 @@
 """The profile of counted instructions: what each call stack and each function cost, and all together.
 
-The resources have the type `instructions` and one of three subtypes. Those that are `exclusive` have a trace
-and stand for what the innermost function of that call stack executed itself; they add up to the one that is
-the `total`. Those that are `inclusive` have no trace: each sums up a function with all that it called.
+The resources have the type `instructions` and one of two subtypes. Those that are `exclusive` have a trace
+and stand for what the innermost function of that call stack executed itself: all of them together are what
+the program executed. Those that are `inclusive` have no trace: each sums up a function with all that it
+called, and the one whose uid ends with `total` the whole program.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def resources(costs: Costs, program: str) -> Iterator[dict[str, Any]]:
     """
     total = costs.tree.total
     uid = {"source": program, TYPE: TOTAL}
-    yield {"type": TYPE, "subtype": TOTAL, "uid": uid, "amount": total}
+    yield {"type": TYPE, "subtype": INCLUSIVE, "uid": uid, "amount": total}
     for trace, amount in _stacks(costs.tree, total):
         yield {
             "type": TYPE,
