@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import kill, stop
+from perun.process.ending import GRACE, kill, stop
 from perun.process.finding import find_executable
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
@@ -62,6 +62,7 @@ class Execution:
         command.
     :param once: the command is run once, so that it may read a pipe.
     :param core: the number of the processor that the command is to stay on; None for any.
+    :param grace: seconds that a run which is stopped has to end by itself.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Execution:
         engine: Sequence[str] = (),
         once: bool = False,
         core: int | None = None,
+        grace: float = GRACE,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -82,6 +84,7 @@ class Execution:
         self._engine = list(engine)
         self._once = once
         self._core = core
+        self._grace = grace
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -142,7 +145,7 @@ class Execution:
                 early, interruption = INTERRUPTED, problem
             if ended is None:
                 early = early or TIMEOUT
-                stop(pid, engine=bool(self._engine))
+                stop(pid, engine=bool(self._engine), grace=self._grace)
                 ended = os.wait4(pid, 0)[1:]
         except BaseException as problem:
             if pid:
