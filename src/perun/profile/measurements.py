@@ -30,9 +30,10 @@ CPU: Final = "cpu"
 CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
+INSTRUCTIONS: Final = "instructions"
 POOLED: Final = "pooled"
 """Key in the header of a profile that several were put together in: how many."""
-EXACT: Final = frozenset({"memory", "instructions", CALLS})
+EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
 _RELEASES: Final = frozenset({"free", "delete", "delete[]"})
@@ -61,7 +62,9 @@ class Metric(NamedTuple):
     def location(self) -> str:
         """The uid, and in brackets what of it was measured where there may be more than one thing:
         `./prog [cpu]`, `main [calls]`."""
-        if self.subtype in _PLAIN_SUBTYPES or (self.type == "memory" and self.uid.endswith(self.subtype)):
+        if self.subtype in _PLAIN_SUBTYPES or self.type == INSTRUCTIONS:
+            return self.uid  # that of a function with all that it calls ends with `inclusive`
+        if self.type == "memory" and self.uid.endswith(self.subtype):
             return self.uid
         return f"{self.uid} [{self.subtype}]"
 
@@ -90,7 +93,7 @@ def measurements(profile: Profile) -> dict[str, Series]:
     Of a command, `real`, `user`, `sys` and `cpu` are series. Of a function whose calls were recorded, the
     times of its calls are one, their sum (`total`) and their number (`calls`) two more, of one value. Of
     memory those sums are taken that the profile has of the program and its functions; else, what was
-    allocated at a place is summed up.
+    allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
     """
     unit_of = units(profile)
     gathered: dict[Metric, _Values] = {}
@@ -171,7 +174,7 @@ def _series(gathered: Mapping[Metric, _Values], runs: int, *, summed_up: bool) -
         values = found.values
         if not values.size:
             continue
-        if metric.type == "memory" and not summed_up:
+        if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
             yield Series(metric, _sum(values) / runs, absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from perun.errors import PerunError
 from perun.plugin.api import MinorVersion
@@ -52,6 +52,8 @@ class Comparison:
     part of its run, and why: what each method finds is Unknown then, unless the comparison was forced.
     `environment` names what differs of the machines, or of the builds, that the two were measured on or of;
     it has the same consequence.
+    `notes` are what else there is to say of the comparison. Where both were measured for it side by side,
+    `session` says how, as JSON data.
     """
 
     target: ProfileInfo
@@ -62,6 +64,8 @@ class Comparison:
     error: PerunError | None = None
     incomplete: str = ""
     environment: str = ""
+    notes: tuple[str, ...] = ()
+    session: Mapping[str, Any] | None = None
 
     @cached_property
     def changes(self) -> list[DegradationInfo]:

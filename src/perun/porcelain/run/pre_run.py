@@ -63,7 +63,7 @@ def build(repo: Repository) -> str:
     """
     from hashlib import sha256
 
-    parts = [f"{name}={os.environ[name]}" for name in _BUILD if os.environ.get(name)]
+    parts = [f"{name}={repo.environ[name]}" for name in _BUILD if repo.environ.get(name)]
     prepared_by = "\n".join(command for command, _ in commands(repo))
     if prepared_by:
         parts.append(f"execute.pre_run {sha256(prepared_by.encode()).hexdigest()[:8]}")

@@ -117,7 +117,8 @@ class Markdown:
         elif comparison.baseline is not None:
             against = f" against {code(comparison.baseline.source)}"
         command = f"{code(units_of(target))} of {code(command_of(target))}"
-        section = _Section(f"### {head}\n\n{command}{against}")
+        notes = "".join(f"\n- {code(note)}" for note in comparison.notes)
+        section = _Section(f"### {head}\n\n{command}{against}" + (f"\n{notes}" if notes else ""))
         for result in comparison.results:
             for change in result.changes:
                 if self._page.verbose or change.result is not PerformanceChange.NoChange:

@@ -128,6 +128,8 @@ class Text:
             say(f"{prefix}> {label} {one_line(conditions_of(comparison))}")
         for result in shown:
             self._result(result, prefix)
+        for note in comparison.notes:
+            say(f"{prefix}> {paint('note:', 'dim')} {one_line(note)}")
         say(prefix.rstrip())
         return baseline
 
