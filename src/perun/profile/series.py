@@ -58,27 +58,27 @@ def series(
         series of their own, which are called by :attr:`perun.profile.measurements.Metric.location` then.
     :raises ProfileError: where no resource of the profile has a number in both fields.
     """
-    found: dict[str, tuple[_Gathered, _Gathered]] = {}
+    found: dict[str, tuple[_FieldValues, _FieldValues]] = {}
     for uid, group in _by_uid(profile):
         if apart:
             uid = location_of(uid, group)
         if uid not in found:
-            found[uid] = _Gathered(), _Gathered()
+            found[uid] = _FieldValues(), _FieldValues()
         xs, ys = found[uid]
         xs.add(group, per)
         ys.add(group, of)
     without: list[Series] = []
-    some = False
+    has_points = False
     for uid, (xs, ys) in found.items():
         points = _points(uid, xs.numbers(), ys.numbers())
-        if not some and not points.x.size:
+        if not has_points and not points.x.size:
             without.append(points)  # an error may come of it
             continue
-        some = True
+        has_points = True
         yield from without
         without.clear()
         yield points
-    if not some:
+    if not has_points:
         raise ProfileError(f"no resource has numbers in both {of!r} and {per!r}", _known(profile))
 
 
@@ -95,7 +95,7 @@ def chosen_keys(
 
 
 def numeric_fields(profile: Profile) -> list[str]:
-    """The fields that hold numbers in some resource, columns first."""
+    """The fields that hold numbers in has_points resource, columns first."""
     found: set[str] = set()
     for _, constants, columns, size in profile.groups():
         if not size:
@@ -126,7 +126,7 @@ def location_of(uid: str, group: Group) -> str:
     return Metric(uid, kind, subtype, "", False).location
 
 
-class _Gathered:
+class _FieldValues:
     """The values of one field, group by group: packed columns as they are, others put together in lists."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ def _by_uid(profile: Profile) -> Iterator[tuple[str, Group]]:
         if not group.size:
             continue
         if "uid" in group.columns:
-            yield from _taken_apart(group)
+            yield from _split_by_uid(group)
             continue
         uid = group.constants.get("uid", "")
         if type(uid) is not str:
@@ -167,7 +167,7 @@ def _by_uid(profile: Profile) -> Iterator[tuple[str, Group]]:
         yield uid, group
 
 
-def _taken_apart(group: Group) -> Iterator[tuple[str, Group]]:
+def _split_by_uid(group: Group) -> Iterator[tuple[str, Group]]:
     uids = [str(flatten(value)) for value in group.columns["uid"]]
     for uid in dict.fromkeys(uids):
         own = [one == uid for one in uids]

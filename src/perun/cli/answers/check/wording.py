@@ -53,11 +53,11 @@ def style_of(change: PerformanceChange) -> str:
 
 def importance(change: DegradationInfo) -> tuple[int, int, float]:
     """A key to sort by: what got worse first, then what got better, then the rest; the severe and the large
-    before the mild and the small."""
+    before the mild and the small. Differences in time are sorted by their size, all others by the ratio."""
     kind = change.result
     rank = 0 if is_worse(kind) else 1 if is_better(kind) else 2
     ratio = ratio_of(change)
-    if ratio is None:
+    if ratio is None or change.type == "time":
         return rank, -abs(kind.value), -abs(_number(change.rate_degradation))
     return rank, -abs(kind.value), -abs(math.log(ratio)) if ratio > 0 else -math.inf
 
