@@ -15,10 +15,10 @@ stats = pytest.importorskip("scipy.stats", reason="scipy, what powers are compar
 @pytest.mark.parametrize(("pairs", "shift", "level"), [(10, 1.5, 0.01), (20, 0.8, 0.01), (60, 0.4, 0.05)])
 def test_power_is_how_often_the_test_of_scipy_sees_a_shift(pairs: int, shift: float, level: float) -> None:
     noise = np.random.default_rng(pairs)
-    samples = noise.normal(shift, 1, (1000, pairs))
+    samples = noise.normal(shift, 1, (300, pairs))
     seen = [stats.wilcoxon(sample, method="exact").pvalue <= level for sample in samples]
-    # Three standard errors of the difference of two shares of a thousand.
-    assert planning.power(shift, pairs, level) == pytest.approx(np.mean(seen), abs=0.068)
+    # Three standard errors of the difference of two shares, of a thousand and of three hundred.
+    assert planning.power(shift, pairs, level) == pytest.approx(np.mean(seen), abs=0.1)
 
 
 def test_no_shift_is_seen_no_more_often_than_the_level() -> None:
