@@ -78,26 +78,22 @@ class Versions:
         """The rounds of the loop that take so long on a free processor."""
         return max(1, round(seconds * self._per_second))
 
-    def compare(self, base: int, head: int, budget: float, metrics: Sequence[str]) -> str:
-        """What is said of two versions of so many rounds: `worse`, `better`, `same` or `open`."""
-        versions = self._commit(base), self._commit(head)
-        options = [word for metric in metrics for word in ("--metric", metric)]
-        done = self._call(
-            ["compare", *versions, "-c", "./work", "--always", "--json", "--budget", f"{budget:g}", *options]
-        )
-        results = [
-            change["result"] for one in json.loads(done)["comparisons"] for change in one["changes"]
-        ]
-        if not results:
-            raise SystemExit(f"nothing was compared: {done}")
-        if _WORSE.intersection(results):
-            return "both" if _BETTER.intersection(results) else "worse"
-        if _BETTER.intersection(results):
-            return "better"
-        return "same" if set(results) == {"NoChange"} else "open"
+    def compare(self, base: int, head: int, budget: float) -> tuple[str, int]:
+        """What is said of two versions of so many rounds, by wall and CPU time, and of how many pairs.
 
-    def hyperfine(self, base: int, head: int, runs: int = 50) -> str:
-        """The same by hyperfine: whether the ratio of the means is off 1 by more than its error."""
+        It is `worse`, `better`, `both`, `same` or `open`.
+        """
+        versions = self._commit(base), self._commit(head)
+        options = ["--always", "--json", "--budget", f"{budget:g}"]
+        answer = self._call(["compare", *versions, "-c", "./work", *options])
+        comparisons = json.loads(answer)["comparisons"]
+        results = [change["result"] for one in comparisons for change in one["changes"]]
+        if not results:
+            raise SystemExit(f"nothing was compared: {answer}")
+        return _told(results), comparisons[0]["session"]["pairs"]
+
+    def hyperfine(self, base: int, head: int, runs: int) -> str:
+        """The same by hyperfine, of so many runs of each: whether the means differ beyond their error."""
         answer = self._folder / "hyperfine.json"
         files = [self._folder / f"rounds-{rounds}" for rounds in (base, head)]
         for file, rounds in zip(files, (base, head), strict=True):
@@ -148,19 +144,14 @@ class Versions:
 def unchanged(place: Place, settings: Settings = BRIEF) -> Iterator[Count]:
     """Commands of 5 to 200 ms compared with themselves."""
     versions = Versions(place.perun, place.folder / "unchanged")
-    said: Counter[str] = Counter()
-    by_hyperfine: Counter[str] = Counter()
+    tally = _Tally(versions, settings.budget)
     for case in range(settings.unchanged):
         rounds = versions.rounds(LENGTHS[case % len(LENGTHS)])
-        said[versions.compare(rounds, rounds, settings.budget, ("wall", "cpu"))] += 1
-        if _has_hyperfine():
-            by_hyperfine[versions.hyperfine(rounds, rounds)] += 1
-    false = said["worse"] + said["better"] + said["both"]
-    others = f"hyperfine: {by_hyperfine['worse'] + by_hyperfine['better']}" if by_hyperfine else ""
-    name = f"the same program twice, 5 to 200 ms, wall and CPU, {settings.budget:g} s each"
-    yield Count(f"{name}: false alarms at 99 %", false, settings.unchanged, most=0, others=others)
-    yield Count("the same: said to be unchanged within 2 %", said["same"], settings.unchanged)
-    yield Count("the same: inconclusive", said["open"], settings.unchanged)
+        tally.case(rounds, rounds)
+    name = f"the same program twice, 5 to 200 ms, {settings.budget:g} s each: false alarms at 99 %"
+    yield Count(name, tally.definite, settings.unchanged, most=0, others=tally.others("worse", "better"))
+    yield Count("the same: said to be unchanged within 2 %", tally.said["same"], settings.unchanged)
+    yield Count("the same: inconclusive", tally.said["open"], settings.unchanged)
 
 
 def slowed(place: Place, settings: Settings = FULL) -> Iterator[Count]:
@@ -168,41 +159,34 @@ def slowed(place: Place, settings: Settings = FULL) -> Iterator[Count]:
     versions = Versions(place.perun, place.folder / "slowed")
     base = versions.rounds(SLOWED_LENGTH)
     for factor, of_ten in SLOWED.items():
-        said: Counter[str] = Counter()
-        by_hyperfine: Counter[str] = Counter()
+        tally = _Tally(versions, settings.budget)
         for _ in range(settings.slowed):
-            head = round(factor * base)
-            said[versions.compare(base, head, settings.budget, ("wall", "cpu"))] += 1
-            if _has_hyperfine():
-                by_hyperfine[versions.hyperfine(base, head)] += 1
-        name = f"{SLOWED_LENGTH * 1000:.0f} ms slowed by {factor - 1:.0%}"
+            tally.case(base, round(factor * base))
+        name = f"{SLOWED_LENGTH * 1000:.0f} ms slowed by {factor - 1:.0%}, found within {settings.budget:g} s"
         least = None if of_ten is None else of_ten * settings.slowed // 10
-        others = f"hyperfine: {by_hyperfine['worse']}" if by_hyperfine else ""
-        name += f", found within {settings.budget:g} s"
-        yield Count(name, said["worse"], settings.slowed, least, None, others)
-        yield Count("the same: called faster", said["better"] + said["both"], settings.slowed, most=0)
+        yield Count(name, tally.said["worse"], settings.slowed, least, None, tally.others("worse"))
+        wrong = tally.said["better"] + tally.said["both"]
+        yield Count("the same: called faster", wrong, settings.slowed, most=0, others=tally.others("better"))
 
 
 def loaded(place: Place, settings: Settings = BRIEF) -> Iterator[Count]:
     """Commands of 1 to 6 ms, slowed by 1.3 to 2.7 and not at all, while other processes compete."""
     versions = Versions(place.perun, place.folder / "loaded")
-    changed: Counter[str] = Counter()
-    same: Counter[str] = Counter()
+    changed, same = (_Tally(versions, settings.budget, beside=False) for _ in range(2))
     with _load(BUSY * (os.cpu_count() or 1)):
         for case in range(settings.short):
             seconds, factor = list(SHORT.items())[case % len(SHORT)]
             base = versions.rounds(seconds)
-            changed[versions.compare(base, round(factor * base), settings.budget, ("wall", "cpu"))] += 1
+            changed.case(base, round(factor * base))
             for _ in range(3):
-                same[versions.compare(base, base, settings.budget, ("wall", "cpu"))] += 1
+                same.case(base, base)
     load = f"{BUSY} busy processes per processor, {settings.budget:g} s each"
     name = f"1 to 6 ms slowed 1.3 to 2.7 times, {load}"
-    yield Count(f"{name}: found", changed["worse"], settings.short)
-    yield Count("the same: inconclusive", changed["open"], settings.short)
-    wrong = changed["better"] + changed["both"] + changed["same"]
+    yield Count(f"{name}: found", changed.said["worse"], settings.short)
+    yield Count("the same: inconclusive", changed.said["open"], settings.short)
+    wrong = changed.said["better"] + changed.said["both"] + changed.said["same"]
     yield Count("the same: called faster or unchanged", wrong, settings.short, most=0)
-    false = same["worse"] + same["better"] + same["both"]
-    yield Count("not slowed, under that load: false alarms", false, 3 * settings.short, most=0)
+    yield Count("not slowed, under that load: false alarms", same.definite, 3 * settings.short, most=0)
 
 
 def powers(place: Place | None = None, settings: Settings = FULL) -> Iterator[Count]:
@@ -258,8 +242,42 @@ def _load(processes: int) -> Iterator[None]:
             one.wait()
 
 
-def _has_hyperfine() -> bool:
-    return shutil.which("hyperfine") is not None
+def _told(results: Sequence[str]) -> str:
+    """What the results of all clocks say together."""
+    if _WORSE.intersection(results):
+        return "both" if _BETTER.intersection(results) else "worse"
+    if _BETTER.intersection(results):
+        return "better"
+    return "same" if set(results) == {"NoChange"} else "open"
+
+
+class _Tally:
+    """What was said of the cases of one kind, by `perun compare` and by hyperfine."""
+
+    def __init__(self, versions: Versions, budget: float, *, beside: bool = True) -> None:
+        self.said: Counter[str] = Counter()
+        self.by_hyperfine: Counter[str] = Counter()
+        self._versions = versions
+        self._budget = budget
+        self._beside = beside and shutil.which("hyperfine") is not None
+
+    def case(self, base: int, head: int) -> None:
+        """Compare two versions."""
+        answer, pairs = self._versions.compare(base, head, self._budget)
+        self.said[answer] += 1
+        print(f"  {base} to {head} rounds, {pairs} pairs: {answer}", file=sys.stderr, flush=True)
+        if self._beside:
+            self.by_hyperfine[self._versions.hyperfine(base, head, max(pairs, 10))] += 1
+
+    @property
+    def definite(self) -> int:
+        """Cases of which a change was said."""
+        return self.said["worse"] + self.said["better"] + self.said["both"]
+
+    def others(self, *answers: str) -> str:
+        """How many such answers hyperfine gave."""
+        count = sum(self.by_hyperfine[answer] for answer in answers)
+        return f"hyperfine: {count}" if self._beside else ""
 
 
 SCENARIOS = {scenario.__name__: scenario for scenario in (unchanged, slowed, loaded, powers)}
