@@ -108,7 +108,7 @@ class GitVcs(Vcs):
     def merge_base(self, first: str, second: str) -> str | None:
         """What `git merge-base` finds, the best of them where there are several."""
         answer = self._git.attempt("merge-base", self._checksum(first), self._checksum(second))
-        if answer.code > 1 or (answer.code and answer.complaint):
+        if answer.code > 1 or (answer.code and answer.stderr):
             raise self._git.failure("merge-base", answer)
         return answer.text or None
 
@@ -117,15 +117,15 @@ class GitVcs(Vcs):
         return self._changed("--untracked-files=all")
 
     def _changed(self, *options: str) -> list[str]:
-        answer = self._tree.attempt(
+        answer = self._work_git.attempt(
             "status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", *options
         )
-        if answer.code and "must be run in a work tree" in answer.complaint:
+        if answer.code and "must be run in a work tree" in answer.stderr:
             return []  # a bare repository
         if answer.code:
-            raise self._tree.failure("status", answer)
+            raise self._work_git.failure("status", answer)
         prefix = self._git.ask("rev-parse", "--show-prefix") or "."
-        entries = [os.fsdecode(entry) for entry in answer.output.split(b"\0") if entry]
+        entries = [os.fsdecode(entry) for entry in answer.stdout.split(b"\0") if entry]
         found = [(entry[:2], os.path.relpath(entry[3:], prefix)) for entry in entries if entry[-1] != "/"]
         # Where a folder is in the place of a deleted file, that is one.
         return [path for state, path in found if "D" in state or not _is_folder(self.root / path)]
