@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.profile.changes import PerformanceChange
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.models.two_samples.ratio import Ratio
@@ -222,11 +223,12 @@ def _more(ratio: Ratio, thresholds: Thresholds) -> str:
 
 
 def _missing(ratio: Ratio, thresholds: Thresholds) -> str:
-    noun = "pairs" if ratio.paired else "measurements of each"
     missing = more_needed(ratio, thresholds)
     if missing is None:
         return "even many more would hardly decide: measure what takes longer, or on a quieter machine"
-    return f"about {missing} more {noun} would decide"
+    if ratio.paired:
+        return f"about {counted(missing, 'more pair')} would decide"
+    return f"about {counted(missing, 'more measurement')} of each would decide"
 
 
 def more_needed(ratio: Ratio, thresholds: Thresholds = DEFAULTS) -> int | None:
@@ -247,8 +249,8 @@ def more_needed(ratio: Ratio, thresholds: Thresholds = DEFAULTS) -> int | None:
 
 def _count(ratio: Ratio) -> str:
     if ratio.paired:
-        return f"{ratio.sizes[0]} pairs"
-    return f"{ratio.sizes[0]} and {ratio.sizes[1]} measurements"
+        return counted(ratio.sizes[0], "pair")
+    return f"{ratio.sizes[0]} and {counted(ratio.sizes[1], 'measurement')}"
 
 
 def _interval(ratio: Ratio) -> str:
