@@ -459,6 +459,8 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "environment": None,
         "not_applied": [],
         "ignored": 0,
+        "notes": [],
+        "session": None,
         "changes": [
             {
                 "method": "average_amount_threshold",
