@@ -92,8 +92,6 @@ class MemoryCollector:
 
     Each resource is the memory that one call stack allocated within one snapshot. Further resources sum up
     functions and the program: what was allocated, what was live at the peak, and what leaked.
-
-    :param library: path of the recorder; by default it is beside this module.
     """
 
     name: ClassVar[str] = "memory"
@@ -103,6 +101,7 @@ class MemoryCollector:
     Params: ClassVar[type] = MemoryParams
 
     def __init__(self, library: Path | None = None) -> None:
+        """:param library: path of the recorder; by default it is beside this module."""
         self._library = library or LIBRARY
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:

@@ -78,7 +78,7 @@ class Symboliser:
         return os.path.basename(self.tool).startswith("llvm")
 
     def _answers(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
-        """The answer of the tool for each address; for one that is asked for twice the last answer."""
+        """The answer of the tool for each address; for an address that occurs twice, the last answer."""
         command = [self.tool, "-i", "-f", "-C", *([] if self._is_llvm else ["-a"]), "-e", path]
         text = "".join(f"{address:#x}\n" for address in addresses)
         try:
