@@ -152,16 +152,17 @@ class CallTable:
             ranks = [] if measured else _ranks([columns["start"] for columns in taken])
             for number, key in enumerate(keys):
                 columns = taken[number]
-                made = {
+                packed = {
                     "amount": _microseconds(columns.pop("duration")),
                     "exclusive": _column(columns.pop("exclusive")),
                     "call-order": _column(columns.pop("order")),
                     "timestamp": _microseconds(columns.pop("start")),
                 }
                 if key.sized or not measured:
-                    made["structure-unit-size"] = _column(columns.pop("size") if measured else ranks[number])
+                    sizes = columns.pop("size") if measured else ranks[number]
+                    packed["structure-unit-size"] = _column(sizes)
                 columns.clear()
-                yield key, made
+                yield key, packed
 
 
 def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:
