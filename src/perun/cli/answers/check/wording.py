@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from perun.cli.table import one_line
+from perun.cli.table import plural as plural
 from perun.porcelain.check.report import Comparison, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -148,8 +149,3 @@ def marks(kinds: Iterable[PerformanceChange]) -> list[tuple[str, str]]:
         ("!!", sum(map(is_severe, all_kinds)), "bold red"),
     )
     return [(f"{mark}{count}", style) for mark, count, style in counts if count]
-
-
-def plural(count: int, word: str) -> str:
-    """`1 pair`, `2 pairs`."""
-    return f"{count} {word}{'s' * (count != 1)}"
