@@ -209,12 +209,12 @@ def _names(functions: list[_Function], places: list[Place]) -> dict[_Function, s
 def _verdicts(functions: list[_Function], params: OutlierParams, scale: _Scale) -> dict[_Function, _Verdict]:
     import numpy as np
 
-    from perun.models.outliers import FEWEST, Spread, deviation_multiple
+    from perun.models.outliers import MIN_DIFFERENCES, Spread, deviation_multiple
 
     readable = [one for one in functions if math.isfinite(one.difference)]
     verdicts = dict.fromkeys(functions, _Verdict(PerformanceChange.Unknown))
     common = np.array([one.difference for one in readable if one.is_in_both])
-    if common.size < FEWEST:
+    if common.size < MIN_DIFFERENCES:
         return verdicts | {one: _Verdict(_without_others(one, scale)) for one in readable}
     resolution = scale.resolution or 1.0
     spread = Spread.of(common, resolution)

@@ -17,7 +17,7 @@ from perun.models.two_samples import rank_sums, shape, signed_ranks
 
 Floats = NDArray[np.float64]
 
-FEWEST: Final = 2
+MIN_VALUES: Final = 2
 """Measurements of each side; of one nothing is known of the noise."""
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""
@@ -27,13 +27,13 @@ class Ratio(NamedTuple):
     """How much larger the target is than the baseline, as target / baseline.
 
     :param estimate: the Hodges-Lehmann ratio. :param low: lower bound, :param high: upper bound of its
-        interval; 0 and infinite where there are too few measurements.
+        interval; 0 and infinite if there are too few measurements.
     :param p_value: two-sided, of no change. :param confidence: of the interval, such as 0.99.
     :param sizes: measurements of baseline and target. :param paired: whether they are pairs.
     :param detectable: the smallest growth, as a ratio above 1, that this many measurements with this noise
-        would have shown with a probability of :data:`POWER`; infinite where it cannot be told.
-    :param correlation: lag-1 correlation of the measurements, 0 where there is none.
-    :param modes: modes of baseline and target, where either has two.
+        would have shown with a probability of :data:`POWER`; infinite if it cannot be told.
+    :param correlation: lag-1 correlation of the measurements, 0 if there is none.
+    :param modes: modes of baseline and target, if either has two.
     """
 
     estimate: float
@@ -58,7 +58,7 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
 
     :param baseline: shape (n,), positive. :param target: shape (n,), positive; both in the order of
         measuring.
-    :raises ValueError: where the shapes differ, or values are not positive and finite.
+    :raises ValueError: if the shapes differ, or values are not positive and finite.
     """
     old, new = _logarithms(baseline), _logarithms(target)
     if old.size != new.size:
@@ -108,8 +108,8 @@ def of_samples(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Rat
 
 def _logarithms(values: ArrayLike) -> Floats:
     array = np.asarray(values, np.float64)
-    if array.ndim != 1 or array.size < FEWEST:
-        raise ValueError(f"at least {FEWEST} measurements are needed, not {array.size}")
+    if array.ndim != 1 or array.size < MIN_VALUES:
+        raise ValueError(f"at least {MIN_VALUES} measurements are needed, not {array.size}")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ValueError("measurements must be positive and finite")
     return np.log(array)

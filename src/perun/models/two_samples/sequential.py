@@ -50,7 +50,7 @@ def boundaries(alpha: float, sizes: Sequence[int], most: int, power: float = POW
     """The absolute value that a standard normal statistic must exceed at each look; parameters as above."""
     bounds: list[float] = []
     paid = 0.0
-    grid, density = np.zeros(1), np.ones(1)  # of the sum of the increments, where no look has stopped it
+    grid, density = np.zeros(1), np.ones(1)  # of the sum of the increments, if no look has stopped it
     before = 0
     for size in sizes:
         due = spent(alpha, size / most, power)
