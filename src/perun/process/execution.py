@@ -31,7 +31,7 @@ INTERRUPTED: Final = "interrupted"
 _INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 _WANTS_TERMINAL: Final = (signal.SIGTTIN, signal.SIGTTOU)
-_KEPT: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_OUTPUT_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class Sample(NamedTuple):
@@ -93,7 +93,7 @@ class Execution:
     def run(self) -> Sample:
         """Run the command once and wait for it; its failure is in the status.
 
-        :raises JobFailed: where it cannot be started, takes longer than the timeout or wants a terminal.
+        :raises JobFailed: if it cannot be started, takes longer than the timeout or wants a terminal.
         """
         sample = self.record()
         if sample.interruption is not None:
@@ -111,7 +111,7 @@ class Execution:
         Whoever calls this keeps what was recorded by then, and raises the interruption afterwards. A second
         interruption, while the command is being ended, is raised at once.
 
-        :raises JobFailed: where the command cannot be started or wants a terminal.
+        :raises JobFailed: if the command cannot be started or wants a terminal.
         """
         self._begin()
         if self._output is not Output.COPY or self._errors is None:
@@ -151,7 +151,7 @@ class Execution:
         return Sample((end - start) / 1e9, usage.ru_utime, usage.ru_stime, status, early, interruption)
 
     def output(self, stream: str) -> Path:
-        """The file with what the last run wrote to `stdout` or `stderr`, where that is kept.
+        """The file with what the last run wrote to `stdout` or `stderr`, if that is kept.
 
         With :data:`Output.COPY` both are in `output`.
         """
@@ -160,7 +160,7 @@ class Execution:
     def last_errors(self) -> list[str]:
         """The last lines that the last run wrote to its standard error, without control characters.
 
-        There are none where they were shown, or went to the file of somebody else.
+        There are none if they were shown, or went to the file of somebody else.
         """
         return last_lines(self._errors) if self._errors is not None else []
 
@@ -197,20 +197,20 @@ class Execution:
         stack.enter_context(_inside(folder))
 
     def _opened_outputs(self, stack: contextlib.ExitStack) -> tuple[int | None, int | None]:
-        """Descriptors for standard output and error; None where they are inherited."""
+        """Descriptors for standard output and error; None if they are inherited."""
         if isinstance(self._output, int):
             return self._output, self._output
         if self._output is Output.SHOW:
             return None, None
         if self._output is Output.COPY:
-            self._errors = stack.enter_context(opened(self.output("output"), _KEPT))
+            self._errors = stack.enter_context(opened(self.output("output"), _OUTPUT_FLAGS))
             self._truncated = [self._errors]
             return None, None  # each run gets a pipe of its own
-        self._errors = stack.enter_context(opened(self.output("stderr"), _KEPT))
+        self._errors = stack.enter_context(opened(self.output("stderr"), _OUTPUT_FLAGS))
         self._truncated = [self._errors]
         if self._output is Output.DISCARD:
             return stack.enter_context(opened(os.devnull, os.O_WRONLY)), self._errors
-        out = stack.enter_context(opened(self.output("stdout"), _KEPT))
+        out = stack.enter_context(opened(self.output("stdout"), _OUTPUT_FLAGS))
         self._truncated.append(out)
         return out, self._errors
 
@@ -219,14 +219,13 @@ class Execution:
             try:
                 os.lseek(self._stdin, 0, os.SEEK_SET)
             except OSError:
-                raise JobFailed(
-                    f"cannot read {self.command.workload!r} more than once", "use a file"
-                ) from None
+                what = f"cannot read {self.command.workload!r} more than once"
+                raise JobFailed(what, streams.REPEATABLE) from None
         for descriptor in self._truncated:
             os.ftruncate(descriptor, 0)
 
     def _wait(self, pid: int) -> tuple[int, Any] | None:
-        """Status and usage of the process; None where its time is over."""
+        """Status and usage of the process; None if its time is over."""
         if self._timeout and not self._ends_in_time(pid):
             return None
         while True:
