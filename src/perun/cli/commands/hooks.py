@@ -28,7 +28,7 @@ DEFAULT = ",".join(MEASURING)
 _DEGRADED = 1
 """Exit code of `perun check --fail-on`."""
 _NOTHING = "0"
-"""Git writes zeros where there is no checksum."""
+"""Git writes zeros if there is no checksum."""
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
@@ -200,7 +200,7 @@ def _before_push(session: Session, repo: Repository) -> int:
 
 
 def _pushed(lines: IO[str]) -> list[tuple[str, str]]:
-    """What is pushed, and what the remote has there: checksums; the second is empty where there is none."""
+    """What is pushed, and what the remote has there: checksums; the second is empty if there is none."""
     found = []
     for line in lines:
         words = line.split()

@@ -22,10 +22,12 @@ from perun.store.lock import Lock
 FOLDER: Final = "hooks"
 """In `.perun`: the queue, the lock, and what was found last."""
 LOG_SUFFIX: Final = "-hook.log"
-_PATIENCE: Final = 0.2
-_STARTING: Final = 10.0
+_LOCK_TIMEOUT: Final = 0.2
+"""Seconds that a worker waits for the lock of another one."""
+_START_TIMEOUT: Final = 10.0
 """Seconds after which a queued version without a worker counts as abandoned."""
-_PAUSE: Final = 0.1
+_POLL_INTERVAL: Final = 0.1
+"""Seconds between two looks at the queue."""
 
 
 class State(NamedTuple):
@@ -87,11 +89,11 @@ def wait(repo: Repository) -> None:
         now = time.monotonic()
         if _is_working(repo):
             since = None
-        elif not waiting(repo) or (since is not None and now - since > _STARTING):
+        elif not waiting(repo) or (since is not None and now - since > _START_TIMEOUT):
             return
         else:
             since = now if since is None else since
-        time.sleep(_PAUSE)
+        time.sleep(_POLL_INTERVAL)
 
 
 def waiting(repo: Repository) -> list[str]:
@@ -136,7 +138,7 @@ def _is_working(repo: Repository) -> bool:
 
 
 def _lock(repo: Repository) -> Lock:
-    return Lock(_folder(repo) / "lock", _PATIENCE)
+    return Lock(_folder(repo) / "lock", _LOCK_TIMEOUT)
 
 
 def _folder(repo: Repository) -> Path:

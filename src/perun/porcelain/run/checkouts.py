@@ -184,7 +184,7 @@ def _head(repo: Repository) -> str | None:
 
 
 def _inside(repo: Repository) -> Path:
-    """Where the Perun root lies below the wrapped repository's root; `.` in the usual case."""
+    """The path of the Perun root, relative to the wrapped repository's root; `.` in the usual case."""
     try:
         return repo.working_root.resolve().relative_to(repo.vcs.root)
     except ValueError:

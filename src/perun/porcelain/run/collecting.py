@@ -15,6 +15,7 @@ from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import workloads
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.pre_run import environment
+from perun.porcelain.user import cache_folder
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -36,7 +37,7 @@ def collect(
     """
     run = Run(job.cmd, job.args, job.workload, folder, environment(repo), version.checksum)
     # Before the run: the load it finds, not the one it makes.
-    machine_state = {**machine.describe(), "conditions": conditions.settled()}
+    machine_state = {**machine.describe(), "conditions": conditions.lasting()}
     generated = job.generated
     try:
         if generated is None:
@@ -100,7 +101,6 @@ def _run_collector(
 
 
 def _cache(repo: Repository, name: str) -> Path | None:
-    """The folder of the user for what a collector keeps from run to run, by the XDG base directories."""
-    home = repo.environ.get("HOME", "")
-    folder = repo.environ.get("XDG_CACHE_HOME", "") or os.path.join(home, ".cache")
-    return Path(folder, "perun", name) if os.path.isabs(folder) else None
+    """The folder of the user for what a collector keeps from run to run; None where there is none."""
+    folder = cache_folder(repo.environ)
+    return folder and folder / name

@@ -22,7 +22,7 @@ from perun.store import tree
 from perun.store.lock import Lock
 
 LOCK = "in-place.lock"
-LOCK_PATIENCE = 0.2
+LOCK_TIMEOUT = 0.2
 """Seconds to wait for the lock: a command that only asks whether a run works holds it for a moment."""
 
 
@@ -171,7 +171,7 @@ def _interrupted(journal: InPlaceJournal) -> str:
 @contextmanager
 def _lock(repo: Repository) -> Iterator[None]:
     try:
-        with Lock(repo.root / PERUN_FOLDER / LOCK, LOCK_PATIENCE).hold():
+        with Lock(repo.root / PERUN_FOLDER / LOCK, LOCK_TIMEOUT).hold():
             yield
     except LockTimeout as problem:
         raise LockTimeout(f"an in-place run is active: {problem.message}", "wait until it ends") from None

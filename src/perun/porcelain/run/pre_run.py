@@ -82,7 +82,7 @@ def _run_command(command: str, folder: Path, repo: Repository, file: BinaryIO, l
     except JobFailed as problem:
         raise JobFailed(
             f"execute.pre_run: {problem.message}",
-            "it runs without a shell; write `sh -c '...'` where one is needed",
+            "it runs without a shell; write `sh -c '...'` if one is needed",
         ) from None
     if status:
         lines = log.read_text(errors="replace").rpartition(f"$ {command}\n")[2].splitlines()

@@ -5,7 +5,7 @@ With `--verbose` all other changes are results, too, of a kind that is no failur
 an alarm for each. Damaged profiles and methods that could not be applied are notifications of the run.
 
 A result names a logical location, the function, and as physical location the measured program, since
-services refuse a result that lies in no file.
+services refuse a result without a file.
 """
 
 from __future__ import annotations
