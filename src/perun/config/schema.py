@@ -93,6 +93,12 @@ _ROWS: Final[tuple[Key, ...]] = (
         "`.perun` folder.",
     ),
     Key(
+        "vcs.main_branch", Kind.TEXT, Scope.LOCAL, "",
+        "Branch that `perun compare` takes for the main one: its merge base with HEAD is the base. Where "
+        "empty, the first that there is of `origin/HEAD`, `main` and `master`.",
+        example="main",
+    ),
+    Key(
         "general.paging", Kind.CHOICE, Scope.RECURSIVE, "only-log",
         "Whose output is paged: that of `perun log`, of `perun status`, of both or of none. The option "
         "`--no-pager` overrides it.",
@@ -197,15 +203,17 @@ _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "degradation.strategies", Kind.RULES, Scope.GATHERED, [{"method": "average_amount_threshold"}],
         "Rules that say by which method profiles are checked; besides the method, a rule names what it "
-        "holds for: type, cmd, args, workload, collector or postprocessor.",
+        "holds for: type, cmd, args, workload, collector or postprocessor. With `instead_of` it is applied "
+        "where the method named there can say nothing.",
         fields=dict.fromkeys(
-            ("method", "type", "cmd", "args", "workload", "collector", "postprocessor"), Kind.TEXT
+            ("method", "type", "cmd", "args", "workload", "collector", "postprocessor", "instead_of"),
+            Kind.TEXT,
         ),
         required=("method",),
         closed=True,
     ),
     Key(
-        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 0.0,
+        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 1.0,
         "Changes of a location that are smaller than this percentage of all time are not reported by the "
         "exclusive time outliers.",
         example=0.5,

@@ -86,7 +86,7 @@ NO_POSTPROCESS_CONTEXT = PostprocessContext()
 class ViewContext(NamedTuple):
     """What a view may use beyond its profile.
 
-    `note` passes on one line that is no part of the answer, e.g. that no browser could be opened;
+    `note` passes on one line that is no part of the answer, e.g. that it cannot open a browser;
     `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
     terminal that the answer goes to, 0 if it is none; `coloured` tells whether it may have colours.
     """
@@ -354,6 +354,19 @@ class Vcs(ABC):
             have to see the whole history before the first version comes.
         """
         return self.walk_minor_versions(head)
+
+    def merge_base(self, first: str, second: str) -> str | None:
+        """The newest version that both come from, or one of them; None where they share no history."""
+        theirs = {version.checksum for version in self.walk_subjects(second)}
+        ours = (version.checksum for version in self.walk_subjects(first, ordered=True))
+        return next((one for one in ours if one in theirs), None)
+
+    def changed_files(self) -> list[str]:
+        """The paths of files that differ from the current version, relative to `root`.
+
+        These are changed, new and deleted ones, staged or not, and untracked ones that are not ignored.
+        """
+        return []
 
     def snapshot(self, name: str, message: str = "") -> str:
         """Make a version of the working directory as it is, for `perun tag`; its full checksum.

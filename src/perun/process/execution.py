@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import kill, stop
+from perun.process.ending import GRACE, kill, stop
 from perun.process.finding import find_executable
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
@@ -61,6 +61,8 @@ class Execution:
     :param engine: the words of an engine that starts the command and records it, in place of those of the
         command.
     :param once: the command is run once, so that it may read a pipe.
+    :param core: the number of the processor that the command is to stay on; None for any.
+    :param grace: seconds that a run which is stopped has to end by itself.
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Execution:
         output: Output | int = Output.DISCARD,
         engine: Sequence[str] = (),
         once: bool = False,
+        core: int | None = None,
+        grace: float = GRACE,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -79,6 +83,8 @@ class Execution:
         self._output = output
         self._engine = list(engine)
         self._once = once
+        self._core = core
+        self._grace = grace
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -127,8 +133,9 @@ class Execution:
         try:
             # While these are held back no exception can come between the start and knowing whom to kill.
             signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
-            start = perf_counter_ns()
-            pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
+            with _bound_to(self._core):
+                start = perf_counter_ns()
+                pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
                 ended = self._wait(pid)
@@ -138,7 +145,7 @@ class Execution:
                 early, interruption = INTERRUPTED, problem
             if ended is None:
                 early = early or TIMEOUT
-                stop(pid, engine=bool(self._engine))
+                stop(pid, engine=bool(self._engine), grace=self._grace)
                 ended = os.wait4(pid, 0)[1:]
         except BaseException as problem:
             if pid:
@@ -179,7 +186,7 @@ class Execution:
         self._stdin = stack.enter_context(
             streams.standard_input(command, run.cwd, self._scratch, once=self._once)
         )
-        self._truncated: list[int] = []
+        self._truncated: dict[Path, int] = {}
         self._errors: int | None = None
         out, errors = self._opened_outputs(stack)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -203,16 +210,18 @@ class Execution:
         if self._output is Output.SHOW:
             return None, None
         if self._output is Output.COPY:
-            self._errors = stack.enter_context(opened(self.output("output"), _OUTPUT_FLAGS))
-            self._truncated = [self._errors]
+            self._errors = self._emptied("output", stack)
             return None, None  # each run gets a pipe of its own
-        self._errors = stack.enter_context(opened(self.output("stderr"), _OUTPUT_FLAGS))
-        self._truncated = [self._errors]
+        self._errors = self._emptied("stderr", stack)
         if self._output is Output.DISCARD:
             return stack.enter_context(opened(os.devnull, os.O_WRONLY)), self._errors
-        out = stack.enter_context(opened(self.output("stdout"), _OUTPUT_FLAGS))
-        self._truncated.append(out)
-        return out, self._errors
+        return self._emptied("stdout", stack), self._errors
+
+    def _emptied(self, stream: str, stack: contextlib.ExitStack) -> int:
+        """The descriptor of a file that each run begins anew."""
+        path = self.output(stream)
+        descriptor = self._truncated[path] = stack.enter_context(opened(path, _OUTPUT_FLAGS))
+        return descriptor
 
     def _begin(self) -> None:
         if not self._once:
@@ -221,8 +230,12 @@ class Execution:
             except OSError:
                 what = f"cannot read {self.command.workload!r} more than once"
                 raise JobFailed(what, streams.REPEATABLE) from None
-        for descriptor in self._truncated:
-            os.ftruncate(descriptor, 0)
+        for path, descriptor in self._truncated.items():
+            try:
+                os.ftruncate(descriptor, 0)
+            except OSError as problem:
+                problem.filename = str(path)  # the system knows the descriptor alone
+                raise
 
     def _wait(self, pid: int) -> tuple[int, Any] | None:
         """Status and usage of the process; None if its time is over."""
@@ -255,6 +268,23 @@ class Execution:
         }
         reason = reasons.get(code or 0) or (os.strerror(code) if code else str(problem))
         return JobFailed(f"cannot start {self._path}: {reason}")
+
+
+@contextlib.contextmanager
+def _bound_to(core: int | None) -> Iterator[None]:
+    """Keep this thread, and so what it starts in the block, on one processor.
+
+    :raises OSError: where the processor may not be used.
+    """
+    if core is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @contextlib.contextmanager

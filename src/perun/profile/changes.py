@@ -37,6 +37,9 @@ class DegradationInfo:
     :param rdr: relative rate of the change.
     :param interval: bounds of the rate, where the check knows how sure it is of it.
     :param p_value: probability of a difference this large where there is none, where the check tests that.
+    :param sizes: number of measurements of the baseline and of the target, where the check counts them.
+    :param detectable: the smallest growth, as a ratio above 1, that these measurements would have shown.
+    :param rule: a sentence that says which rule decided on the change; empty where the check has one rule.
     """
 
     def __init__(
@@ -53,6 +56,9 @@ class DegradationInfo:
         rdr: float = 0.0,
         interval: tuple[float, float] | None = None,
         p_value: float | None = None,
+        sizes: tuple[int, int] | None = None,
+        detectable: float | None = None,
+        rule: str = "",
     ) -> None:
         self.result = res
         self.location = loc
@@ -66,6 +72,9 @@ class DegradationInfo:
         self.rate_degradation_relative = float(rdr)
         self.interval = interval
         self.p_value = p_value
+        self.sizes = sizes
+        self.detectable = detectable
+        self.rule = rule
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DegradationInfo):

@@ -1,6 +1,6 @@
 """Checksums of files whose own format has no room for one: pending profiles and lists of changes.
 
-They are stored in `.perun/sums`, which other releases do not read. Lines are only appended to a file of checksums.
+They are stored in `.perun/sums`, which other releases do not read. Lines are only appended to its files.
 The line of a file is written before the file takes its place, so that after an interruption either the old
 line holds or the new one. It is not flushed to the disk: a file whose line is lost is not verified, no more.
 

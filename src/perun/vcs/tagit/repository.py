@@ -139,6 +139,12 @@ class Tagit(GitVcs):
             with self._lock():
                 self._git.alter("symbolic-ref", "-m", f"perun: back to {LINE}", "HEAD", _BRANCH)
 
+    def changed_files(self) -> list[str]:
+        """Files that differ from the snapshot that the folder holds, and those that the next one adds."""
+        known = set(self._git.ask("ls-files", "-z").split("\0"))
+        new = [path for path in scan(self.root) if path not in known]
+        return [*self._changed("--untracked-files=no"), *new]
+
     def _checksum(self, minor_version: str) -> str:
         if history.is_checksum(minor_version):
             return minor_version

@@ -1,4 +1,4 @@
-"""What the views that draw charts do alike: bars, flow and scatter differ only in the charts they make."""
+"""The base of the views bars, flow and scatter, which differ only in the charts that they make."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ P = TypeVar("P", bound=ChartParams)
 
 
 class ChartView(ABC, Generic[P]):
-    """A view whose charts go to a page or to the terminal; a subclass says which charts."""
+    """A view whose charts go to a page or to the terminal; a subclass makes the charts."""
 
     name: ClassVar[str]
 
@@ -75,7 +75,7 @@ def _draw(charts: Sequence[Chart], params: ChartParams, out: TextIO, ctx: ViewCo
 
     if params.filename or params.view_in_browser:
         option = "--filename" if params.filename else "--view-in-browser"
-        raise UsageError(f"--terminal and {option} do not go together", "leave out one of them")
+        raise UsageError(f"--terminal and {option} exclude each other", f"leave out --terminal or {option}")
     out.write(chart_text(charts[0], Screen.of(out, ctx)))
     if len(charts) > 1:
         ctx.note(f"the terminal shows the first of {len(charts)} charts; choose another one with --uid")

@@ -32,7 +32,7 @@ class HeapMapView:
     """
 
     name: ClassVar[str] = "heapmap"
-    help: ClassVar[str] = "Heap map of the memory that is allocated in each snapshot."
+    help: ClassVar[str] = "Heap map: which addresses are allocated in each snapshot."
     Params: ClassVar[type] = HeapParams
 
     def render(
@@ -51,7 +51,7 @@ class HeapMapView:
         found = lifetimes(profile)
         if not found.allocations:
             raise ProfileError(
-                "the profile has releases of memory, but no allocation to show",
+                "the profile has no allocations to show, only releases of memory",
                 "collect a new profile with: perun collect memory",
             )
         path = destination(params.filename, self.name, profile)

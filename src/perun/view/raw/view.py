@@ -103,7 +103,7 @@ def _csv_pieces(profile: Profile) -> Iterator[str]:
 
 def _save_parquet(profile: Profile, name: str) -> None:
     if not name:
-        raise UsageError("a Parquet file does not go to standard output", "name a file with --output-file")
+        raise UsageError("--format parquet needs a file: it is binary", "name one with --output-file")
     from perun.profile.convert import to_arrow_table
     from perun.view._common.files import writing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
@@ -104,6 +105,31 @@ class GitVcs(Vcs):
             raise self._work_git.failure("status", answer)
         return bool(answer.stdout)
 
+    def merge_base(self, first: str, second: str) -> str | None:
+        """What `git merge-base` finds, the best of them if there are several."""
+        answer = self._git.attempt("merge-base", self._checksum(first), self._checksum(second))
+        if answer.code > 1 or (answer.code and answer.stderr):
+            raise self._git.failure("merge-base", answer)
+        return answer.text or None
+
+    def changed_files(self) -> list[str]:
+        """What `git status` lists; folders, as submodules and repositories in others are, are left out."""
+        return self._changed("--untracked-files=all")
+
+    def _changed(self, *options: str) -> list[str]:
+        answer = self._work_git.attempt(
+            "status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", *options
+        )
+        if answer.code and "must be run in a work tree" in answer.stderr:
+            return []  # a bare repository
+        if answer.code:
+            raise self._work_git.failure("status", answer)
+        prefix = self._git.ask("rev-parse", "--show-prefix") or "."
+        entries = [os.fsdecode(entry) for entry in answer.stdout.split(b"\0") if entry]
+        found = [(entry[:2], os.path.relpath(entry[3:], prefix)) for entry in entries if entry[-1] != "/"]
+        # Where a folder is in the place of a deleted file, that is one.
+        return [path for state, path in found if "D" in state or not _is_folder(self.root / path)]
+
     def prepare_save(self) -> SavedState:
         """First half of :meth:`save_state`: a stash entry of the changes; nothing else is touched yet.
 
@@ -177,6 +203,10 @@ class GitVcs(Vcs):
         if minor_version == "HEAD" or is_checksum(minor_version):
             return minor_version
         return self.massage_parameter(minor_version)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _printable(name: str) -> str:

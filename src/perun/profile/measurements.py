@@ -1,0 +1,227 @@
+"""The repeated measurements of a profile: of each uid and metric, the values in the order of measuring.
+
+What is compared here are whole series, never their means. So the clocks of a command stay apart, and what it
+used of the processor, `user` and `sys` of the same run together, is a series of its own: the kernel divides
+the time of a process among the two by samples of its own clock, but knows their sum exactly.
+
+numpy is imported here, so this module is only loaded by what computes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.profile.format.columns import is_packed
+from perun.profile.format.grouping import Group
+from perun.profile.uid import flatten
+from perun.profile.units import units
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+Floats = NDArray[np.float64]
+
+CPU: Final = "cpu"
+CALLS: Final = "calls"
+TOTAL: Final = "total"
+PARTS_OF_CPU: Final = ("user", "sys")
+INSTRUCTIONS: Final = "instructions"
+EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
+"""Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
+_SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
+_RELEASES: Final = frozenset({"free", "delete", "delete[]"})
+_OF_CALLS: Final = "mixed"
+_ORDER: Final = ("order", "call-order", "timestamp")
+_SIZES: Final = ("structure-unit-size", "workload")
+_PLAIN_SUBTYPES: Final = frozenset({"", "time delta"})
+
+
+class Metric(NamedTuple):
+    """What was measured.
+
+    :param uid: flattened. :param type: and :param subtype: of the resources; the subtype `cpu` is derived
+        from `user` and `sys`, and `calls` and `total` from the calls of a function.
+    :param unit: of the values, else "".
+    :param exact: whether it is counted, such as bytes, instructions or calls.
+    """
+
+    uid: str
+    type: str
+    subtype: str
+    unit: str
+    exact: bool
+
+    @property
+    def location(self) -> str:
+        """The uid, and in brackets what of it was measured where there may be more than one thing:
+        `./prog [cpu]`, `main [calls]`."""
+        if self.subtype in _PLAIN_SUBTYPES or self.type == INSTRUCTIONS:
+            return self.uid  # that of a function with all that it calls ends with `inclusive`
+        if self.type == "memory" and self.uid.endswith(self.subtype):
+            return self.uid
+        return f"{self.uid} [{self.subtype}]"
+
+
+class Series(NamedTuple):
+    """The values of one metric.
+
+    :param values: shape (n,), finite, in the order of measuring.
+    :param sizes: of the input that each value belongs to, shape (n,), numbers or texts; None where all have
+        the same or none.
+    :param of_one_run: whether all of them were measured within one run of the program, as the calls of a
+        function are: another run may differ from it as a whole.
+    :param absent: what a profile has of it that does not have the series, None where it has nothing.
+    """
+
+    metric: Metric
+    values: Floats
+    of_one_run: bool = False
+    absent: float | None = None
+    sizes: NDArray[Any] | None = None
+
+
+def measurements(profile: Profile) -> dict[str, Series]:
+    """The series of the profile by :attr:`Metric.location`, in the order of the profile.
+
+    Of a command, `real`, `user`, `sys` and `cpu` are series. Of a function whose calls were recorded, the
+    times of its calls are one, their sum (`total`) and their number (`calls`) two more, of one value. Of
+    memory those sums are taken that the profile has of the program and its functions; else, what was
+    allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
+    """
+    unit_of = units(profile)
+    gathered: dict[Metric, _Values] = {}
+    summed_up = any(group.constants.get("subtype") in _SUMS_OF_MEMORY for group in profile.groups())
+    for uid, group in _groups(profile):
+        kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
+        if kind == "memory" and not _is_wanted(subtype, summed_up):
+            continue
+        if kind == "memory" and not summed_up:
+            subtype = "allocated"
+        metric = Metric(uid, kind, subtype, unit_of(kind, subtype), bool(EXACT & {kind, subtype}))
+        gathered.setdefault(metric, _Values()).add(group)
+    return {series.metric.location: series for series in _series(gathered, summed_up)}
+
+
+class _Values:
+    """The values of a metric, and where each stands in the order of measuring."""
+
+    def __init__(self) -> None:
+        self.absent: float | None = None
+        self._values: list[Floats] = []
+        self._order: list[Floats] = []
+        self._sizes: list[NDArray[Any]] = []
+
+    def add(self, group: Group) -> None:
+        """The amounts of one more group."""
+        values = _numbers(group, "amount")
+        name = next((name for name in _ORDER if name in group.columns), None)
+        start = sum(map(len, self._values))
+        order = np.arange(start, start + len(values)) if name is None else _numbers(group, name)
+        good = np.isfinite(values)
+        self._values.append(values[good])
+        self._order.append(order[good].astype(np.float64))
+        name = next((name for name in _SIZES if name in group.columns or name in group.constants), None)
+        self._sizes.append(_sizes(group, name)[good])
+        if group.constants.get("absent") == 0:
+            self.absent = 0.0
+
+    @property
+    def order(self) -> Floats:
+        """The places in the order, ascending, shape (n,)."""
+        return np.sort(np.concatenate(self._order))
+
+    @property
+    def values(self) -> Floats:
+        """The values in that order, shape (n,)."""
+        values: Floats = np.concatenate(self._values)[self._ranked]
+        return values
+
+    @property
+    def sizes(self) -> NDArray[Any] | None:
+        """The size of each of the values; None where all are alike."""
+        kinds = {sizes.dtype.kind for sizes in self._sizes}
+        if len(kinds) > 1:  # some have none
+            return None
+        sizes: NDArray[Any] = np.concatenate(self._sizes)[self._ranked]
+        return sizes if sizes.size and (sizes != sizes[0]).any() else None
+
+    @property
+    def _ranked(self) -> NDArray[np.intp]:
+        return np.argsort(np.concatenate(self._order), kind="stable")
+
+
+def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Series]:
+    for metric, found in gathered.items():
+        values = found.values
+        if not values.size:
+            continue
+        if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
+            yield Series(metric, _sum(values), absent=found.absent)
+            continue
+        of_calls = metric.type == _OF_CALLS
+        yield Series(metric, values, of_calls, found.absent, found.sizes)
+        if of_calls:
+            yield Series(metric._replace(subtype=TOTAL), _sum(values))
+            calls = metric._replace(subtype=CALLS, unit="", exact=True)
+            yield Series(calls, np.array([float(values.size)]))
+        if metric.type == "time" and metric.subtype == "sys":
+            yield from _cpu(metric, found, gathered.get(metric._replace(subtype="user")))
+
+
+def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Series]:
+    """The sum of the user and the system time of each run, where both are known of the same runs."""
+    if user is not None and np.array_equal(system.order, user.order):
+        with np.errstate(over="ignore"):
+            sums = user.values + system.values
+        if np.isfinite(sums).all():
+            yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes)
+
+
+def _sum(values: Floats) -> Floats:
+    """The sum as a series of one value; the largest float where it is beyond all of them."""
+    with np.errstate(over="ignore"):
+        total: Floats = np.nan_to_num(np.array([values.sum()]))
+    return total
+
+
+def _is_wanted(subtype: str, summed_up: bool) -> bool:
+    return subtype in _SUMS_OF_MEMORY if summed_up else subtype not in _RELEASES
+
+
+def _groups(profile: Profile) -> Iterator[tuple[str, Group]]:
+    for group in profile.groups():
+        if group.size and ("amount" in group.columns or "amount" in group.constants):
+            yield str(flatten(group.constants.get("uid", ""))), group
+
+
+def _numbers(group: Group, name: str) -> Floats:
+    """The values of the field, shape (n,); NaN where one is no number."""
+    column: Any = group.columns.get(name)
+    if column is None:
+        column = [group.constants.get(name)] * group.size
+    if is_packed(column):
+        return np.frombuffer(column, column.typecode).astype(np.float64)
+    return np.array([_number(value) for value in column], np.float64)
+
+
+def _sizes(group: Group, name: str | None) -> NDArray[Any]:
+    """The size of the input of each resource, shape (n,); 0 where it has none."""
+    if name is None:
+        return np.zeros(group.size)
+    if name not in group.columns and isinstance(group.constants[name], str):
+        return np.full(group.size, group.constants[name])
+    return np.nan_to_num(_numbers(group, name))
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan

@@ -1,0 +1,103 @@
+"""The repeated measurements of a profile, and the sessions that make pairs of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.profile import session
+from perun.profile.factory import Profile
+from perun.profile.measurements import Metric, measurements
+
+
+def profile(
+    resources: list[dict[str, Any]], kind: str = "time", units: dict[str, str] | None = None
+) -> Profile:
+    made = Profile({"header": {"type": kind, "units": units or {}}})
+    made.update_resources(resources)
+    return made
+
+
+def clocks(user: list[float], system: list[float]) -> list[dict[str, Any]]:
+    return [
+        {"uid": "./prog", "type": "time", "subtype": subtype, "order": order, "amount": amount}
+        for subtype, amounts in (("real", [9.0] * len(user)), ("user", user), ("sys", system))
+        for order, amount in enumerate(amounts, 1)
+    ]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), min_size=1, max_size=12), st.randoms())
+def test_clocks_stay_apart_and_cpu_is_their_sum_run_by_run(times: Any, random: Any) -> None:
+    user, system = [one for one, _ in times], [one for _, one in times]
+    resources = clocks(user, system)
+    random.shuffle(resources)  # a profile may hold them in any order
+    found = measurements(profile(resources, units={"time": "s"}))
+    assert set(found) == {"./prog [real]", "./prog [user]", "./prog [sys]", "./prog [cpu]"}
+    assert found["./prog [user]"].values.tolist() == user
+    assert found["./prog [cpu]"].values.tolist() == (np.array(user) + np.array(system)).tolist()
+    assert found["./prog [cpu]"].metric == Metric("./prog", "time", "cpu", "s", False)
+
+
+def test_without_the_same_runs_there_is_no_sum() -> None:
+    assert "./prog [cpu]" not in measurements(profile(clocks([1.0, 2.0], [1.0])))
+
+
+def test_calls_of_a_function_are_of_one_run_and_are_counted_and_summed_up() -> None:
+    one = {"type": "mixed", "subtype": "time delta", "uid": "f", "location": "a.c"}
+    calls = [{**one, "caller": caller, "order": order, "amount": 1.0 * order}
+             for order, caller in ((3, "main"), (1, "g"), (2, "main"))]  # fmt: skip
+    found = measurements(profile(calls, "mixed", {"mixed(time delta)": "us"}))
+    assert found["f"].values.tolist() == [1.0, 2.0, 3.0]
+    assert found["f"].of_one_run and found["f"].metric.unit == "us"
+    assert found["f [total]"].values.tolist() == [6.0]
+    assert found["f [calls]"].values.tolist() == [3.0]
+    assert found["f [calls]"].metric.exact and not found["f [total]"].metric.exact
+
+
+def test_of_memory_the_sums_are_taken() -> None:
+    sums = [
+        {"type": "memory", "subtype": metric, "uid": {"source": "prog", "memory": metric}, "amount": amount,
+         **({"absent": 0} if metric == "leaked" else {})}
+        for metric, amount in (("peak", 90), ("leaked", 0))
+    ]  # fmt: skip
+    site = {"type": "memory", "subtype": "malloc", "uid": {"function": "f"}, "amount": 5}
+    found = measurements(profile([*sums, site], "memory", {"memory": "B"}))
+    assert list(found) == ["prog:peak", "prog:leaked"]
+    assert found["prog:peak"].metric.exact and found["prog:peak"].metric.unit == "B"
+    assert found["prog:leaked"].absent == 0.0 and found["prog:peak"].absent is None
+
+
+def test_memory_of_older_releases_is_summed_up_by_place() -> None:
+    resources = [
+        {"type": "memory", "subtype": subtype, "uid": "f", "address": address, "amount": amount}
+        for subtype, address, amount in (("malloc", 1, 5), ("free", 1, 0), ("calloc", 2, 7))
+    ]
+    found = measurements(profile(resources, "memory"))
+    assert found["f [allocated]"].values.tolist() == [12.0]
+
+
+def test_what_is_no_number_is_left_out() -> None:
+    values: list[Any] = [1.5, None, "2", float("nan"), float("inf"), True, 4, 10**400]
+    resources = [{"uid": "x", "type": "regex", "subtype": "req/s", "amount": one} for one in values]
+    assert measurements(profile(resources, "regex"))["x [req/s]"].values.tolist() == [1.5, 4.0]
+
+
+def test_sides_of_one_session_are_pairs() -> None:
+    base, head, other, alone = (profile([]) for _ in range(4))
+    session.mark(base, "s1", "base")
+    session.mark(head, "s1", "head")
+    session.mark(other, "s2", "head")
+    assert session.are_pairs(base, head) and session.are_pairs(head, base)
+    assert not session.are_pairs(base, other)
+    assert not session.are_pairs(base, base)
+    assert not session.are_pairs(base, alone) and not session.are_pairs(alone, alone)
+    assert session.of(base) == ("s1", "base") and base["header"]["type"] == "time"
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.dictionaries(st.text(), one)))
+def test_any_header_says_whether_there_is_a_session(value: Any) -> None:
+    assert session.of({"header": {"session": value}}) is None or isinstance(value["id"], str)
+    assert session.of({"header": value}) is None
