@@ -274,7 +274,7 @@ class Execution:
 def _bound_to(core: int | None) -> Iterator[None]:
     """Keep this thread, and so what it starts in the block, on one processor.
 
-    :raises OSError: where the processor may not be used.
+    :raises OSError: if the processor may not be used.
     """
     if core is None:
         yield

@@ -71,7 +71,7 @@ class AnswerOptions:
     def destination(self) -> OutputOptions:
         """How the answer leaves the program.
 
-        :raises click.UsageError: where two formats are asked for.
+        :raises click.UsageError: if two formats are asked for.
         """
         if self.as_json and self.format not in (None, "json"):
             raise click.UsageError(f"--json and --format {self.format} contradict each other.")

@@ -273,7 +273,7 @@ def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
 def _confirmed(session: Session, version: str, log: IO[str]) -> str:
     """What measuring the version beside its parent says of the degradation that a check has found.
 
-    Nothing where the job matrix does not measure times, or the answer is inconclusive.
+    Nothing if the job matrix does not measure times, or the answer is inconclusive.
     """
     parents = session.repository.vcs.get_minor_version_info(version).parents
     if not (parents and _measures_times(session.repository)):

@@ -115,7 +115,7 @@ def of_sizes(
     size. Modes are not looked for, as different sizes have different values anyway.
 
     :param baseline_sizes: the size of each value, shape (m,), numbers or texts. :param target_sizes: (n,).
-    :returns: None where less than two sizes, or of each sample less than two values, are common to both.
+    :returns: None if less than two sizes, or of each sample less than two values, are common to both.
     """
     old, new = _logarithms(baseline), _logarithms(target)
     wanted = strata.common(baseline_sizes, target_sizes)
@@ -202,5 +202,5 @@ def _detectable(error: float, confidence: float, size: int) -> float:
 
 
 def _exp(exponent: float | np.floating[Any]) -> float:
-    """e to that power; infinite where that is beyond all floats."""
+    """e to that power; infinite if that is beyond all floats."""
     return math.exp(exponent) if exponent < _LARGEST else math.inf

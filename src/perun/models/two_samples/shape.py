@@ -52,7 +52,7 @@ def autocorrelation(values: Floats) -> float:
 
 def trend(values: Floats) -> float:
     """How steadily the values rise (to 1) or fall (to -1): their rank correlation with the order of
-    measuring, 0 where that cannot be told from none at a level of 1 %.
+    measuring, 0 if that cannot be told from none at a level of 1 %.
 
     Source: C. Spearman, The Proof and Measurement of Association between Two Things, Am. J. Psychol. 15,
     1904; its standard error is 1 / sqrt(n - 1).

@@ -46,7 +46,7 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
     """Queue the version and start a worker; returns the path of the log.
 
     :param command: the command that starts Perun.
-    :raises DamagedStore: where a link or the like is in the place of its file in the queue.
+    :raises DamagedStore: if a link or the like is in the place of its file in the queue.
     """
     _enqueue(_queue(repo) / version)
     process = subprocess.Popen(
@@ -74,7 +74,7 @@ def _enqueue(path: Path) -> None:
 def work(repo: Repository, measure: Callable[[str], str]) -> None:
     """Measure the queued versions, later ones included, unless another worker does so.
 
-    :param measure: measures a version; returns the result in one line, empty where all is well.
+    :param measure: measures a version; returns the result in one line, empty if all is well.
     """
     while waiting(repo):
         try:

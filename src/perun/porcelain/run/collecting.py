@@ -110,6 +110,6 @@ def _run_collector(
 
 
 def _cache(repo: Repository, name: str) -> Path | None:
-    """The folder of the user for what a collector keeps from run to run; None where there is none."""
+    """The folder of the user for what a collector keeps from run to run; None if there is none."""
     folder = cache_folder(repo.environ)
     return folder and folder / name

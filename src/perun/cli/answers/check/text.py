@@ -81,7 +81,7 @@ class Text:
         self._comparison(comparison, "", "", among_others=False)
 
     def end(self) -> None:
-        """How many changes of which kind; where nothing could be compared, that and why."""
+        """How many changes of which kind; if nothing could be compared, that and why."""
         tally = self._tally
         if tally.compared or self._told:
             self._skipped()

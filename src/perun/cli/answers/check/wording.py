@@ -83,7 +83,7 @@ def ratio_of(change: DegradationInfo) -> float | None:
 
 def size_of(change: DegradationInfo) -> str:
     """How large the change is, and of which type: `2.5x` for the type ratio, `2.5x, linear`, else the rate:
-    `order +2`; empty where unknown."""
+    `order +2`; empty if unknown."""
     ratio, rate = ratio_of(change), change.rate_degradation
     kind = "" if change.type in ("", "-", "ratio") else one_line(change.type)
     if ratio is not None:
