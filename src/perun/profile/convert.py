@@ -1,12 +1,14 @@
 """Profiles in the formats of other tools, and of views (manual 2.3, and the chapter that it grew out of).
 
-pandas and pyarrow are imported where they are needed; a Perun without them does everything else.
+pandas and pyarrow are imported by the functions that need them; a Perun without them does everything else.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,8 +76,6 @@ def to_arrow_table(profile: Profile) -> pa.Table:
 
     :raises PluginError: if pyarrow is not installed.
     """
-    import json
-
     arrow = _imported("pyarrow")
     table = table_of(profile)
     columns = {name: _array(arrow, assembled(pieces, table.size)) for name, pieces in table.columns.items()}
@@ -135,8 +135,6 @@ def plot_data_from_coefficients_of(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _imported(name: str) -> Any:
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError:
