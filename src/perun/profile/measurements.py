@@ -73,11 +73,11 @@ class Series(NamedTuple):
     """The values of one metric.
 
     :param values: shape (n,), finite, in the order of measuring.
-    :param sizes: of the input that each value belongs to, shape (n,), numbers or texts; None where all have
+    :param sizes: of the input that each value belongs to, shape (n,), numbers or texts; None if all have
         the same or none.
     :param of_one_run: whether all of them were measured within one run of the program, as the calls of a
         function are: another run may differ from it as a whole.
-    :param absent: what a profile has of it that does not have the series, None where it has nothing.
+    :param absent: what a profile has of it that does not have the series, None if it has nothing.
     """
 
     metric: Metric
@@ -153,7 +153,7 @@ class _Values:
 
     @property
     def sizes(self) -> NDArray[Any] | None:
-        """The size of each of the values; None where all are alike."""
+        """The size of each of the values; None if all are alike."""
         kinds = {sizes.dtype.kind for sizes in self._sizes}
         if len(kinds) > 1:  # some have none
             return None
@@ -188,7 +188,7 @@ def _series(gathered: Mapping[Metric, _Values], runs: int, *, summed_up: bool) -
 
 
 def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Series]:
-    """The sum of the user and the system time of each run, where both are known of the same runs."""
+    """The sum of the user and the system time of each run, if both are known of the same runs."""
     if user is not None and np.array_equal(system.order, user.order):
         with np.errstate(over="ignore"):
             sums = user.values + system.values
@@ -214,7 +214,7 @@ def _groups(profile: Profile) -> Iterator[tuple[str, Group]]:
 
 
 def _numbers(group: Group, name: str) -> Floats:
-    """The values of the field, shape (n,); NaN where one is no number."""
+    """The values of the field, shape (n,); NaN if one is no number."""
     column: Any = group.columns.get(name)
     if column is None:
         column = [group.constants.get(name)] * group.size
@@ -224,7 +224,7 @@ def _numbers(group: Group, name: str) -> Floats:
 
 
 def _sizes(group: Group, name: str | None) -> NDArray[Any]:
-    """The size of the input of each resource, shape (n,); 0 where it has none."""
+    """The size of the input of each resource, shape (n,); 0 if it has none."""
     if name is None:
         return np.zeros(group.size)
     if name not in group.columns and isinstance(group.constants[name], str):

@@ -96,7 +96,7 @@ def judge(
 ) -> Verdict:
     """The label of a ratio by the table of this module.
 
-    A change is definite only where `ratio.p_value`, which may be adjusted for many tests, is small enough
+    A change is definite only if `ratio.p_value`, which may be adjusted for many tests, is small enough
     as well.
 
     :param weaker: the same ratio with the interval of `thresholds.weaker`.

@@ -83,7 +83,7 @@ class Profile(MutableMapping[str, Any]):
 
     @property
     def type(self) -> str:
-        """The type in the header, e.g. `time`; empty where there is none yet."""
+        """The type in the header, e.g. `time`; empty if there is none yet."""
         return str(self.get("header", {}).get("type", ""))
 
     @property
@@ -125,10 +125,10 @@ class Profile(MutableMapping[str, Any]):
 
         They are gone through once, and nothing is changed before the last one was seen.
 
-        :param columns: fields that are columns beside :data:`COLUMNS`, where all their values are numbers,
+        :param columns: fields that are columns beside :data:`COLUMNS`, if all their values are numbers,
             e.g. the size that a workload generator adds. Such columns of the profile stay columns.
         :param replace: drop the present resources first; `resources` may be made from them.
-        :raises ProfileError: where a resource is nested too deeply.
+        :raises ProfileError: if a resource is nested too deeply.
         """
         names = COLUMNS | self._own_columns()
         asked = set(columns) - names
@@ -150,7 +150,7 @@ class Profile(MutableMapping[str, Any]):
 
         Columns of a large profile are packed; going through them needs no dictionary per resource.
 
-        :raises ProfileError: where a group has columns of unequal length.
+        :raises ProfileError: if a group has columns of unequal length.
         """
         type_map = self._constants
         for key, columns in self._columns.items():
