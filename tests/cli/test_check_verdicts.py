@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from perun.profile import session
-from perun.profile.factory import Profile, store_profile
+from perun.profile.factory import Profile, load_profile, store_profile
 from perun.store.changes import parse
 
 KERNEL = {"machine": {"release": "6.1.0", "build": "CFLAGS=-O2"}}
@@ -99,6 +99,22 @@ def test_unlike_conditions_are_named_and_can_be_forced(check: Callable[..., Any]
     assert forced.code == 1
     assert forced.json["comparisons"][0]["environment"] == told
     assert "--force" in outcome.json["comparisons"][0]["changes"][0]["rule"]
+
+
+def test_of_several_profiles_that_of_the_same_session_is_the_baseline(
+    project: Any, perun: Callable[..., Any], tmp_path: Path
+) -> None:
+    names = {}
+    for revision, side in (("HEAD~1", "base"), ("HEAD", "head")):
+        for session_id in ("first", "second"):
+            profile = load_profile(timed(tmp_path / "made.perf", 1.0, side))
+            session.mark(profile, session_id, side)  # type: ignore[arg-type]
+            names[side, session_id] = f"{side}-{session_id}.perf"
+            store_profile(profile, tmp_path / names[side, session_id])
+            perun("add", "-m", revision, "--force", str(tmp_path / names[side, session_id]))
+    compared = perun("check", "head", "--json").json["comparisons"]
+    found = {(one["baseline_profile"], one["target_profile"]) for one in compared}
+    assert found == {(names["base", one], names["head", one]) for one in ("first", "second")}
 
 
 def test_what_is_stored_of_a_change_is_what_older_releases_read(

@@ -139,7 +139,7 @@ def judge_exact(
     if same:
         return Verdict(PerformanceChange.NoChange, "both count the same", ratio)
     if growth <= 1 + thresholds.exact:
-        rule = f"the counts differ by no more than the threshold of {thresholds.exact:.3%}"
+        rule = f"the counts differ by no more than the threshold of {100 * thresholds.exact:.3g} %"
         return Verdict(PerformanceChange.NoChange, rule, ratio)
     change = labels.severe if growth > 1 + thresholds.severe else labels.definite
     return Verdict(change, "this is counted, not timed: every difference beyond the threshold is one", ratio)
@@ -162,7 +162,7 @@ def _found(
         chance = f"with a p-value of {ratio.p_value:.2g}, one of so many differences may be chance"
         rule = f"{beyond}, but {chance}"
         return Verdict(labels.maybe, rule, ratio)
-    if _merely_shares(ratio):
+    if _merely_shares(ratio, limit):
         rule = f"{beyond}, but there are two modes, of which only the shares changed: {_shares(ratio)}"
         return Verdict(labels.maybe, rule, ratio)
     if bound <= definite:
@@ -180,26 +180,46 @@ def _found(
     return Verdict(labels.severe, f"{severe}, and a second metric confirms it", ratio)
 
 
-def _merely_shares(ratio: Ratio) -> bool:
-    """Whether both samples have the same modes, one of them perhaps only one of the two.
+def _merely_shares(ratio: Ratio, limit: float) -> bool:
+    """Whether the difference may be that one of two modes is taken more often, and nothing else.
 
-    Values are the same mode where they are nearer to each other than a quarter of the distance of the modes.
+    So it is where both samples have the same modes, one of them perhaps only one of the two, the shares
+    differ by more than chance, and not all modes moved by more than the limit. Modes are the same that are
+    nearer to each other than a quarter of their distance.
     """
     found = [modes for modes in ratio.modes if modes]
-    if not found:
+    if not found or not _shares_differ(ratio):
         return False
     distance = min(math.log(modes.high / modes.low) for modes in found) / 4
-    if len(found) == 2:
-        one, other = found
-        pairs = ((one.low, other.low), (one.high, other.high))
-        return all(abs(math.log(b / a)) < distance for a, b in pairs)
-    median = ratio.medians[ratio.modes.index(None)]
-    return median > 0 and any(abs(math.log(mode / median)) < distance for mode in found[0][:2])
+    both = zip(ratio.modes, ratio.medians, strict=True)
+    (low, high), (new_low, new_high) = (modes[:2] if modes else (median, median) for modes, median in both)
+    moves = [abs(math.log(new_low / low)), abs(math.log(new_high / high))]
+    same = max(moves) < distance if len(found) == 2 else min(moves) < distance
+    return same and min(_directed(new_low / low, ratio), _directed(new_high / high, ratio)) <= limit
+
+
+def _shares_differ(ratio: Ratio) -> bool:
+    """Whether the shares of the slower mode differ by more than two standard errors, or one sample has only
+    one mode."""
+    old, new = ratio.modes
+    if old is None or new is None:
+        return True
+    variance = sum(
+        modes.share * (1 - modes.share) / size for modes, size in zip((old, new), ratio.sizes, strict=True)
+    )
+    return abs(new.share - old.share) > 2 * math.sqrt(variance)
+
+
+def _directed(move: float, ratio: Ratio) -> float:
+    """The move of a mode as a ratio above 1 where it goes in the direction of the whole."""
+    return move if ratio.estimate > 1 else 1 / move
 
 
 def _shares(ratio: Ratio) -> str:
-    shares = [f"{modes.share:.0%}" if modes else "all in one" for modes in ratio.modes]
-    return f"{shares[0]} in the slower one in the baseline, {shares[1]} in the target"
+    old, new = (
+        f"{100 * modes.share:.0f} % in the slower one" if modes else "only one" for modes in ratio.modes
+    )
+    return f"{old} in the baseline, {new} in the target"
 
 
 def _undecided(ratio: Ratio, thresholds: Thresholds) -> str:

@@ -74,7 +74,12 @@ def test_samples_measured_apart_need_more_to_be_definite() -> None:
     [
         (Modes(1.0, 2.0, 0.2), Modes(1.02, 2.01, 0.7), Change.MaybeDegradation),
         (Modes(1.0, 2.0, 0.2), Modes(1.5, 3.0, 0.2), Change.Degradation),
-        (None, Modes(1.1, 2.0, 0.5), Change.MaybeDegradation),
+        (Modes(1.0, 2.0, 0.4), Modes(1.1, 2.01, 0.4), Change.Degradation),  # as often as before
+        (Modes(1.0, 2.0, 0.2), Modes(1.1, 2.2, 0.7), Change.Degradation),  # both modes are slower
+        (Modes(1.0, 2.0, 0.2), Modes(1.1, 2.01, 0.7), Change.MaybeDegradation),
+        (None, Modes(1.06, 2.0, 0.5), Change.MaybeDegradation),
+        (None, Modes(1.15, 2.0, 0.5), Change.Degradation),
+        (Modes(0.8, 1.58, 0.5), None, Change.MaybeDegradation),
         (None, Modes(2.0, 3.0, 0.5), Change.Degradation),
     ],
 )

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
-from perun.errors import DamagedStore
+from perun.errors import DamagedStore, ProfileError
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.repository import Repository
 from perun.profile.factory import Configuration
 from perun.profile.helpers import ProfileInfo
+from perun.profile.session import are_pairs
 
 Candidates = Callable[[], Iterable[MinorVersion]]
 """The versions that may hold the baseline, the nearest first."""
@@ -84,7 +85,8 @@ class Baselines:
     ) -> list[Pair | DamagedStore | None]:
         """For each target its pair, what is damaged before one was found, or None where there is none.
 
-        Of several profiles of the configuration in one version the newest is taken.
+        Of several profiles of the configuration in one version that is taken that was measured side by side
+        with the target, else the newest.
         """
         found: list[Pair | DamagedStore | None] = [None] * len(targets)
         waiting = _OpenTargets(targets, self._force)
@@ -106,11 +108,23 @@ class Baselines:
                     found[number] = problem
                 break
             for number, baseline in waiting.take(profiles):
-                found[number] = Pair(targets[number], baseline, version)
+                beside = self._side_by_side(targets[number], profiles)
+                found[number] = Pair(targets[number], beside or baseline, version)
             left -= 1
             if not waiting or not left:  # of a long history most may have no profile
                 break
         return found
+
+    def _side_by_side(self, target: ProfileInfo, profiles: Sequence[ProfileInfo]) -> ProfileInfo | None:
+        """The one of several profiles of the configuration that is of the same session as the target."""
+        alike = [info for info in profiles if info.configuration == target.configuration]
+        if len(alike) < 2:
+            return None
+        try:
+            head = lookup.head(self._repo, target)
+            return next((one for one in alike if are_pairs(lookup.head(self._repo, one), head)), None)
+        except ProfileError:
+            return None  # the comparison says what cannot be read
 
     def _drop_without_baseline(self, waiting: _OpenTargets) -> None:
         """Drop the targets that no version has a baseline for."""

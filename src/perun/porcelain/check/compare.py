@@ -153,6 +153,9 @@ def _without_replaced(chosen: list[Rule], results: list[MethodResult]) -> tuple[
         if other is not None:
             told = {change.location for change in other.changes}
             told |= {location.rpartition(" [")[0] for location in told if not location.endswith(_CALLS)}
+            # Where nothing can be said of the two parts of it, it speaks for them.
+            cpu = [location.removesuffix(_CPU) for location in told if location.endswith(_CPU)]
+            told |= {f"{uid} [{part}]" for uid in cpu for part in ("user", "sys")}
             left = tuple(change for change in result.changes if change.location not in told)
             result = replace(result, changes=left)
             if not left and (other.changes or result.reason):
@@ -162,6 +165,8 @@ def _without_replaced(chosen: list[Rule], results: list[MethodResult]) -> tuple[
     return tuple(result for result in kept if not (result.reason and result.method in taken))
 
 
+_CPU: Final = " [cpu]"
+"""End of a location that says how long processors worked for a command."""
 _CALLS: Final = " [calls]"
 """End of a location that says how often a function was called, but not how long that took."""
 _NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to this profile")
