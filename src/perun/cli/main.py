@@ -25,7 +25,10 @@ COMMANDS = {
     "trust": ("perun.cli.commands.trust:trust", "Trust a repository: allow what it configures to run."),
     "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
-    "compare": ("perun.cli.commands.compare:compare", "Measure two versions side by side, and judge them."),
+    "compare": (
+        "perun.cli.commands.compare:compare",
+        "Measure two versions side by side, and say what changed.",
+    ),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
     "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Process a profile into a new one."),
     "doctor": (

@@ -12,7 +12,7 @@ from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job, Unit, combine_units, matrix
 
-MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master")
+MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where the main branch is looked for when `vcs.main_branch` does not name it."""
 CLOCKS: Final = Unit("time", None)
 """Stands for the collector in the jobs of cases."""
@@ -95,7 +95,7 @@ def _base(repo: Repository, revision: str | None, head: Side) -> tuple[str, str]
     if base is None:
         raise VersionControlError(
             f"{name} and {head.version.checksum[:_SHOWN]} have no common ancestor",
-            "name the base: perun compare BASE",
+            repo.vcs.missing_history() or "name the base: perun compare BASE",
         )
     if base != head.version.checksum or head.uncommitted:
         return base, f"the base is the merge base with {name}"
