@@ -41,7 +41,7 @@ class Kind(Enum):
 class Key(NamedTuple):
     """One row of the table.
 
-    `default` is the value where no file sets the key; `example` is shown in generated files where there
+    `default` is the value if no file sets the key; `example` is shown in generated files where there
     is no telling default. `choices` belong to the kinds that choose. `fields` are the known keys of each
     mapping of a list of rules, `required` those that must be there; `closed` forbids any others.
     """
@@ -160,7 +160,7 @@ _ROWS: Final[tuple[Key, ...]] = (
         "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
         "Generators of workloads; each has an id, a type (integer, string, textfile, external, singleton) "
         "and parameters of its type. With profile_for_each_workload each workload has a profile of its own; "
-        "seed is what its random numbers begin with.",
+        "seed starts its random numbers.",
         fields={
             "id": Kind.TEXT,
             "type": Kind.TEXT,
@@ -181,8 +181,8 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "profiles.max_size", Kind.NUMBER, Scope.SHARED, 512,
-        "Largest profile that is read or stored, in MiB of JSON; the same holds for statistics. A small file "
-        "may be made to unpack to any size, so only the shared configuration is asked.",
+        "Largest profile that is read or stored, in MiB of JSON; the same limit holds for statistics. Only "
+        "the shared configuration can set it: a repository may hold a small file that unpacks to any size.",
         example=2048,
     ),
     Key(
@@ -213,7 +213,7 @@ _ROWS: Final[tuple[Key, ...]] = (
         closed=True,
     ),
     Key(
-        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 0.0,
+        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 1.0,
         "Changes of a location that are smaller than this percentage of all time are not reported by the "
         "exclusive time outliers.",
         example=0.5,
@@ -232,7 +232,7 @@ _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "plugins.trusted", Kind.TEXTS, Scope.SHARED, [],
         "Folders of repositories that are trusted whatever they hold; `perun trust` also notices changes. "
-        "Only the shared configuration is asked, so that no repository can trust itself.",
+        "Only the shared configuration can set it, so that no repository can trust itself.",
         example=["/home/me/project"],
     ),
     *(
@@ -254,7 +254,7 @@ RUNS: Final = (
     "vcs.type",
     "vcs.url",
 )
-"""Keys that decide what programs run, with what: those of a repository hold where the user trusts it."""
+"""Keys that decide what programs run, with what: those of a repository hold if the user trusts it."""
 
 KEYS: Final[Mapping[str, Key]] = {row.name: row for row in _ROWS}
 SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in name)
@@ -263,7 +263,7 @@ SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in na
 def find(name: str) -> Key:
     """The row of a dotted key, whatever old or free spelling it has.
 
-    :raises ConfigError: where there is no such key, or it is a section; the hint names the nearest key.
+    :raises ConfigError: if there is no such key, or it is a section; the hint names the nearest key.
     """
     name = ALIASES.get(name, name)
     if name in SECTIONS:

@@ -79,8 +79,8 @@ def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path)
     :param template: `user`, `developer` or `master`.
     :param project_dir: absolute folder that holds `.perun`; `user` looks there for commands and workloads.
     :param vcs_url: folder of the wrapped repository, absolute or as seen from the project; written relative
-        to `.perun` where one of the two folders holds the other.
-    :raises UsageError: where there is no such template.
+        to `.perun` if one of the two folders holds the other.
+    :raises UsageError: if there is no such template.
     """
     if template not in TEMPLATES:
         known = ", ".join(TEMPLATES)
@@ -112,7 +112,7 @@ def default_shared() -> str:
 
 
 def relative_url(project_dir: Path, vcs_url: str | Path) -> str:
-    """The value of `vcs.url`: relative to the `.perun` folder of the project where that is natural."""
+    """The value of `vcs.url`: relative to the `.perun` folder of the project if that is natural."""
     project, url = os.path.normpath(project_dir), os.path.normpath(os.path.join(project_dir, vcs_url))
     if os.path.commonpath((project, url)) in (project, url):
         return os.path.relpath(url, os.path.join(project, ".perun"))

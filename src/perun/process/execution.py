@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import kill, stop
+from perun.process.ending import GRACE, kill, stop
 from perun.process.finding import find_executable
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
@@ -62,6 +62,7 @@ class Execution:
         command.
     :param once: the command is run once, so that it may read a pipe.
     :param core: the number of the processor that the command is to stay on; None for any.
+    :param grace: seconds that a run which is stopped has to end by itself.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Execution:
         engine: Sequence[str] = (),
         once: bool = False,
         core: int | None = None,
+        grace: float = GRACE,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -82,6 +84,7 @@ class Execution:
         self._engine = list(engine)
         self._once = once
         self._core = core
+        self._grace = grace
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -142,7 +145,7 @@ class Execution:
                 early, interruption = INTERRUPTED, problem
             if ended is None:
                 early = early or TIMEOUT
-                stop(pid, engine=bool(self._engine))
+                stop(pid, engine=bool(self._engine), grace=self._grace)
                 ended = os.wait4(pid, 0)[1:]
         except BaseException as problem:
             if pid:
@@ -183,7 +186,7 @@ class Execution:
         self._stdin = stack.enter_context(
             streams.standard_input(command, run.cwd, self._scratch, once=self._once)
         )
-        self._truncated: list[int] = []
+        self._truncated: dict[Path, int] = {}
         self._errors: int | None = None
         out, errors = self._opened_outputs(stack)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -207,16 +210,18 @@ class Execution:
         if self._output is Output.SHOW:
             return None, None
         if self._output is Output.COPY:
-            self._errors = stack.enter_context(opened(self.output("output"), _KEPT))
-            self._truncated = [self._errors]
+            self._errors = self._kept("output", stack)
             return None, None  # each run gets a pipe of its own
-        self._errors = stack.enter_context(opened(self.output("stderr"), _KEPT))
-        self._truncated = [self._errors]
+        self._errors = self._kept("stderr", stack)
         if self._output is Output.DISCARD:
             return stack.enter_context(opened(os.devnull, os.O_WRONLY)), self._errors
-        out = stack.enter_context(opened(self.output("stdout"), _KEPT))
-        self._truncated.append(out)
-        return out, self._errors
+        return self._kept("stdout", stack), self._errors
+
+    def _kept(self, stream: str, stack: contextlib.ExitStack) -> int:
+        """The descriptor of a file that each run begins anew."""
+        path = self.output(stream)
+        descriptor = self._truncated[path] = stack.enter_context(opened(path, _KEPT))
+        return descriptor
 
     def _begin(self) -> None:
         if not self._once:
@@ -226,8 +231,12 @@ class Execution:
                 raise JobFailed(
                     f"cannot read {self.command.workload!r} more than once", "use a file"
                 ) from None
-        for descriptor in self._truncated:
-            os.ftruncate(descriptor, 0)
+        for path, descriptor in self._truncated.items():
+            try:
+                os.ftruncate(descriptor, 0)
+            except OSError as problem:
+                problem.filename = str(path)  # the system knows the descriptor alone
+                raise
 
     def _wait(self, pid: int) -> tuple[int, Any] | None:
         """Status and usage of the process; None where its time is over."""

@@ -30,7 +30,10 @@ CPU: Final = "cpu"
 CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
-EXACT: Final = frozenset({"memory", "instructions", CALLS})
+INSTRUCTIONS: Final = "instructions"
+POOLED: Final = "pooled"
+"""Key in the header of a profile that several were put together in: how many."""
+EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
 _RELEASES: Final = frozenset({"free", "delete", "delete[]"})
@@ -59,7 +62,9 @@ class Metric(NamedTuple):
     def location(self) -> str:
         """The uid, and in brackets what of it was measured where there may be more than one thing:
         `./prog [cpu]`, `main [calls]`."""
-        if self.subtype in _PLAIN_SUBTYPES or (self.type == "memory" and self.uid.endswith(self.subtype)):
+        if self.subtype in _PLAIN_SUBTYPES or self.type == INSTRUCTIONS:
+            return self.uid  # that of a function with all that it calls ends with `inclusive`
+        if self.type == "memory" and self.uid.endswith(self.subtype):
             return self.uid
         return f"{self.uid} [{self.subtype}]"
 
@@ -88,7 +93,7 @@ def measurements(profile: Profile) -> dict[str, Series]:
     Of a command, `real`, `user`, `sys` and `cpu` are series. Of a function whose calls were recorded, the
     times of its calls are one, their sum (`total`) and their number (`calls`) two more, of one value. Of
     memory those sums are taken that the profile has of the program and its functions; else, what was
-    allocated at a place is summed up.
+    allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
     """
     unit_of = units(profile)
     gathered: dict[Metric, _Values] = {}
@@ -101,7 +106,15 @@ def measurements(profile: Profile) -> dict[str, Series]:
             subtype = "allocated"
         metric = Metric(uid, kind, subtype, unit_of(kind, subtype), bool(EXACT & {kind, subtype}))
         gathered.setdefault(metric, _Values()).add(group)
-    return {series.metric.location: series for series in _series(gathered, summed_up)}
+    runs = pooled(profile)
+    return {series.metric.location: series for series in _series(gathered, runs, summed_up=summed_up)}
+
+
+def pooled(profile: Profile) -> int:
+    """How many profiles were put together in this one, as its header says; 1 where it does not."""
+    header = profile.get("header")
+    number = header.get(POOLED) if isinstance(header, Mapping) else None
+    return number if isinstance(number, int) and number > 0 else 1
 
 
 class _Values:
@@ -152,20 +165,24 @@ class _Values:
         return np.argsort(np.concatenate(self._order), kind="stable")
 
 
-def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Series]:
+def _series(gathered: Mapping[Metric, _Values], runs: int, *, summed_up: bool) -> Iterator[Series]:
+    """The series, and those that are derived from them.
+
+    :param runs: pooled profiles, of which sums and counts are those of one.
+    """
     for metric, found in gathered.items():
         values = found.values
         if not values.size:
             continue
-        if metric.type == "memory" and not summed_up:
-            yield Series(metric, _sum(values), absent=found.absent)
+        if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
+            yield Series(metric, _sum(values) / runs, absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS
         yield Series(metric, values, of_calls, found.absent, found.sizes)
         if of_calls:
-            yield Series(metric._replace(subtype=TOTAL), _sum(values))
+            yield Series(metric._replace(subtype=TOTAL), _sum(values) / runs)
             calls = metric._replace(subtype=CALLS, unit="", exact=True)
-            yield Series(calls, np.array([float(values.size)]))
+            yield Series(calls, np.array([values.size / runs]))
         if metric.type == "time" and metric.subtype == "sys":
             yield from _cpu(metric, found, gathered.get(metric._replace(subtype="user")))
 

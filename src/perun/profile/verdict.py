@@ -26,7 +26,7 @@ from perun.profile.changes import PerformanceChange
 if TYPE_CHECKING:
     from perun.models.two_samples.ratio import Ratio
 
-MOST_USEFUL: Final = 500
+MOST_USEFUL: Final = 300
 """Measurements beyond which nobody is told to make so many."""
 
 

@@ -27,15 +27,15 @@ _ABSENT: Final = "-"
 class _Pair(NamedTuple):
     """The series of one location in both profiles, and what is known of their ratio.
 
-    :param ratio: None where they are counted, or where there is none. :param weaker: the same ratio with the
-        interval that makes a maybe.
+    :param paired: whether the k-th values of both belong together.
+    :param ratio: None where they are counted, or where there is none.
     """
 
     location: str
     old: Series
     new: Series
+    paired: bool
     ratio: Ratio | None = None
-    weaker: Ratio | None = None
 
 
 def changes(
@@ -56,7 +56,7 @@ def changes(
         if before is None or after is None:
             found += _in_one_only(location, before, after)
         elif _are_comparable(before, after):
-            pairs.append(_measured(_Pair(location, before, after), thresholds, paired=paired))
+            pairs.append(_measured(_Pair(location, before, after, paired), thresholds.confidence))
     pairs = _adjusted(pairs)
     large = _large(pairs, thresholds)
     found += [_change(pair, thresholds, large) for pair in pairs]
@@ -116,20 +116,18 @@ def _is_exact(before: Series, after: Series) -> bool:
     return before.metric.exact or (repeated and before.metric.type not in ("time", "mixed"))
 
 
-def _measured(pair: _Pair, thresholds: Thresholds, *, paired: bool) -> _Pair:
+def _measured(pair: _Pair, confidence: float) -> _Pair:
     """The pair with its ratio, unless it has none: it is counted, or has values that are not positive."""
     before, after = pair.old, pair.new
     if _is_exact(before, after) or before.metric.unit != after.metric.unit or _without_ratio(before, after):
         return pair
-    return pair._replace(
-        ratio=_ratio(before, after, thresholds.confidence, paired=paired),
-        weaker=_ratio(before, after, thresholds.weaker, paired=paired),
-    )
+    return pair._replace(ratio=_ratio(pair, confidence))
 
 
-def _ratio(before: Series, after: Series, confidence: float, *, paired: bool) -> Ratio:
+def _ratio(pair: _Pair, confidence: float) -> Ratio:
+    before, after = pair.old, pair.new
     old, new = before.values, after.values
-    if paired and not before.of_one_run and old.size == new.size:
+    if pair.paired and not before.of_one_run and old.size == new.size:
         return of_pairs(old, new, confidence)
     if before.sizes is not None and after.sizes is not None:
         by_size = of_sizes(old, before.sizes, new, after.sizes, confidence)
@@ -218,7 +216,8 @@ def _verdict(
         return f"{zeros} of {total} measurements are not above 0, so that there is no ratio"
     if before.metric.exact:  # it varies, but not with the load of the machine
         thresholds = _as_pairs(thresholds)
-    return judge(pair.ratio, thresholds, weaker=pair.weaker, confirmed=_is_confirmed(pair, large))
+    weaker = _ratio(pair, thresholds.weaker) if pair.ratio.low <= 1 <= pair.ratio.high else None
+    return judge(pair.ratio, thresholds, weaker=weaker, confirmed=_is_confirmed(pair, large))
 
 
 def _counted(before: Series, after: Series, thresholds: Thresholds) -> Verdict:

@@ -11,6 +11,7 @@ Genet. Mol. Biol. 9, 2010 (the given division is among them).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import chain, combinations
 from typing import Final
 
@@ -37,10 +38,16 @@ def p_value(baseline: Floats, target: Floats) -> float:
     """
     values = np.concatenate([baseline, target])
     m, size = baseline.size, values.size
-    chosen = np.fromiter(chain.from_iterable(combinations(range(size), m)), np.intp).reshape(-1, m)
     # The mean of the other part is a falling function of this sum.
-    sums = values[chosen].sum(axis=1)
+    sums = values[_divisions(size, m)].sum(axis=1)
     slack = _ROUNDING * max(1.0, float(np.abs(values).sum()))
     seen = float(baseline.sum())
     below, above = (sums <= seen + slack).mean(), (sums >= seen - slack).mean()
     return float(min(1.0, 2 * min(below, above)))
+
+
+@lru_cache(maxsize=16)
+def _divisions(size: int, chosen: int) -> NDArray[np.intp]:
+    """The positions in each choice of so many of `size` values, shape (choices, chosen)."""
+    positions = chain.from_iterable(combinations(range(size), chosen))
+    return np.fromiter(positions, np.intp).reshape(-1, chosen)

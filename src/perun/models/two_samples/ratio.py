@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 FEWEST: Final = 2
 """Measurements of each side; of one nothing is known of the noise."""
-MOST: Final = 500
+MOST: Final = 300
 """Measurements of a sample, or sizes of input, that take part; of more those at equal distances do."""
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""

@@ -63,7 +63,7 @@ class Comparer:
         self._profiles = _Profiles(repo)
         self._force = options.force
         settings = repo.config.section("degradation")
-        self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.once)
+        self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
 
     def registered(self, pair: Pair) -> Outcome:
         """What the checks find of two registered profiles; where one cannot be read, that is the outcome."""
@@ -196,7 +196,7 @@ class _Profiles:
         self._bytes += len(body)
         return profile
 
-    def once(self, profile: Profile, make: Callable[[Profile], Any]) -> Any:
+    def cached(self, profile: Profile, make: Callable[[Profile], Any]) -> Any:
         """What `make` makes of the profile, kept as long as the profile stays in memory."""
         made = self._made.get(id(profile))
         if made is None:

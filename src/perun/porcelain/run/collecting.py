@@ -57,7 +57,7 @@ def describe_machine(repo: Repository) -> dict[str, Any]:
     """What a profile that is measured now says of the machine, and of how versions are built on it."""
     return {
         **machine.describe(),
-        "conditions": conditions.settled(),
+        "conditions": conditions.lasting(),
         "build": pre_run.build(repo),
     }
 

@@ -18,6 +18,8 @@ NAMES: Final = {
 }
 """`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
 SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
+RATIOS: Final = ("ratio", "factor", "level")
+"""Types of changes whose rate is how many times the baseline the target is."""
 MOST_PARTS: Final = 5
 """Parts of a change that an answer lists at most."""
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)(?: \(.*\))?")
@@ -51,11 +53,11 @@ def style_of(change: PerformanceChange) -> str:
 
 def importance(change: DegradationInfo) -> tuple[int, int, float]:
     """A key to sort by: what got worse first, then what got better, then the rest; the severe and the large
-    before the mild and the small."""
+    before the mild and the small. Differences in time are sorted by their size, all others by the ratio."""
     kind = change.result
     rank = 0 if is_worse(kind) else 1 if is_better(kind) else 2
     ratio = ratio_of(change)
-    if ratio is None:
+    if ratio is None or change.type == "time":
         return rank, -abs(kind.value), -abs(_number(change.rate_degradation))
     return rank, -abs(kind.value), -abs(math.log(ratio)) if ratio > 0 else -math.inf
 
@@ -66,7 +68,7 @@ def _number(value: float) -> float:
 
 def ratio_of(change: DegradationInfo) -> float | None:
     """How many times the baseline the target is: told by the check, or by two values of comparable units."""
-    if change.type == "ratio":
+    if change.type in RATIOS:
         rate = change.rate_degradation
         return rate if rate and math.isfinite(rate) else None
     before, after = (_VALUE.fullmatch(text.strip()) for text in (change.from_baseline, change.to_target))
@@ -85,7 +87,7 @@ def size_of(change: DegradationInfo) -> str:
     kind = "" if change.type in ("", "-", "ratio") else one_line(change.type)
     if ratio is not None:
         return f"{ratio:.3g}x, {kind}" if kind else f"{ratio:.3g}x"
-    if change.type == "ratio" or not rate or not math.isfinite(rate):
+    if change.type in RATIOS or not rate or not math.isfinite(rate):
         return ""
     return f"{kind} {rate:+.3g}".strip()
 
