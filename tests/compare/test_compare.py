@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import JobFailed, PluginError, UsageError, VersionControlError
+from perun.errors import JobFailed, NotTrusted, PluginError, UsageError, VersionControlError
 from perun.porcelain.check.report import Comparison
 from perun.profile import session
 from perun.profile.changes import PerformanceChange
@@ -172,6 +172,16 @@ def test_a_program_that_is_built_twice_is_the_same_program(project: Any) -> None
 def nothing_is_left(project: Any) -> bool:
     stored = [project.registered(version) for version in ("HEAD", "HEAD~1", "HEAD~2")]
     return not any(stored) and project.pending == [] and project.leftovers == []
+
+
+def test_an_untrusted_repository(project: Any) -> None:
+    """Not even the filters of git run, which looking for uncommitted changes would do."""
+    project.git.write({".gitattributes": "cost filter=stranger\n", "cost": "9\n"})
+    project.git.git("config", "filter.stranger.clean", f"touch {project.path}/ran; cat")
+    (project.path / ".perun/local.yml").write_text("vcs: {type: git, url: ..}\ncmds: ['false']\n")
+    with pytest.raises(NotTrusted, match="comparing versions"):
+        project.compare(cmd="true")
+    assert not (project.path / "ran").exists()
 
 
 def test_an_unknown_revision(project: Any) -> None:

@@ -69,7 +69,7 @@ def compare(
     :param dice: decides the order of runs; another one each time by default.
     :raises PerunError: where a side cannot be prepared, or a metric is unknown; nothing is stored then.
     """
-    repo.require_trust("comparing")
+    repo.require_trust("comparing versions")
     jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
     comparisons: list[Comparison] = []
     session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random())

@@ -69,8 +69,11 @@ def plan(repo: Repository, wanted: CompareOptions) -> Plan:
 
     :raises VersionControlError: where a revision is unknown, or there is no base to be found.
     :raises UsageError: where both sides are the same version, and nobody asked for that.
+    :raises NotTrusted: where the user has not said that he trusts the repository.
     :raises PerunError: where the job matrix is wrong.
     """
+    # Looking for uncommitted changes runs the filters of the version control already.
+    repo.require_trust("comparing versions")
     head = _head(repo, wanted.head)
     base, note = _base(repo, wanted.base, head)
     cases = tuple(_cases(repo, wanted))
