@@ -43,6 +43,9 @@ def test_what_was_measured_is_stored_as_pairs(project: Any) -> None:
     base, head = project.registered("HEAD~1"), project.registered("HEAD")
     assert (len(base), len(head), project.pending) == (3, 3, [])
     assert all(session.are_pairs(old, new) for old, new in zip(base, head, strict=True))
+    # In the order of measuring, whatever their names are.
+    times = [sorted(entry.time for entry in project.entries(one)) for one in ("HEAD~1", "HEAD")]
+    assert times[0] == times[1] == list(range(times[0][0], times[0][0] + 3))
     assert {session.of(one)[1] for one in base} == {"base"}
     assert {session.of(one)[1] for one in head} == {"head"}
 
@@ -108,6 +111,7 @@ def test_each_side_is_built(project: Any) -> None:
     found = project.only("HEAD~1", "HEAD", builds=2, **COUNTED)
     assert labels(found) == [PerformanceChange.Degradation]
     assert project.record.read_text().split().count("build") == 4
+    assert sum("are the same program, so that --builds 2" in note for note in found.notes) == 2
     assert project.leftovers == []
 
 
@@ -192,7 +196,7 @@ def test_an_untrusted_repository(project: Any) -> None:
     """Not even the filters of git run, which looking for uncommitted changes would do."""
     project.git.write({".gitattributes": "cost filter=stranger\n", "cost": "9\n"})
     project.git.git("config", "filter.stranger.clean", f"touch {project.path}/ran; cat")
-    (project.path / ".perun/local.yml").write_text("vcs: {type: git, url: ..}\ncmds: ['false']\n")
+    project.environ = {**project.environ, "PERUN_CONFIG_DIR": str(project.path / "of-nobody")}
     with pytest.raises(NotTrusted, match="comparing versions"):
         project.compare(cmd="true")
     assert not (project.path / "ran").exists()

@@ -6,7 +6,9 @@ wait meanwhile. So there are both or none, whatever ends Perun before the first 
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,14 +28,15 @@ from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
 
-_OF_ALL_RUNS: Final = ("time", PEAK)
-"""Collectors whose profile holds all the runs of a side."""
 _INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Made(NamedTuple):
+    """A profile of a side, and its number among those of that side."""
+
     side: Side
     profile: Profile
+    number: int
 
 
 class Stored(NamedTuple):
@@ -103,23 +106,24 @@ def store(
         except BaseException:
             repo.store.pending.remove(paths)
             raise
+        last = int(time.time())
         for one, path in zip(marked, paths, strict=True):
-            time = int(path.stat().st_mtime)
+            # A second apart, so that those of both sides are listed in the order of measuring.
+            moment = last - len(made[one.side.name]) + 1 + one.number
+            os.utime(path, (moment, moment))
             name = path.name
             if not one.side.uncommitted:
                 name = saving.register(repo, path, one.profile, one.side.version.checksum)
-            newest[one.side.name] = ProfileInfo(name, str(path), Head.of(one.profile), time)
+            newest[one.side.name] = ProfileInfo(name, str(path), Head.of(one.profile), moment)
     return Stored(newest["base"], newest["head"], len(marked))
 
 
 def _marked(side: Side, profile: Profile, number: int, about: Mapping[str, Any]) -> _Made:
-    """Marked as of the session; where each run is a profile, as one of the pair of that number, too."""
+    """Marked as of the session."""
     session.mark(profile, about["id"], side.name)
     details = {**about, **profile["header"][session.KEY], "uncommitted": bool(side.uncommitted)}
-    if profile["collector_info"]["name"] not in _OF_ALL_RUNS:
-        details["pair"] = number
     profile["header"] = {**profile["header"], session.KEY: details}
-    return _Made(side, profile)
+    return _Made(side, profile, number)
 
 
 @contextmanager
