@@ -22,6 +22,7 @@ EXIT_CODES: Final[dict[int, str]] = {
     9: "a collector, postprocessor, view, check or version control plugin is missing or cannot run here",
     10: "`fsck` found damage",
     11: "the repository is not trusted, and the command runs code that it names; see `perun trust`",
+    12: "`--fail-on inconclusive`: nothing got worse for certain, but something could not be decided",
     70: "a bug in Perun itself; a report was written",
     129: "the terminal was closed (SIGHUP); otherwise as 130",
     130: "interrupted by Ctrl-C; what a collector recorded until then is a pending profile marked incomplete",

@@ -27,14 +27,15 @@ CHECKS = (
     "best_model_order_equality",
     "exclusive_time_outliers",
     "fast_check",
+    "growth",
+    "hodges_lehmann_ratio",
     "integral_comparison",
     "linear_regression",
     "local_statistics",
     "polynomial_regression",
 )
-NEED_MODELS = tuple(
-    name for name in CHECKS if name not in ("average_amount_threshold", "exclusive_time_outliers")
-)
+NEED_NO_MODELS = ("average_amount_threshold", "exclusive_time_outliers", "growth", "hodges_lehmann_ratio")
+NEED_MODELS = tuple(name for name in CHECKS if name not in NEED_NO_MODELS)
 """Those that compare nothing but models."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import perun.collect
+from perun.collect.instructions.collector import ENGINES as COUNTERS
 from perun.collect.time import TimeCollector
 from perun.collect.time.collector import TimeParams
 from perun.collect.trace.collector import ENGINES, make_engine
@@ -27,6 +28,7 @@ _typed: Collector[TimeParams] = TimeCollector()
 
 QUICK: dict[str, Mapping[str, Any]] = {
     "complexity": {},
+    "instructions": {"callers": 1, "warmup": 0},
     "memory": {},
     "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2},
     "time": {"warmup": 1, "repeat": 2},
@@ -43,6 +45,10 @@ def collector(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param == "complexity":
         runtime = request.getfixturevalue("complexity_runtime")
         monkeypatch.setattr("perun.collect.complexity.collector.LIBRARY", runtime)
+    if request.param == "instructions":
+        refusals = [make(os.environ).unavailable()[0] for make in COUNTERS.values()]
+        if all(refusals):
+            pytest.skip("; ".join(refusals))
     if request.param == "trace":
         refusals = [make_engine(name, os.environ).unavailable()[0] for name in ENGINES]
         if all(refusals):

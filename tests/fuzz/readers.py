@@ -20,6 +20,8 @@ from perun import machine
 from perun.cli import formats as cli_formats
 from perun.collect._common.elf import read_elf
 from perun.collect.complexity.records import processes
+from perun.collect.instructions import callgrind_file, perf_text
+from perun.collect.instructions.tree import Frame, Tree, grow
 from perun.collect.memory.records import Recording
 from perun.collect.trace.engines.records import boundaries, pieces
 from perun.config import cache as config_cache
@@ -207,6 +209,20 @@ def _trace(data: bytes, folder: Path) -> object:
     return count
 
 
+def _callgrind(data: bytes, folder: Path) -> object:
+    _put(folder / "out", data)
+    graph, tree = callgrind_file.read(folder / "out"), Tree()
+    grow(tree, graph, lambda node: Frame(graph.functions[node].name))
+    # Whatever the costs of calls are, nothing of what functions cost themselves is lost.
+    assert tree.total == graph.total
+    return tree.exclusive(), tree.inclusive()
+
+
+def _perf(data: bytes, folder: Path) -> object:
+    text = data.decode("utf-8", "replace")
+    return list(perf_text.samples(text.splitlines())), perf_text.count(text, "instructions:u")
+
+
 def _elf(data: bytes, folder: Path) -> object:
     _put(folder / "program", data)
     return read_elf(str(folder / "program"))
@@ -264,6 +280,8 @@ READERS: Mapping[str, Read] = {
     "memory-content": _content_of_memory,
     "complexity": _calls,
     "trace": _trace,
+    "callgrind": _callgrind,
+    "perf": _perf,
     "elf": _elf,
     "machine": _machine,
     "git-log": _git_log,

@@ -355,6 +355,19 @@ class Vcs(ABC):
         """
         return self.walk_minor_versions(head)
 
+    def merge_base(self, first: str, second: str) -> str | None:
+        """The newest version that both come from, or one of them; None where they share no history."""
+        theirs = {version.checksum for version in self.walk_subjects(second)}
+        ours = (version.checksum for version in self.walk_subjects(first, ordered=True))
+        return next((one for one in ours if one in theirs), None)
+
+    def changed_files(self) -> list[str]:
+        """The paths of files that differ from the current version, relative to `root`.
+
+        These are changed, new and deleted ones, staged or not, and untracked ones that are not ignored.
+        """
+        return []
+
     def snapshot(self, name: str, message: str = "") -> str:
         """Make a version of the working directory as it is, for `perun tag`; its full checksum.
 

@@ -46,12 +46,13 @@ def takes_context(view: Any) -> bool:
 
 _SHORT = {
     "fast_check": "FAST",
+    "growth": "GROW",
     "integral_comparison": "INT",
     "linear_regression": "LREG",
     "local_statistics": "LOC",
     "polynomial_regression": "PREG",
 }
-"""Short strings that the manual gives in its own way (3.2.13)."""
+"""Short strings that the manual gives in its own way (3.2.13), and of a check whose name is one word."""
 
 
 def short_string(name: str) -> str:

@@ -16,10 +16,10 @@ _LATER: Final = 0.1
 _STEP: Final = 0.005
 
 
-def stop(pid: int, *, engine: bool) -> None:
+def stop(pid: int, *, engine: bool, grace: float = GRACE) -> None:
     """End the process and all processes of its group; it is left to be waited for.
 
-    It gets SIGTERM, and SIGKILL after :data:`GRACE`.
+    It gets SIGTERM, and SIGKILL after `grace` seconds.
 
     :param pid: of a process that leads a group of its own.
     :param engine: it is an engine that records what it has started. Only that is signalled, so that the
@@ -32,11 +32,11 @@ def stop(pid: int, *, engine: bool) -> None:
                     os.kill(one, number)
         else:
             _signal_group(pid, number)
-        if _has_ended(pid, GRACE):
+        if _has_ended(pid, grace):
             break
     else:
         if engine:
-            _has_ended(pid, 5 * GRACE)
+            _has_ended(pid, 5 * grace)
     time.sleep(_LATER)
     _signal_group(pid, signal.SIGKILL)
 

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import kill, stop
+from perun.process.ending import GRACE, kill, stop
 from perun.process.finding import find_executable
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
@@ -61,6 +61,8 @@ class Execution:
     :param engine: the words of an engine that starts the command and records it, in place of those of the
         command.
     :param once: the command is run once, so that it may read a pipe.
+    :param core: the number of the processor that the command is to stay on; None for any.
+    :param grace: seconds that a run which is stopped has to end by itself.
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Execution:
         output: Output | int = Output.DISCARD,
         engine: Sequence[str] = (),
         once: bool = False,
+        core: int | None = None,
+        grace: float = GRACE,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -79,6 +83,8 @@ class Execution:
         self._output = output
         self._engine = list(engine)
         self._once = once
+        self._core = core
+        self._grace = grace
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -127,8 +133,9 @@ class Execution:
         try:
             # While these are held back no exception can come between the start and knowing whom to kill.
             signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
-            start = perf_counter_ns()
-            pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
+            with _bound_to(self._core):
+                start = perf_counter_ns()
+                pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
                 ended = self._wait(pid)
@@ -138,7 +145,7 @@ class Execution:
                 early, interruption = INTERRUPTED, problem
             if ended is None:
                 early = early or TIMEOUT
-                stop(pid, engine=bool(self._engine))
+                stop(pid, engine=bool(self._engine), grace=self._grace)
                 ended = os.wait4(pid, 0)[1:]
         except BaseException as problem:
             if pid:
@@ -262,6 +269,23 @@ class Execution:
         }
         reason = reasons.get(code or 0) or (os.strerror(code) if code else str(problem))
         return JobFailed(f"cannot start {self._path}: {reason}")
+
+
+@contextlib.contextmanager
+def _bound_to(core: int | None) -> Iterator[None]:
+    """Keep this thread, and so what it starts in the block, on one processor.
+
+    :raises OSError: where the processor may not be used.
+    """
+    if core is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @contextlib.contextmanager

@@ -30,12 +30,14 @@ CPU: Final = "cpu"
 CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
-EXACT: Final = frozenset({"memory", "instructions", CALLS})
+INSTRUCTIONS: Final = "instructions"
+EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
 _RELEASES: Final = frozenset({"free", "delete", "delete[]"})
 _OF_CALLS: Final = "mixed"
 _ORDER: Final = ("order", "call-order", "timestamp")
+_SIZES: Final = ("structure-unit-size", "workload")
 _PLAIN_SUBTYPES: Final = frozenset({"", "time delta"})
 
 
@@ -58,7 +60,9 @@ class Metric(NamedTuple):
     def location(self) -> str:
         """The uid, and in brackets what of it was measured where there may be more than one thing:
         `./prog [cpu]`, `main [calls]`."""
-        if self.subtype in _PLAIN_SUBTYPES or (self.type == "memory" and self.uid.endswith(self.subtype)):
+        if self.subtype in _PLAIN_SUBTYPES or self.type == INSTRUCTIONS:
+            return self.uid  # that of a function with all that it calls ends with `inclusive`
+        if self.type == "memory" and self.uid.endswith(self.subtype):
             return self.uid
         return f"{self.uid} [{self.subtype}]"
 
@@ -67,6 +71,8 @@ class Series(NamedTuple):
     """The values of one metric.
 
     :param values: shape (n,), finite, in the order of measuring.
+    :param sizes: of the input that each value belongs to, shape (n,), numbers or texts; None where all have
+        the same or none.
     :param of_one_run: whether all of them were measured within one run of the program, as the calls of a
         function are: another run may differ from it as a whole.
     :param absent: what a profile has of it that does not have the series, None where it has nothing.
@@ -76,6 +82,7 @@ class Series(NamedTuple):
     values: Floats
     of_one_run: bool = False
     absent: float | None = None
+    sizes: NDArray[Any] | None = None
 
 
 def measurements(profile: Profile) -> dict[str, Series]:
@@ -84,7 +91,7 @@ def measurements(profile: Profile) -> dict[str, Series]:
     Of a command, `real`, `user`, `sys` and `cpu` are series. Of a function whose calls were recorded, the
     times of its calls are one, their sum (`total`) and their number (`calls`) two more, of one value. Of
     memory those sums are taken that the profile has of the program and its functions; else, what was
-    allocated at a place is summed up.
+    allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
     """
     unit_of = units(profile)
     gathered: dict[Metric, _Values] = {}
@@ -100,11 +107,6 @@ def measurements(profile: Profile) -> dict[str, Series]:
     return {series.metric.location: series for series in _series(gathered, summed_up)}
 
 
-def is_part_of_cpu(location: str) -> bool:
-    """Whether the location names the `user` or `sys` time of a command, which `cpu` is the sum of."""
-    return any(location.endswith(f" [{part}]") for part in PARTS_OF_CPU)
-
-
 class _Values:
     """The values of a metric, and where each stands in the order of measuring."""
 
@@ -112,6 +114,7 @@ class _Values:
         self.absent: float | None = None
         self._values: list[Floats] = []
         self._order: list[Floats] = []
+        self._sizes: list[NDArray[Any]] = []
 
     def add(self, group: Group) -> None:
         """The amounts of one more group."""
@@ -122,6 +125,8 @@ class _Values:
         good = np.isfinite(values)
         self._values.append(values[good])
         self._order.append(order[good].astype(np.float64))
+        name = next((name for name in _SIZES if name in group.columns or name in group.constants), None)
+        self._sizes.append(_sizes(group, name)[good])
         if group.constants.get("absent") == 0:
             self.absent = 0.0
 
@@ -133,8 +138,21 @@ class _Values:
     @property
     def values(self) -> Floats:
         """The values in that order, shape (n,)."""
-        values: Floats = np.concatenate(self._values)[np.argsort(np.concatenate(self._order), kind="stable")]
+        values: Floats = np.concatenate(self._values)[self._ranked]
         return values
+
+    @property
+    def sizes(self) -> NDArray[Any] | None:
+        """The size of each of the values; None where all are alike."""
+        kinds = {sizes.dtype.kind for sizes in self._sizes}
+        if len(kinds) > 1:  # some have none
+            return None
+        sizes: NDArray[Any] = np.concatenate(self._sizes)[self._ranked]
+        return sizes if sizes.size and (sizes != sizes[0]).any() else None
+
+    @property
+    def _ranked(self) -> NDArray[np.intp]:
+        return np.argsort(np.concatenate(self._order), kind="stable")
 
 
 def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Series]:
@@ -142,13 +160,13 @@ def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Ser
         values = found.values
         if not values.size:
             continue
-        if metric.type == "memory" and not summed_up:
-            yield Series(metric, np.array([values.sum()]), absent=found.absent)
+        if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
+            yield Series(metric, _sum(values), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS
-        yield Series(metric, values, of_calls, found.absent)
+        yield Series(metric, values, of_calls, found.absent, found.sizes)
         if of_calls:
-            yield Series(metric._replace(subtype=TOTAL), np.array([values.sum()]))
+            yield Series(metric._replace(subtype=TOTAL), _sum(values))
             calls = metric._replace(subtype=CALLS, unit="", exact=True)
             yield Series(calls, np.array([float(values.size)]))
         if metric.type == "time" and metric.subtype == "sys":
@@ -158,7 +176,17 @@ def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Ser
 def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Series]:
     """The sum of the user and the system time of each run, where both are known of the same runs."""
     if user is not None and np.array_equal(system.order, user.order):
-        yield Series(metric._replace(subtype=CPU), user.values + system.values)
+        with np.errstate(over="ignore"):
+            sums = user.values + system.values
+        if np.isfinite(sums).all():
+            yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes)
+
+
+def _sum(values: Floats) -> Floats:
+    """The sum as a series of one value; the largest float where it is beyond all of them."""
+    with np.errstate(over="ignore"):
+        total: Floats = np.nan_to_num(np.array([values.sum()]))
+    return total
 
 
 def _is_wanted(subtype: str, summed_up: bool) -> bool:
@@ -179,6 +207,15 @@ def _numbers(group: Group, name: str) -> Floats:
     if is_packed(column):
         return np.frombuffer(column, column.typecode).astype(np.float64)
     return np.array([_number(value) for value in column], np.float64)
+
+
+def _sizes(group: Group, name: str | None) -> NDArray[Any]:
+    """The size of the input of each resource, shape (n,); 0 where it has none."""
+    if name is None:
+        return np.zeros(group.size)
+    if name not in group.columns and isinstance(group.constants[name], str):
+        return np.full(group.size, group.constants[name])
+    return np.nan_to_num(_numbers(group, name))
 
 
 def _number(value: object) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from perun.errors import ProfileError
 from perun.profile.format.columns import Column, is_packed
 from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.measurements import Metric
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -47,14 +48,20 @@ class Series(NamedTuple):
     left_out: int
 
 
-def series(profile: Profile, of: str = "amount", per: str = "structure-unit-size") -> Iterator[Series]:
+def series(
+    profile: Profile, of: str = "amount", per: str = "structure-unit-size", *, apart: bool = False
+) -> Iterator[Series]:
     """The points of each uid, uids in the order of their first resource.
 
     :param of: the dependent field; :param per: the independent one.
+    :param apart: whether what was measured of a uid in several ways, such as `real` and `user` time, are
+        series of their own, which are called by :attr:`perun.profile.measurements.Metric.location` then.
     :raises ProfileError: where no resource of the profile has a number in both fields.
     """
     found: dict[str, tuple[_FieldValues, _FieldValues]] = {}
     for uid, group in _by_uid(profile):
+        if apart:
+            uid = location_of(uid, group)
         if uid not in found:
             found[uid] = _FieldValues(), _FieldValues()
         xs, ys = found[uid]
@@ -111,6 +118,12 @@ def _chosen(name: str | None, candidates: tuple[str, ...], fields: list[str], op
         if candidate in fields:
             return candidate
     raise ProfileError(f"the profile has none of {', '.join(candidates)}", f"name a field with {option}")
+
+
+def location_of(uid: str, group: Group) -> str:
+    """The uid with what was measured of it, where there may be several things."""
+    kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
+    return Metric(uid, kind, subtype, "", False).location
 
 
 class _FieldValues:

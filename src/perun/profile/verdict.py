@@ -26,7 +26,7 @@ from perun.profile.changes import PerformanceChange
 if TYPE_CHECKING:
     from perun.models.two_samples.ratio import Ratio
 
-MOST_USEFUL: Final = 10_000
+MOST_USEFUL: Final = 500
 """Measurements beyond which nobody is told to make so many."""
 
 
@@ -203,22 +203,29 @@ def _shares(ratio: Ratio) -> str:
 
 def _undecided(ratio: Ratio, thresholds: Thresholds) -> str:
     """Why nothing can be said, and what would change that."""
-    reasons = [f"{_interval(ratio)} is too wide for a threshold of {thresholds.threshold:.3g}"]
+    reason = f"{_interval(ratio)} is too wide for a threshold of {100 * thresholds.threshold:.3g} %"
     if math.isinf(ratio.high):
-        reasons = [f"{_count(ratio)} are too few for an interval of {ratio.confidence:.4g}"]
-    if ratio.bimodal:
-        reasons.append("there are two modes")
-    if ratio.correlation:
-        reasons.append(f"a measurement depends on the one before (correlation {ratio.correlation:.2f})")
-    return f"{'; '.join(reasons)}: {_more(ratio, thresholds)}"
+        reason = f"{_count(ratio)} are too few for an interval of {100 * ratio.confidence:.4g} %"
+    return f"{reason}: {_more(ratio, thresholds)}"
 
 
 def _more(ratio: Ratio, thresholds: Thresholds) -> str:
-    """What would decide: how many measurements more."""
+    """What widens the interval, and how many measurements more would decide."""
+    reasons = []
+    if ratio.bimodal:
+        reasons.append(f"there are two modes, {_shares(ratio)}; ")
+    if ratio.correlation:
+        reasons.append(f"a measurement depends on the one before (correlation {ratio.correlation:.2f}); ")
+    if ratio.drift:
+        reasons.append(f"they drift (rank correlation with their order {ratio.drift:+.2f}); ")
+    return "".join(reasons) + _missing(ratio, thresholds)
+
+
+def _missing(ratio: Ratio, thresholds: Thresholds) -> str:
     noun = "pairs" if ratio.paired else "measurements of each"
     missing = more_needed(ratio, thresholds)
     if missing is None:
-        return "more measurements will hardly decide; measure what takes longer, or on a quieter machine"
+        return "even many more would hardly decide: measure what takes longer, or on a quieter machine"
     return f"about {missing} more {noun} would decide"
 
 
@@ -233,7 +240,7 @@ def more_needed(ratio: Ratio, thresholds: Thresholds = DEFAULTS) -> int | None:
         return max(fewest - size, 1)
     half = math.log(ratio.high / ratio.low) / 2
     limit = math.log1p(thresholds.threshold)
-    distance = max(abs(abs(math.log(ratio.estimate)) - limit), limit / 10)
+    distance = max(abs(abs(math.log(ratio.estimate)) - limit), limit / 2)
     needed = math.ceil(size * (half / distance) ** 2)
     return max(needed - size, 1) if needed <= MOST_USEFUL else None
 

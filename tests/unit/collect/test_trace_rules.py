@@ -14,7 +14,7 @@ from perun.collect._calls.binary import Binary
 from perun.collect._calls.formulas import Term
 from perun.collect._calls.names import match, plain_name, without_arguments
 from perun.collect._calls.sizes import Size, find_size, size_of
-from perun.collect.trace.engines.records import NOT_READ, boundaries, divided
+from perun.collect.trace.engines.records import NOT_READ, boundaries, sizes_from_sums
 from perun.collect.trace.plan import Rule, Wanted, make_plan, parse_rule
 from perun.errors import JobFailed, UsageError
 
@@ -250,4 +250,4 @@ def test_boundaries_of_records() -> None:
 
 def test_sums_become_sizes() -> None:
     size = Size(0, 0, (), -8, 4)
-    assert divided(size, np.array([8, 48, 0, NOT_READ])).tolist() == [0, 10, -1, -1]
+    assert sizes_from_sums(size, np.array([8, 48, 0, NOT_READ])).tolist() == [0, 10, -1, -1]

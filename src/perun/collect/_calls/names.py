@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from perun.collect._calls.binary import Function
+from typing import Final, Protocol, TypeVar
 
 _RUNTIME: Final = re.compile(
     r"_start|_init|_fini|(de)?register_tm_clones|__do_global_(c|d)tors_aux|frame_dummy|__libc_csu_\w+"
@@ -18,6 +15,19 @@ _RUNTIME: Final = re.compile(
 _LIBRARY_NAMESPACES: Final = ("std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete")
 
 
+class Named(Protocol):
+    """A function with its names for the linker and in the source."""
+
+    @property
+    def symbol(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+F = TypeVar("F", bound=Named)
+
+
 def is_own(symbol: str, name: str) -> bool:
     """Whether a function, with its names for the linker and in the source, is of the program's own source."""
     if _RUNTIME.fullmatch(symbol) or _RUNTIME.fullmatch(name.partition("(")[0]):
@@ -25,7 +35,7 @@ def is_own(symbol: str, name: str) -> bool:
     return not plain_name(name).startswith(_LIBRARY_NAMESPACES)
 
 
-def match(functions: Sequence[Function], wanted: str) -> list[Function]:
+def match(functions: Sequence[F], wanted: str) -> list[F]:
     """The functions that a name means, several if they are overloaded; or those that match a pattern.
 
     A name is a symbol, or a name of the source with or without parameters, template arguments and

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perun.models.two_samples import rank_sums, shape, signed_ranks
+from perun.models.two_samples import permutation, rank_sums, shape, signed_ranks, strata
 
 Floats = NDArray[np.float64]
 
 FEWEST: Final = 2
 """Measurements of each side; of one nothing is known of the noise."""
+MOST: Final = 500
+"""Measurements of a sample, or sizes of input, that take part; of more those at equal distances do."""
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""
+
+_LARGEST: Final = 709.0
 
 
 class Ratio(NamedTuple):
@@ -35,6 +39,7 @@ class Ratio(NamedTuple):
     :param correlation: lag-1 correlation of the measurements, 0 where there is none.
     :param modes: modes of baseline and target, where either has two.
     :param medians: of baseline and target.
+    :param drift: how steadily the measurements rise or fall, see :func:`shape.trend`; of pairs their ratio.
     """
 
     estimate: float
@@ -48,6 +53,7 @@ class Ratio(NamedTuple):
     correlation: float = 0.0
     modes: tuple[shape.Modes | None, shape.Modes | None] = (None, None)
     medians: tuple[float, float] = (math.nan, math.nan)
+    drift: float = 0.0
 
     @property
     def bimodal(self) -> bool:
@@ -69,9 +75,9 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
     alpha = 1 - confidence
     low, high = signed_ranks.interval(differences, alpha)
     return Ratio(
-        math.exp(signed_ranks.centre(differences)),
-        math.exp(low),
-        math.exp(high),
+        _exp(signed_ranks.centre(differences)),
+        _exp(low),
+        _exp(high),
         signed_ranks.p_value(differences),
         confidence,
         (old.size, new.size),
@@ -80,7 +86,8 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
         # Correlation within each series goes with the pairs; what is left of it would widen the interval.
         0.0,
         (_modes(old), _modes(new)),
-        (math.exp(np.median(old)), math.exp(np.median(new))),
+        _medians(old, new),
+        shape.trend(differences),
     )
 
 
@@ -91,23 +98,74 @@ def of_samples(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Rat
     Where values depend on those before them, the interval is widened as for so many fewer values.
     """
     old, new = _logarithms(baseline), _logarithms(target)
+    found = _of_samples(old, new, confidence)
+    return found._replace(modes=(_modes(old), _modes(new)), medians=_medians(old, new))
+
+
+def of_sizes(
+    baseline: ArrayLike,
+    baseline_sizes: NDArray[Any],
+    target: ArrayLike,
+    target_sizes: NDArray[Any],
+    confidence: float,
+) -> Ratio | None:
+    """The ratio of two samples of measurements of several sizes of input, each compared with its like.
+
+    Of many sizes each is a pair of medians; of few, the values are taken relative to the middle of their
+    size. Modes are not looked for, as different sizes have different values anyway.
+
+    :param baseline_sizes: the size of each value, shape (m,), numbers or texts. :param target_sizes: (n,).
+    :returns: None where less than two sizes, or of each sample less than two values, are common to both.
+    """
+    old, new = _logarithms(baseline), _logarithms(target)
+    wanted = strata.common(baseline_sizes, target_sizes)
+    if wanted.size < 2:
+        return None
+    if wanted.size >= strata.FEWEST_AS_PAIRS:
+        wanted = _thinned(wanted)
+        one = strata.medians(old, baseline_sizes, wanted)
+        other = strata.medians(new, target_sizes, wanted)
+        pairs = of_pairs(np.exp(one), np.exp(other), confidence)
+        return pairs._replace(paired=False, sizes=(old.size, new.size), modes=(None, None), drift=0.0)
+    one, other, wider = strata.aligned(old, baseline_sizes, new, target_sizes, wanted)
+    if min(one.size, other.size) < FEWEST:
+        return None
+    return _of_samples(one, other, confidence, wider)._replace(medians=_medians(old, new))
+
+
+def _of_samples(old: Floats, new: Floats, confidence: float, wider: float = 1.0) -> Ratio:
+    """The ratio of two samples of logarithms.
+
+    :param wider: factor of the standard error beside that of the correlation.
+    """
+    sizes = (old.size, new.size)
     correlation = max(shape.autocorrelation(old), shape.autocorrelation(new))
-    inflation = shape.inflation(correlation)
+    drift = max(shape.trend(old), shape.trend(new), key=abs)
+    old, new = _thinned(old), _thinned(new)
+    inflation = shape.inflation(correlation) * wider
     low, high = rank_sums.interval(old, new, 1 - confidence, inflation)
     error = inflation * math.sqrt(_deviation(old) ** 2 / old.size + _deviation(new) ** 2 / new.size)
+    few = min(sizes) < permutation.FEW and permutation.is_feasible(*sizes) and inflation == 1.0
     return Ratio(
-        math.exp(rank_sums.shift(old, new)),
-        math.exp(low),
-        math.exp(high),
-        rank_sums.p_value(old, new, inflation),
+        _exp(rank_sums.shift(old, new)),
+        _exp(low),
+        _exp(high),
+        permutation.p_value(old, new) if few else rank_sums.p_value(old, new, inflation),
         confidence,
-        (old.size, new.size),
+        sizes,
         False,
-        _detectable(error, confidence, min(old.size, new.size)),
+        _detectable(error, confidence, min(sizes)),
         correlation,
-        (_modes(old), _modes(new)),
-        (math.exp(np.median(old)), math.exp(np.median(new))),
+        drift=drift,
     )
+
+
+def _thinned(values: Floats) -> Floats:
+    """At most :data:`MOST` of the values, at equal distances: the work grows with their square."""
+    if values.size <= MOST:
+        return values
+    kept: Floats = values[np.linspace(0, values.size - 1, MOST).astype(np.intp)]
+    return kept
 
 
 def _logarithms(values: ArrayLike) -> Floats:
@@ -122,7 +180,12 @@ def _logarithms(values: ArrayLike) -> Floats:
 def _modes(logarithms: Floats) -> shape.Modes | None:
     """The modes as values."""
     found = shape.modes(logarithms)
-    return found and found._replace(low=math.exp(found.low), high=math.exp(found.high))
+    return found and found._replace(low=_exp(found.low), high=_exp(found.high))
+
+
+def _medians(old: Floats, new: Floats) -> tuple[float, float]:
+    """The medians as values."""
+    return _exp(np.median(old)), _exp(np.median(new))
 
 
 def _deviation(values: Floats) -> float:
@@ -135,4 +198,9 @@ def _detectable(error: float, confidence: float, size: int) -> float:
         return math.inf
     normal = NormalDist()
     exponent = (normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)) * error
-    return math.exp(exponent) if exponent < 700 else math.inf
+    return _exp(exponent)
+
+
+def _exp(exponent: float | np.floating[Any]) -> float:
+    """e to that power; infinite where that is beyond all floats."""
+    return math.exp(exponent) if exponent < _LARGEST else math.inf

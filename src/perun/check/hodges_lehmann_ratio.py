@@ -1,0 +1,102 @@
+"""Hodges-Lehmann ratio: how many times the baseline the target is, with an interval (docs/verdicts.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from perun.errors import ConfigError, ProfileError
+from perun.plugin.api import CheckContext
+from perun.plugin.params import param
+from perun.profile.changes import DegradationInfo
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+@dataclass(frozen=True)
+class RatioParams:
+    """Where the labels begin; see :class:`perun.profile.verdict.Thresholds`."""
+
+    threshold: float = param(
+        0.02, metavar="<share>", minimum=0, help="A growth up to this share, or what undoes it, is no change."
+    )
+    severe: float = param(
+        0.25, metavar="<share>", minimum=0, help="A growth above this share that is confirmed is severe."
+    )
+    confidence: float = param(
+        0.99, metavar="<probability>", minimum=0, help="Confidence of the interval that decides."
+    )
+    weaker: float = param(
+        0.95, metavar="<probability>", minimum=0, help="Confidence of the interval that makes a maybe."
+    )
+    apart: float = param(
+        1.0,
+        metavar="<share>",
+        minimum=0,
+        help="A growth up to this share is not definite where both were not measured side by side.",
+    )
+    exact_threshold: float = param(
+        0.0,
+        metavar="<share>",
+        minimum=0,
+        help="A growth up to this share of what is counted, not timed, is no change.",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("confidence", "weaker"):
+            if not 0.5 <= getattr(self, name) < 1:
+                raise ConfigError(
+                    f"degradation.{HodgesLehmannRatio.name}.{name}: {getattr(self, name):g} is no confidence",
+                    "write a number from 0.5 to below 1, e.g. 0.99",
+                )
+
+
+class HodgesLehmannRatio:
+    """Reports each series of repeated measurements, also the unchanged ones; the rate is target / baseline.
+
+    Profiles that were measured side by side are compared pair by pair, others as two samples. A function that
+    ran on inputs of several sizes is compared size by size.
+    """
+
+    name: ClassVar[str] = "hodges_lehmann_ratio"
+    short: ClassVar[str] = "HLR"
+    help: ClassVar[str] = (
+        "Compares repeated measurements by the interval of their ratio; too wide a one is Unknown."
+    )
+    Params: ClassVar[type] = RatioParams
+
+    def compare(
+        self, baseline: Profile, target: Profile, params: RatioParams, ctx: CheckContext
+    ) -> Iterator[DegradationInfo]:
+        """One change of type `ratio` for each series, in the order of their locations.
+
+        A location is the uid, and behind it in brackets what of it was measured: `./prog [cpu]`. What was
+        timed only once, or as a call too few times, is left out: nothing is known of its noise.
+
+        :raises ProfileError: where that holds for all of both profiles.
+        """
+        from perun.check._common.ratios import changes
+        from perun.profile.measurements import measurements
+        from perun.profile.session import are_pairs
+        from perun.profile.verdict import Thresholds
+
+        thresholds = Thresholds(
+            params.threshold,
+            params.severe,
+            params.confidence,
+            params.weaker,
+            params.apart,
+            params.exact_threshold,
+        )
+        old, new = ctx.cached(baseline, measurements), ctx.cached(target, measurements)
+        found = changes(old, new, thresholds, paired=are_pairs(baseline, target))
+        if not found and (old or new):
+            raise ProfileError(
+                "the profiles have no repeated measurements", "measure more often, e.g. time with repeat: 20"
+            )
+        yield from found
+
+
+PLUGIN = HodgesLehmannRatio

@@ -1,0 +1,182 @@
+"""The engine `callgrind`: Valgrind runs the program on a processor of its own and counts each instruction."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import rmtree, which
+from typing import ClassVar, Final
+
+from perun.collect.instructions import callgrind_file
+from perun.collect.instructions.engines import Counted, Options, Recorded
+from perun.collect.instructions.graph import CallGraph
+from perun.collect.instructions.inclusive import Inclusive
+from perun.collect.instructions.names import Names
+from perun.collect.instructions.profile import Costs
+from perun.collect.instructions.repeatable import fixed_addresses
+from perun.collect.instructions.tree import ROOT, Frame, Tree, grow
+from perun.errors import JobFailed
+from perun.plugin.api import CollectContext, Run
+from perun.process.execution import Execution
+from perun.process.finding import find_executable
+from perun.profile import incomplete
+
+INSTALL: Final = "install it with: apt-get install valgrind"
+GRACE: Final = 10.0
+"""Seconds to write the counts down in, where the run is stopped."""
+_PARENT: Final = re.compile(rb"^==\d+== Parent PID: (\d+)$", re.MULTILINE)
+_HEAD: Final = 1 << 16
+_MOST_LINES: Final = 3
+_OPTIONS: Final = (
+    "--tool=callgrind",
+    # What files and variables of the user say is left aside: it would be another measurement.
+    "--command-line-only=yes",
+    "--vgdb=no",
+    "--trace-children=yes",
+    # A call chain is one node, however often a function is in it.
+    "--separate-recs=1",
+    "--compress-strings=yes",
+    "--compress-pos=yes",
+    "--demangle=no",
+)
+
+
+class CallgrindEngine:
+    """Counts exactly, 30 to 100 times slower than the program runs; needs no counters of the machine."""
+
+    name: ClassVar[str] = "callgrind"
+    exact: ClassVar[bool] = True
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._path = which("valgrind", path=environ.get("PATH", os.defpath)) or ""
+
+    def unavailable(self) -> tuple[str, str]:
+        """Why it cannot run here, and what to do about it; empty texts where it can."""
+        if not self._path:
+            return "valgrind is not installed", INSTALL
+        if not self.version():
+            return f"{self._path} does not run", f"try it: {self._path} --version"
+        return "", ""
+
+    def version(self) -> str:
+        """The version of Valgrind, e.g. `valgrind-3.19.0`; empty where it does not run."""
+        try:
+            done = subprocess.run(
+                [self._path, "--version"],
+                env=dict(self._environ),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+        except OSError:
+            return ""
+        return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else ""
+
+    def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
+        """Run the command and record it.
+
+        :raises JobFailed: where it cannot be started.
+        """
+        self._run = run
+        self._options = options
+        self._folder = ctx.scratch / "callgrind"
+        rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        argv = run.command().argv
+        find_executable(argv[0], run.cwd, run.environ)
+        self._fixed = fixed_addresses(run.environ)
+        prefix = str(self._folder.absolute()).replace("%", "%%")
+        words = [
+            *self._fixed,
+            self._path,
+            *_OPTIONS,
+            f"--separate-callers={options.callers}",
+            f"--callgrind-out-file={prefix}/out.%p",
+            f"--log-file={prefix}/log.%p",
+            "--",
+            *argv,
+        ]
+        stdin = run.workload if run.workload.strip().startswith("<") else ""
+        counted = run._replace(cmd=shlex.join(words), args="", workload=stdin)
+        with Execution(counted, ctx.scratch, options.timeout, once=True, grace=GRACE) as execution:
+            sample = execution.record()
+            self._errors = [line for line in execution.last_errors() if line]
+        return Recorded(sample, self._errors)
+
+    def counted(self) -> Counted:
+        """What was recorded last.
+
+        :raises JobFailed: where that is nothing.
+        """
+        logs = {int(path.suffix[1:]): path for path in self._folder.glob("log.*")}
+        first = self._first(logs)
+        wanted = sorted(logs, key=lambda pid: (pid != first, pid)) if self._options.children else [first]
+        recorded = {pid: self._folder / f"out.{pid}" for pid in wanted}
+        recorded = {pid: path for pid, path in recorded.items() if path.is_file() and path.stat().st_size}
+        if first not in recorded:
+            raise self._nothing(logs.get(first))
+        names, inclusive, tree = Names(self._run.cwd, self._environ), Inclusive(), Tree()
+        several = len(recorded) > 1
+        lost = 0
+        for path in recorded.values():
+            graph = callgrind_file.read(path)
+            names.learn(graph.functions)
+            frames = [names.frame(function) for function in graph.functions]
+            base = tree.below(ROOT, _process(graph)) if several else ROOT
+            grow(tree, graph, frames.__getitem__, base)
+            inclusive.add(graph, frames.__getitem__)
+            lost += graph.lost if graph.expected is not None else 1
+            path.unlink()
+        lacks = [incomplete.lost(lost, "instructions")] if lost else []
+        if len(recorded) < len(wanted):
+            lacks.append(incomplete.lost(len(wanted) - len(recorded), "processes"))
+        costs = Costs(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
+        return Counted(costs, len(recorded), lacks, self._notes(names))
+
+    def _first(self, logs: Mapping[int, Path]) -> int:
+        """The process of the command itself: the one that was started from here."""
+        for pid, path in sorted(logs.items()):
+            with path.open("rb") as file:
+                parent = _PARENT.search(file.read(_HEAD))
+            if parent and int(parent[1]) == os.getpid():
+                return pid
+        return min(logs, default=0)
+
+    def _notes(self, names: Names) -> list[str]:
+        notes = []
+        if not self._fixed:
+            notes.append(
+                "addresses are random here, as setarch -R does not work: counts of the same program may "
+                "differ a little"
+            )
+        if names.mangled:
+            notes.append(
+                "functions of C++ are named by their symbols, as c++filt was not found; install it with: "
+                "apt-get install binutils"
+            )
+        return notes
+
+    def _nothing(self, log: Path | None) -> JobFailed:
+        """The error where the process of the command left no counts."""
+        said: list[str] = []
+        if log is not None:
+            with log.open("rb") as file:
+                text = file.read(_HEAD).decode("utf-8", "replace")
+            said = [re.sub(r"^==\d+== ?", "", line) for line in text.splitlines()[5:]]
+        lines = [line for line in said if line.strip()][:_MOST_LINES] or self._errors[-_MOST_LINES:]
+        reason = "".join(f"\n  {line}" for line in lines)
+        return JobFailed(
+            f"no instructions were counted of {str(self._run)!r}{reason}",
+            "a command that was killed by SIGKILL, or that valgrind cannot run, has no counts",
+        )
+
+
+def _process(graph: CallGraph) -> Frame:
+    """The frame that the functions of one of several processes lie in."""
+    words = graph.command.split()
+    return Frame(f"process {os.path.basename(words[0])}" if words else "process")

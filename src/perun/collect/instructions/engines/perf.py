@@ -1,0 +1,160 @@
+"""The engine `perf`: a counter of the processor counts the instructions, and samples say where they were.
+
+The count is that of `perf stat`, of a run of its own, so that no sampling disturbs it; it is divided among
+the call stacks by the samples of a second run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shutil import rmtree, which
+from typing import ClassVar, Final
+
+from perun.collect.instructions import perf_text
+from perun.collect.instructions.engines import Counted, Options, Recorded
+from perun.collect.instructions.names import Names
+from perun.collect.instructions.profile import Costs
+from perun.collect.instructions.repeatable import fixed_addresses
+from perun.collect.instructions.tree import MOST_DEPTH, ROOT, Frame, Tree, rounded
+from perun.errors import JobFailed
+from perun.plugin.api import CollectContext, Run
+from perun.process.execution import Execution, Sample
+from perun.process.finding import find_executable
+
+EVENT: Final = "instructions:u"
+INSTALL: Final = "install it with: apt-get install linux-perf"
+SAMPLES: Final = 20_000
+"""About so many samples are taken of a run."""
+_SHORTEST: Final = 10_007
+"""Instructions from one sample to the next, at least; a prime number, so that no loop keeps step with it."""
+_ALLOW: Final = "allow counters: sysctl kernel.perf_event_paranoid=2; many virtual machines have none"
+_ALL: Final = Frame("(not sampled)")
+
+
+class PerfEngine:
+    """Counts by the processor: hardly slower than the program runs, but machines in the cloud mostly cannot.
+
+    :param event: the event of perf that is counted.
+    """
+
+    name: ClassVar[str] = "perf"
+    exact: ClassVar[bool] = False
+
+    def __init__(self, environ: Mapping[str, str], event: str = EVENT) -> None:
+        self._environ = environ
+        self._event = event
+        self._path = which("perf", path=environ.get("PATH", os.defpath)) or ""
+
+    def unavailable(self) -> tuple[str, str]:
+        """Why it cannot run here, and what to do about it; empty texts where it can."""
+        if not self._path:
+            return "perf is not installed", INSTALL
+        done = self._ask("stat", "-x,", "-e", self._event, "--", "true")
+        value, why = perf_text.count(done, self._event)
+        # Counters that some virtual machines pretend to have never count.
+        return ("", "") if value else (f"it cannot count {self._event}: {why or 'it counts none'}", _ALLOW)
+
+    def version(self) -> str:
+        """The version of perf, e.g. `perf version 6.1.0`."""
+        return self._ask("--version").strip()
+
+    def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
+        """Run the command and count it, then run it again and sample it.
+
+        :raises JobFailed: where it cannot be started.
+        """
+        self._run = run
+        self._folder = ctx.scratch / "perf"
+        rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        argv = run.command().argv
+        find_executable(argv[0], run.cwd, run.environ)
+        self._fixed = fixed_addresses(run.environ)
+        inherit = [] if options.children else ["--no-inherit"]
+        counts = self._folder / "counts"
+        stat = [self._path, "stat", "-x,", "-e", self._event, "-o", str(counts), *inherit, "--", *argv]
+        counted = self._execute(stat, options, ctx)
+        text = counts.read_text("utf-8", "replace") if counts.is_file() else ""
+        self._count, self._why = perf_text.count(text, self._event)
+        if counted.sample.early or counted.sample.status or not self._count:
+            return counted
+        period = max(_SHORTEST, self._count // SAMPLES | 1)
+        record = [self._path, "record", "-q", "-e", self._event, "-c", str(period), "--call-graph", "dwarf"]
+        return self._execute([*record, *inherit, "-o", str(self._data), "--", *argv], options, ctx)
+
+    def counted(self) -> Counted:
+        """What was recorded last.
+
+        :raises JobFailed: where that is nothing.
+        """
+        if not self._count:
+            raise JobFailed(
+                f"no instructions were counted of {str(self._run)!r}: {self._why}", "try --engine callgrind"
+            )
+        names, tree = Names(self._run.cwd, self._environ), Tree()
+        periods: dict[int, int] = {}
+        processes: set[int] = set()
+        for sample in self._samples():
+            names.learn(sample.stack)
+            node = ROOT
+            for function in reversed(sample.stack[:MOST_DEPTH]):
+                frame = names.frame(function)
+                node = node if frame is None else tree.below(node, frame)
+            processes.add(sample.pid)
+            if node != ROOT:
+                periods[node] = periods.get(node, 0) + sample.period
+        whole = sum(periods.values())
+        notes = ["the counts of functions come from samples: only their sum is counted"]
+        if not whole:
+            periods, whole = {tree.below(ROOT, _ALL): 1}, 1
+            notes = ["no sample was taken, so only the count of the whole program is known"]
+        parts = {node: self._count * one / whole for node, one in periods.items()}
+        for node, amount in rounded(parts).items():
+            tree.amounts[node] += amount
+        tree.amounts[max(periods, key=periods.__getitem__)] += self._count - tree.total
+        return Counted(Costs(tree, tree.inclusive(), {}), max(1, len(processes)), (), notes)
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "samples"
+
+    def _execute(self, words: list[str], options: Options, ctx: CollectContext) -> Recorded:
+        engine = [*self._fixed, *words]
+        with Execution(self._run, ctx.scratch, options.timeout, engine=engine) as execution:
+            sample: Sample = execution.record()
+            return Recorded(sample, [line for line in execution.last_errors() if line])
+
+    def _samples(self) -> Iterator[perf_text.Sample]:
+        if not self._data.is_file():
+            return
+        # perf asks addr2line for each inlined function, which takes minutes.
+        words = [self._path, "script", "-i", str(self._data), "--no-inline", "-F", perf_text.SCRIPT_FIELDS]
+        with subprocess.Popen(
+            words,
+            env={**self._environ, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            assert process.stdout
+            yield from perf_text.samples(process.stdout)
+
+    def _ask(self, *words: str) -> str:
+        """What perf prints."""
+        try:
+            done = subprocess.run(
+                [self._path, *words],
+                env={**self._environ, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        except OSError:
+            return ""
+        return done.stdout.decode("utf-8", "replace")

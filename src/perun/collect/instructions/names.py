@@ -1,0 +1,103 @@
+"""Names functions as profiles do: readable, and the same wherever a version is built and measured."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from shutil import which
+from typing import Final
+
+from perun.collect.instructions.graph import Function
+from perun.collect.instructions.tree import Frame
+
+START_UP: Final = Frame("(start-up)")
+"""What runs before and around the main function of a program, which is the outermost part of every stack."""
+NO_SYMBOLS: Final = "(no symbols)"
+"""All functions of a binary that have no names: their addresses differ from build to build."""
+DEMANGLER: Final = "c++filt"
+_MANGLED: Final = re.compile(r"_?_[ZR]")
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]+|\[unknown\]|")
+_STARTS: Final = frozenset({"(below main)", "__libc_start_main", "__libc_start_call_main", "_start"})
+_LOADERS: Final = ("ld-", "ld.so")
+_VERSION: Final = re.compile(r"@+[A-Z][\w.]*$")
+"""The version that a library gives a symbol, e.g. `printf@@GLIBC_2.2.5`."""
+
+
+class Names:
+    """The frames of functions.
+
+    :param folder: where the program ran: sources below it are named relative to it.
+    :param environ: whose PATH is searched for the program that demangles.
+    :ivar mangled: whether names of C++ or Rust are shown as symbols, as that program is missing.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self.mangled = False
+        self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
+        self._tool = which(DEMANGLER, path=environ.get("PATH", os.defpath)) or ""
+        self._demangled: dict[str, str] = {}
+        self._frames: dict[Function, Frame | None] = {}
+
+    def learn(self, functions: Iterable[Function]) -> None:
+        """Demangle the names of these functions, all at once."""
+        symbols = {_VERSION.sub("", one.name) for one in functions if _MANGLED.match(one.name)}
+        new = sorted(symbols - self._demangled.keys())
+        if new:
+            self._demangled |= dict(zip(new, self._ask(new), strict=True))
+
+    def frame(self, function: Function) -> Frame | None:
+        """The frame of a function; one whose name is to be demangled has been learnt before.
+
+        None for what lies in no binary and has no name, such as the stubs that calls of libraries go through,
+        and code that is made while the program runs: it counts for its caller.
+        """
+        if function not in self._frames:
+            self._frames[function] = self._named(function)
+        return self._frames[function]
+
+    def _named(self, function: Function) -> Frame | None:
+        name = _VERSION.sub("", function.name)
+        nameless = _ADDRESS.fullmatch(name) is not None
+        binary = os.path.basename(function.object)
+        if nameless and not binary:
+            return None
+        if name in _STARTS or (nameless and binary.startswith(_LOADERS)):
+            return START_UP
+        shown = NO_SYMBOLS if nameless else self._demangled.get(name, name)
+        return Frame(_readable(shown), _readable(self._source(function)))
+
+    def _source(self, function: Function) -> str:
+        """The source relative to the folder where it is the project's own, else the name of the binary."""
+        source = os.path.normpath(function.file) if function.file else ""
+        inside = self._below(source)
+        if inside:
+            return inside
+        if source and not os.path.isabs(source) and self._below(function.object):
+            return source
+        return os.path.basename(function.object)
+
+    def _below(self, path: str) -> str:
+        """The path relative to the folder; empty where it is not below it."""
+        return next((path[len(one) :] for one in self._folders if path.startswith(one)), "")
+
+    def _ask(self, symbols: list[str]) -> list[str]:
+        if self._tool:
+            try:
+                done = subprocess.run(
+                    [self._tool], input="\n".join(symbols).encode(), capture_output=True, check=False
+                )
+            except OSError:
+                pass
+            else:
+                answers = done.stdout.decode("utf-8", "replace").splitlines()
+                if len(answers) == len(symbols):
+                    return answers
+        self.mangled = True
+        return symbols
+
+
+def _readable(text: str) -> str:
+    return "".join(char if char.isprintable() else "�" for char in text.encode("utf-8", "replace").decode())

@@ -1,0 +1,313 @@
+"""Call stacks with what they cost, as a tree; made of a call graph, or of stacks that were sampled.
+
+A call graph knows how often `f` called `g` and what that cost, but not under which callers of `f`. Where `f`
+has several, the cost of its calls is divided among them in proportion to what each made `f` cost, as gprof
+does (Graham, Kessler, McKusick: gprof, a call graph execution profiler, 1982). Where the nodes of the graph
+are whole call chains there is one caller and nothing to divide.
+
+Functions that call each other in a circle (a strongly connected component of the graph; Tarjan: Depth-first
+search and linear graph algorithms, 1972) are taken as one: what enters the circle is divided among them in
+proportion to what they cost without each other, and each stands below the shortest way to it.
+
+What each function costs itself is never divided, so the sums over functions are exact: what no stack that is
+large enough explains stands below :data:`OTHER_CALLERS`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from perun.collect.instructions.graph import CallGraph
+
+ROOT: Final = -1
+"""The parent of the outermost frames."""
+SMALLEST: Final = 1e-5
+"""Share of the whole cost below which a stack is not followed further."""
+MOST_DEPTH: Final = 1000
+
+
+class Frame(NamedTuple):
+    """A function as profiles name it; a source that is not known is empty."""
+
+    function: str
+    source: str = ""
+
+
+OTHER_CALLERS: Final = Frame("(other callers)")
+"""Stands for the stacks that each cost too little to be told apart."""
+Namer = Callable[[int], Frame | None]
+"""From the number of a node to its frame; None where the node counts for its caller."""
+
+
+class Tree:
+    """Frames below frames, each with what it cost itself under these callers.
+
+    :ivar frames: the different frames. :ivar parents: of each node, :data:`ROOT` of the outermost ones.
+    :ivar places: of each node the position of its frame. :ivar amounts: of each node itself.
+    """
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.parents: list[int] = []
+        self.places: list[int] = []
+        self.amounts: list[int] = []
+        self._numbers: dict[Frame, int] = {}
+        self._children: dict[tuple[int, int], int] = {}
+
+    @property
+    def total(self) -> int:
+        """What all nodes cost together."""
+        return sum(self.amounts)
+
+    def below(self, parent: int, frame: Frame) -> int:
+        """The node of the frame within the parent; the parent itself where its frame is the same."""
+        place = self._numbers.setdefault(frame, len(self.frames))
+        if place == len(self.frames):
+            self.frames.append(frame)
+        if parent != ROOT and self.places[parent] == place:
+            return parent
+        node = self._children.setdefault((parent, place), len(self.parents))
+        if node == len(self.parents):
+            self.parents.append(parent)
+            self.places.append(place)
+            self.amounts.append(0)
+        return node
+
+    def stack(self, node: int) -> list[Frame]:
+        """The frames of a node and of all that it lies in, the innermost first."""
+        frames = []
+        while node != ROOT:
+            frames.append(self.frames[self.places[node]])
+            node = self.parents[node]
+        return frames
+
+    def exclusive(self) -> dict[Frame, int]:
+        """What each function cost itself."""
+        sums = [0] * len(self.frames)
+        for place, amount in zip(self.places, self.amounts, strict=True):
+            sums[place] += amount
+        return dict(zip(self.frames, sums, strict=True))
+
+    def inclusive(self) -> dict[Frame, int]:
+        """What each function cost with all that it called, each instruction once."""
+        whole = self.amounts[:]
+        for node in range(len(whole) - 1, -1, -1):  # a node comes after its parent
+            if self.parents[node] != ROOT:
+                whole[self.parents[node]] += whole[node]
+        sums = [0] * len(self.frames)
+        running: list[int] = []  # the nodes that the current one lies in
+        depth: list[int] = [0] * len(self.frames)
+        for node in self._depth_first():
+            while running and running[-1] != self.parents[node]:
+                depth[self.places[running.pop()]] -= 1
+            place = self.places[node]
+            if not depth[place]:
+                sums[place] += whole[node]
+            depth[place] += 1
+            running.append(node)
+        return dict(zip(self.frames, sums, strict=True))
+
+    def _depth_first(self) -> Iterable[int]:
+        children: list[list[int]] = [[] for _ in self.parents]
+        outermost: list[int] = []
+        for node, parent in enumerate(self.parents):
+            (outermost if parent == ROOT else children[parent]).append(node)
+        waiting = outermost[::-1]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed(children[node])
+
+
+def grow(tree: Tree, graph: CallGraph, name: Namer, base: int = ROOT) -> None:
+    """Add the stacks of a call graph to the tree, within the node `base`.
+
+    :param name: gives the frame of each node of the graph.
+    """
+    _Grower(tree, graph, name, base).grow()
+
+
+@dataclass
+class _Circle:
+    """A strongly connected component.
+
+    :ivar nodes: its nodes. :ivar local: of each, what it costs without the calls within the component.
+    :ivar entering: what the calls from other components cost.
+    """
+
+    nodes: Sequence[int]
+    local: Sequence[int]
+    entering: int = 0
+
+
+class _Grower:
+    def __init__(self, tree: Tree, graph: CallGraph, name: Namer, base: int) -> None:
+        self._tree = tree
+        self._graph = graph
+        self._name = name
+        self._base = base
+        self._least = max(1.0, graph.total * SMALLEST)
+        self._found: list[dict[int, float]] = [{} for _ in graph.own]  # of each node, by node of the tree
+
+    def grow(self) -> None:
+        graph = self._graph
+        circles = components([calls.keys() for calls in graph.calls])
+        self._circle_of = [0] * len(graph.own)
+        for number, nodes in enumerate(circles):
+            for node in nodes:
+                self._circle_of[node] = number
+        self._circles = [_Circle(nodes, [self._local(node) for node in nodes]) for nodes in circles]
+        for node, calls in enumerate(graph.calls):
+            for callee, call in calls.items():
+                if self._circle_of[callee] != self._circle_of[node]:
+                    self._circles[self._circle_of[callee]].entering += call.cost
+        # Components come callees first, so the outermost functions are at the end.
+        waiting = [
+            (circle.nodes[0], float(sum(circle.local) - circle.entering), self._base, 0)
+            for circle in self._circles
+        ]
+        waiting = [one for one in waiting if one[1] > 0]
+        while waiting:
+            waiting += self._enter(*waiting.pop())
+        for node, own in enumerate(graph.own):
+            self._settle(node, own)
+
+    def _local(self, node: int) -> int:
+        mine = self._circle_of[node]
+        calls = self._graph.calls[node].items()
+        return self._graph.own[node] + sum(
+            call.cost for callee, call in calls if self._circle_of[callee] != mine
+        )
+
+    def _enter(self, node: int, cost: float, parent: int, depth: int) -> list[tuple[int, float, int, int]]:
+        """Divide what a call costs among the callee and those within its component; the calls these make."""
+        circle = self._circles[self._circle_of[node]]
+        whole = sum(circle.local) if len(circle.nodes) > 1 else circle.local[0]
+        if not whole:
+            return []
+        share = cost / whole
+        made = []
+        if len(circle.nodes) == 1:
+            places = {node: self._below(parent, node)}
+        else:
+            members = zip(circle.nodes, circle.local, strict=True)
+            places = self._ways(node, parent, {one for one, cost in members if cost * share >= self._least})
+        for one, place in places.items():
+            found = self._found[one]
+            found[place] = found.get(place, 0.0) + share * self._graph.own[one]
+            if depth >= MOST_DEPTH:
+                continue
+            for callee, call in self._graph.calls[one].items():
+                inside = self._circle_of[callee] == self._circle_of[one]
+                if not inside and share * call.cost >= self._least:
+                    made.append((callee, share * call.cost, place, depth + 1))
+        return made
+
+    def _ways(self, entry: int, parent: int, wanted: set[int]) -> dict[int, int]:
+        """The nodes of the tree for those of a component: below the shortest way from the entry to each."""
+        mine = self._circle_of[entry]
+        before: dict[int, int] = {entry: ROOT}
+        waiting = deque([entry])
+        left = set(wanted) - {entry}
+        while waiting and left:
+            node = waiting.popleft()
+            for callee in self._graph.calls[node]:
+                if callee not in before and self._circle_of[callee] == mine:
+                    before[callee] = node
+                    left.discard(callee)
+                    waiting.append(callee)
+        places: dict[int, int] = {}
+        for node in sorted(wanted & before.keys()):
+            way = [node]
+            while way[-1] not in places and before[way[-1]] != ROOT:
+                way.append(before[way[-1]])
+            for one in reversed(way):
+                if one not in places:
+                    outer = before[one]
+                    places[one] = self._below(parent if outer == ROOT else places[outer], one)
+        return {node: places[node] for node in sorted(wanted & before.keys())}
+
+    def _below(self, parent: int, node: int) -> int:
+        frame = self._name(node)
+        return parent if frame is None else self._tree.below(parent, frame)
+
+    def _settle(self, node: int, own: int) -> None:
+        """Make whole numbers of the parts of what a node cost itself; what is missing has other callers."""
+        parts = self._found[node]
+        self._found[node] = {}
+        whole = sum(parts.values())
+        scale = own / whole if whole > own else 1.0
+        for place, amount in rounded({place: amount * scale for place, amount in parts.items()}).items():
+            amount = min(amount, own)
+            own -= amount
+            self._add(place, amount, node)
+        if own:
+            self._add(self._tree.below(self._base, OTHER_CALLERS), own, node)
+
+    def _add(self, place: int, amount: int, node: int) -> None:
+        if place == self._base or self._tree.frames[self._tree.places[place]] == OTHER_CALLERS:
+            place = self._tree.below(place, self._name(node) or OTHER_CALLERS)
+        if amount and place != ROOT:
+            self._tree.amounts[place] += amount
+
+
+def rounded(parts: Mapping[int, float]) -> dict[int, int]:
+    """The parts as whole numbers whose sum is the rounded sum of the parts (largest remainders)."""
+    whole = {key: int(value) for key, value in parts.items()}
+    missing = round(sum(parts.values())) - sum(whole.values())
+    by_remainder = sorted(parts, key=lambda key: (whole[key] - parts[key], key))
+    for key in by_remainder[: max(0, missing)]:
+        whole[key] += 1
+    return whole
+
+
+def components(successors: Sequence[Iterable[int]]) -> list[list[int]]:
+    """The strongly connected components of a graph, each before those that lead to it (Tarjan 1972).
+
+    :param successors: of each node the nodes that it leads to.
+    """
+    count = len(successors)
+    index = [-1] * count
+    lowest = [0] * count
+    inside = bytearray(count)
+    path: list[int] = []
+    found: list[list[int]] = []
+    reached = 0
+    for start in range(count):
+        if index[start] >= 0:
+            continue
+        steps = [(start, iter(successors[start]))]
+        index[start] = lowest[start] = reached
+        reached += 1
+        path.append(start)
+        inside[start] = 1
+        while steps:
+            node, rest = steps[-1]
+            for following in rest:
+                if index[following] < 0:
+                    index[following] = lowest[following] = reached
+                    reached += 1
+                    path.append(following)
+                    inside[following] = 1
+                    steps.append((following, iter(successors[following])))
+                    break
+                if inside[following]:
+                    lowest[node] = min(lowest[node], index[following])
+            else:
+                steps.pop()
+                if steps:
+                    above = steps[-1][0]
+                    lowest[above] = min(lowest[above], lowest[node])
+                if lowest[node] == index[node]:
+                    component = []
+                    while True:
+                        one = path.pop()
+                        inside[one] = 0
+                        component.append(one)
+                        if one == node:
+                            break
+                    found.append(component[::-1])
+    return found

@@ -1,0 +1,76 @@
+"""How functions are named in profiles of instructions, and what makes runs repeatable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from perun.collect.instructions.graph import Function
+from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names
+from perun.collect.instructions.repeatable import PADDING, STEP, fixed_addresses, repeatable
+from perun.collect.instructions.tree import Frame
+from perun.plugin.api import Run
+
+PROJECT = Path("/home/me/project")
+
+
+@pytest.mark.parametrize(
+    ("function", "frame"),
+    [
+        (Function("f", "/home/me/project/src/a.c", "/home/me/project/prog"), Frame("f", "src/a.c")),
+        (Function("f", "src/../a.c", "/home/me/project/prog"), Frame("f", "a.c")),
+        (Function("f", "/usr/include/list.h", "/home/me/project/prog"), Frame("f", "prog")),
+        (Function("f", "", "/home/me/project/prog"), Frame("f", "prog")),
+        (Function("printf@@GLIBC_2.2.5", "./stdio/printf.c", "/lib/libc.so.6"), Frame("printf", "libc.so.6")),
+        (Function("0x0000000000401020", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
+        (Function("[unknown]", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
+        (Function("0x000000000401020", "", "/lib64/ld-linux-x86-64.so.2"), START_UP),
+        (Function("(below main)", "", "/lib/libc.so.6"), START_UP),
+        (Function("__libc_start_main@@GLIBC_2.34", "", "/lib/libc.so.6"), START_UP),
+        (Function("0x00000000049479b0"), None),
+        (Function("with\x07bell", "", "/bin/x"), Frame("with�bell", "x")),
+    ],
+)
+def test_frames(function: Function, frame: Frame | None) -> None:
+    assert Names(PROJECT, {}).frame(function) == frame
+
+
+def test_names_of_cplusplus() -> None:
+    function = Function("_ZN4list4pushEi", "", "/usr/lib/liblist.so")
+    names = Names(PROJECT, {"PATH": ""})
+    names.learn([function])
+    assert names.frame(function) == Frame("_ZN4list4pushEi", "liblist.so")
+    assert names.mangled
+    if which("c++filt") is None:
+        pytest.skip("c++filt is not installed")
+    names = Names(PROJECT, dict(os.environ))
+    names.learn([function, Function("plain")])
+    assert names.frame(function) == Frame("list::push(int)", "liblist.so")
+    assert not names.mangled
+
+
+def test_environments_take_the_same_room(tmp_path: Path) -> None:
+    sizes = set()
+    for argument, value in (("a", ""), ("a longer argument", "x" * 500), ("a", "é")):
+        run = repeatable(Run(f"./prog '{argument}'", cwd=tmp_path, environ={"A": value, "B": "1"}))
+        texts = [*run.command().argv, *(f"{name}={text}" for name, text in run.environ.items())]
+        sizes.add(sum(len(os.fsencode(text)) + 9 for text in texts))
+        assert repeatable(run) == run
+    assert sizes == {STEP}
+
+
+@pytest.mark.parametrize(("given", "seed"), [({}, "0"), ({"PYTHONHASHSEED": "random"}, "0")])
+def test_hashes_of_python_are_the_same(given: dict[str, str], seed: str) -> None:
+    assert repeatable(Run("p", environ=given)).environ["PYTHONHASHSEED"] == seed
+    assert repeatable(Run("p", environ={"PYTHONHASHSEED": "7"})).environ["PYTHONHASHSEED"] == "7"
+    assert PADDING in repeatable(Run("p")).environ
+
+
+def test_addresses_stay_random_without_setarch(tmp_path: Path) -> None:
+    assert fixed_addresses({"PATH": str(tmp_path)}) == []
+    (tmp_path / "setarch").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "setarch").chmod(0o755)
+    assert fixed_addresses({"PATH": f"{tmp_path}:/usr/bin:/bin"}) == []

@@ -1,0 +1,104 @@
+"""Few measurements, and those of several sizes of input: permutations, strata, and steady trends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perun.models.two_samples import permutation, shape, strata
+from perun.models.two_samples.ratio import of_samples, of_sizes
+
+stats = pytest.importorskip("scipy.stats", reason="scipy, what these are compared with, is missing")
+
+FEW = st.lists(st.floats(-100, 100).map(lambda value: round(value, 3)), min_size=2, max_size=5)
+
+
+@settings(max_examples=30)
+@given(FEW, FEW)
+def test_permutations_give_the_p_value_of_scipy(baseline: list[float], target: list[float]) -> None:
+    def difference(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+        # Rounded, as sums of the same values in another order differ in their last digits.
+        return np.round(np.mean(x, axis=axis) - np.mean(y, axis=axis), 9)
+
+    expected = stats.permutation_test(
+        (baseline, target), difference, n_resamples=np.inf, vectorized=True, alternative="two-sided"
+    ).pvalue
+    found = permutation.p_value(np.array(baseline), np.array(target))
+    assert found == pytest.approx(min(1.0, expected), abs=1e-9)
+
+
+def test_few_samples_are_permuted_and_larger_ones_ranked() -> None:
+    generator = np.random.default_rng(4)
+    old, new = generator.lognormal(0, 0.1, 7), generator.lognormal(0.1, 0.1, 6)
+    assert of_samples(old, new, 0.99).p_value == permutation.p_value(np.log(old), np.log(new))
+    assert permutation.is_feasible(7, 7) and not permutation.is_feasible(7, 40)
+    many = of_samples(old, generator.lognormal(0.1, 0.1, 40), 0.99)
+    assert 0 < many.p_value <= 1
+
+
+@given(st.lists(st.integers(-20, 20), min_size=8, max_size=40))
+def test_a_trend_is_the_rank_correlation_of_scipy(values: list[int]) -> None:
+    found = shape.trend(np.array(values, float))
+    if len(set(values)) == 1:
+        assert found == 0
+        return
+    expected = stats.spearmanr(values, range(len(values))).statistic
+    significant = abs(expected) * math.sqrt(len(values) - 1) > stats.norm.ppf(0.995)
+    assert found == pytest.approx(expected if significant else 0.0)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5))
+def test_medians_of_strata_are_those_of_each_size(seed: int, kinds: int) -> None:
+    generator = np.random.default_rng(seed)
+    values, sizes = generator.normal(size=30), generator.integers(0, kinds, 30).astype(float)
+    wanted = np.unique(sizes)
+    expected = [np.median(values[sizes == one]) for one in wanted]
+    assert strata.medians(values, sizes, wanted).tolist() == expected
+
+
+def sized(generator: np.random.Generator, factor: float, sizes: np.ndarray) -> np.ndarray:
+    return factor * sizes**2 * generator.lognormal(0, 0.05, sizes.size)
+
+
+@pytest.mark.parametrize("sizes", [np.repeat([10.0, 100, 1000, 4000], 6), np.arange(1.0, 40)])
+def test_sizes_do_not_hide_a_change(sizes: np.ndarray) -> None:
+    generator = np.random.default_rng(2)
+    old, new = sized(generator, 1, sizes), sized(generator, 1.2, generator.permutation(sizes))
+    found = of_sizes(old, sizes, sized(generator, 1.2, sizes), sizes, 0.99)
+    assert found is not None
+    assert 1.1 < found.low < 1.2 < found.high < 1.3
+    assert found.p_value < 0.01 and not found.paired
+    # As one sample they cannot be told apart: sizes differ more than versions.
+    assert of_samples(old, new, 0.99).low < 1
+
+
+@pytest.mark.parametrize("sizes", [np.repeat([10.0, 100, 1000, 4000], 5), np.arange(1.0, 30)])
+def test_without_a_change_there_are_no_more_alarms_than_the_level(sizes: np.ndarray) -> None:
+    generator = np.random.default_rng(9)
+    false = 0
+    for _ in range(400):
+        found = of_sizes(sized(generator, 1, sizes), sizes, sized(generator, 1, sizes), sizes, 0.95)
+        assert found is not None
+        false += not found.low < 1 < found.high
+    assert false <= 400 * 0.05 + 2 * math.sqrt(400 * 0.05 * 0.95)
+
+
+def test_sizes_that_are_not_common_are_left_out() -> None:
+    old, new = np.array([1.0, 2, 3, 4]), np.array([10.0, 10, 2, 3])
+    found = of_sizes(old, np.array([1.0, 1, 2, 2]), new, np.array([7.0, 8, 1, 2]), 0.95)
+    assert found is not None and found.sizes == (4, 2)
+    assert of_sizes(old, np.array([1.0, 1, 2, 2]), new, np.array([3.0, 3, 4, 4]), 0.95) is None
+    texts = np.array(["a", "a", "b", "b"])
+    assert of_sizes(old, np.array([1.0, 1, 2, 2]), new, texts, 0.95) is None
+    assert of_sizes(old, texts, new, texts, 0.95) is not None
+
+
+def test_many_measurements_are_thinned_out_and_large_ratios_have_no_bound() -> None:
+    generator = np.random.default_rng(0)
+    found = of_samples(generator.lognormal(0, 0.1, 100_000), generator.lognormal(0.1, 0.1, 50_000), 0.99)
+    assert found.sizes == (100_000, 50_000) and 1.05 < found.low < found.high < 1.15
+    assert of_samples([1e-300] * 9, [1e300] * 9, 0.99).high == math.inf
