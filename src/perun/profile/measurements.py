@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
+from perun.profile.pooling import RUN
 from perun.profile.uid import flatten
 from perun.profile.units import units
 
@@ -115,6 +116,7 @@ class _Values:
         self._values: list[Floats] = []
         self._order: list[Floats] = []
         self._sizes: list[NDArray[Any]] = []
+        self._runs: list[Floats] = []
 
     def add(self, group: Group) -> None:
         """The amounts of one more group."""
@@ -125,6 +127,8 @@ class _Values:
         good = np.isfinite(values)
         self._values.append(values[good])
         self._order.append(order[good].astype(np.float64))
+        runs = _numbers(group, RUN) if RUN in group.columns else np.zeros(len(values))
+        self._runs.append(runs[good])
         name = next((name for name in _SIZES if name in group.columns or name in group.constants), None)
         self._sizes.append(_sizes(group, name)[good])
         if group.constants.get("absent") == 0:
@@ -132,8 +136,14 @@ class _Values:
 
     @property
     def order(self) -> Floats:
-        """The places in the order, ascending, shape (n,)."""
-        return np.sort(np.concatenate(self._order))
+        """The places in the order of measuring, those of one pooled profile after the other, shape (n,)."""
+        places: Floats = np.concatenate(self._order)[self._ranked]
+        return places
+
+    @property
+    def runs(self) -> Floats:
+        """The number of the pooled profile that each of the values is of, ascending, shape (n,)."""
+        return np.sort(np.concatenate(self._runs))
 
     @property
     def values(self) -> Floats:
@@ -152,7 +162,7 @@ class _Values:
 
     @property
     def _ranked(self) -> NDArray[np.intp]:
-        return np.argsort(np.concatenate(self._order), kind="stable")
+        return np.lexsort((np.concatenate(self._order), np.concatenate(self._runs)))
 
 
 def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Series]:
@@ -161,14 +171,14 @@ def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Ser
         if not values.size:
             continue
         if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
-            yield Series(metric, _sum(values), absent=found.absent)
+            yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS
         yield Series(metric, values, of_calls, found.absent, found.sizes)
         if of_calls:
-            yield Series(metric._replace(subtype=TOTAL), _sum(values))
+            yield Series(metric._replace(subtype=TOTAL), _sums(values, found.runs))
             calls = metric._replace(subtype=CALLS, unit="", exact=True)
-            yield Series(calls, np.array([float(values.size)]))
+            yield Series(calls, _sums(np.ones(values.size), found.runs))
         if metric.type == "time" and metric.subtype == "sys":
             yield from _cpu(metric, found, gathered.get(metric._replace(subtype="user")))
 
@@ -182,11 +192,15 @@ def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Seri
             yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes)
 
 
-def _sum(values: Floats) -> Floats:
-    """The sum as a series of one value; the largest float where it is beyond all of them."""
+def _sums(values: Floats, runs: Floats) -> Floats:
+    """The sum of each run, shape (runs,); the largest float where it is beyond all of them.
+
+    :param runs: the number of the run of each value, ascending, shape (n,).
+    """
+    starts = np.flatnonzero(np.diff(runs, prepend=-1.0))
     with np.errstate(over="ignore"):
-        total: Floats = np.nan_to_num(np.array([values.sum()]))
-    return total
+        totals: Floats = np.nan_to_num(np.add.reduceat(values, starts))
+    return totals
 
 
 def _is_wanted(subtype: str, summed_up: bool) -> bool:
