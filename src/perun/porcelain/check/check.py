@@ -92,7 +92,7 @@ def check_diff(
 ) -> VersionReport:
     """Compare the profiles of any two versions, paired by their configurations; nothing is stored.
 
-    Of several profiles of `base` with one configuration the newest is taken.
+    Several profiles of a version with one configuration are pooled.
     """
     pairing = Pairing(repo, options, report)
     old, new = (repo.vcs.get_minor_version_info(repo.version(one)) for one in (base, target))

@@ -145,6 +145,20 @@ class Profile(MutableMapping[str, Any]):
             raise too_deep("a resource") from None
         self._merge(incoming)
 
+    def add_groups(self, groups: Iterable[Group], values: Mapping[str, int]) -> None:
+        """Add the resources of groups, as of another profile, which stays as it is.
+
+        :param values: fields that all of these resources get besides, in columns of their own.
+        """
+        self._build_group_index()
+        for group in groups:
+            if not group.size:
+                continue
+            columns = {name: list(column) for name, column in group.columns.items()}
+            columns |= {name: [value] * group.size for name, value in values.items()}
+            shape = tuple(sorted(group.constants)), tuple(sorted(columns))
+            self._add(identity_of(shape, group.constants), dict(group.constants), columns)
+
     def groups(self) -> Iterator[Group]:
         """Each group of resources with its constants and columns, which are for reading only.
 

@@ -116,11 +116,19 @@ def parts_of(change: DegradationInfo) -> list[str]:
     """The parts of the independent variable that changed: `where it is 26 to 100: Degradation +58 %`."""
     parts = change.partial_intervals
     lines = [
-        f"where it is {start:.4g} to {end:.4g}: {NAMES[kind]} {100 * rate:+.3g} %"
+        f"where it is {start:.4g} to {end:.4g}: {NAMES[kind]}{_percent(rate)}"
         for kind, rate, start, end in parts[:MOST_PARTS]
     ]
     left = len(parts) - len(lines)
     return [*lines, f"and {plural(left, 'part')} more"] if left else lines
+
+
+def _percent(share: float) -> str:
+    """` +58 %`, also of large changes without an exponent; empty where it is not known."""
+    if not math.isfinite(share):
+        return ""
+    percent = 100 * share
+    return f" {percent:+.3g} %" if abs(percent) < 1000 else f" {percent:+,.0f} %"
 
 
 def values_of(change: DegradationInfo) -> str:
