@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from perun.collect.complexity.collector import LIBRARY, ComplexityCollector
 from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.collector import TraceParams
-from perun.collect.trace.engines.ebpf import ANY_WAY, EbpfEngine
+from perun.collect.trace.engines.ebpf import ANY_METHOD, EbpfEngine
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from report import Measured, Place, Row
@@ -31,7 +32,7 @@ BATCHES = 20  # of calls.c
 RECORDED = 1_000_000
 FUNCTIONS = 1_000
 ONE_BY_ONE = 100  # functions, as many as can be traced so
-OTHER_WAYS = ("multi", "perf_event")  # of attaching probes; the best one has the rows without a name
+OTHER_METHODS = ("multi", "perf_event")  # of attaching probes; the best one has the rows without a name
 PAIR = (
     'uprobe:{0}:leaf {{ printf("e %llu %d\\n", nsecs, tid); }} '
     'uretprobe:{0}:leaf {{ printf("x %llu %d\\n", nsecs, tid); }}'
@@ -125,34 +126,36 @@ def one_traced_call(folder: Path, program: str, kind: str, limit: float | None, 
 
 
 def other_ways(folder: Path, program: str, rounds: int) -> Iterator[Row]:
-    """CPU time of a call where probes are attached as in older kernels, beside the best way."""
+    """CPU time of a call where probes are attached as in older kernels, beside the best method."""
     found: dict[str, list[Cost]] = {}
     absent: dict[str, str] = {}
     for _ in range(rounds):
         found.setdefault("plain", []).append(
             cost(folder, lambda calls: quietly([program, str(calls), "cost"], folder), MORE)
         )
-        for way in (ANY_WAY, *OTHER_WAYS):
+        for method in (ANY_METHOD, *OTHER_METHODS):
             try:
-                run = cost(folder, lambda calls, way=way: by_way(way, folder, program, f"{calls} cost"), FEW)
-                found.setdefault(way, []).append(run)
+                traced = partial(traced_by, method, folder, program)
+                run = cost(folder, lambda calls, traced=traced: traced(f"{calls} cost"), FEW)
+                found.setdefault(method, []).append(run)
             except CollectorUnavailable as problem:
-                absent[way] = problem.message.splitlines()[0]
-    best = {way: summed_up(costs).program for way, costs in found.items()}
-    for way in OTHER_WAYS:
-        values = (best.get(one, float("nan")) - best["plain"] for one in (way, ANY_WAY))
-        yield Row(f"trace a call, ebpf by {way}", *values, absent.get(way, "the best way"), None, "ns", False)
+                absent[method] = problem.message.splitlines()[0]
+    best = {method: summed_up(costs).program for method, costs in found.items()}
+    for method in OTHER_METHODS:
+        values = (best.get(one, float("nan")) - best["plain"] for one in (method, ANY_METHOD))
+        peer = absent.get(method, "the best method")
+        yield Row(f"trace a call, ebpf by {method}", *values, peer, None, "ns", False)
 
 
-def by_way(
-    way: str, folder: Path, program: str, args: str, func: str = "leaf", keep: bool = False
+def traced_by(
+    method: str, folder: Path, program: str, args: str, func: str = "leaf", keep: bool = False
 ) -> tuple[dict[str, Any], Kept]:
-    """Trace a program by the engine ebpf, which attaches its probes in this way."""
-    EbpfEngine.forced = way
+    """Trace a program by the engine ebpf, which attaches its probes by this method."""
+    EbpfEngine.forced_method = method
     try:
         return traced(folder, "ebpf", program, args, func, keep)
     finally:
-        EbpfEngine.forced = ANY_WAY
+        EbpfEngine.forced_method = ANY_METHOD
 
 
 def without_loss(folder: Path, engine: str, program: str) -> Iterator[Row]:
@@ -176,17 +179,17 @@ def many_functions(folder: Path, rounds: int) -> Iterator[Row]:
     text = "".join(f"int function{number}(int n) {{ return n * {number}; }}\n" for number in range(FUNCTIONS))
     source.write_text(text + "int main(void) { return 0; }\n")
     subprocess.run(["cc", "-O1", "-g", "-fno-ipa-icf", "-o", program, source], check=True)
-    for way, count, limit in (
-        (ANY_WAY, FUNCTIONS, 0.5),
+    for method, count, limit in (
+        (ANY_METHOD, FUNCTIONS, 0.5),
         ("multi", FUNCTIONS, 0.5),
         ("perf_event", ONE_BY_ONE, None),
     ):
-        name = "ebpf" if way == ANY_WAY else f"ebpf by {way}"
+        name = "ebpf" if method == ANY_METHOD else f"ebpf by {method}"
         func = "function*" if count == FUNCTIONS else "function??"
         attached, rest = [], []
         for _ in range(rounds if limit else 1):
             try:
-                trace, kept = by_way(way, folder, str(program), "", func, keep=True)
+                trace, kept = traced_by(method, folder, str(program), "", func, keep=True)
             except CollectorUnavailable as problem:
                 yield Row(
                     f"attach {count:,} functions, {name}",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tour: measure the history of a small C++ project, let Perun name the commits that changed how fast it is,
-# and have a hook find out about the next one.
+# compare a change that is not committed with what it is based on, and have a hook find out about it once it is.
 #
 # Usage: demo/run.sh FOLDER     the folder is made anew; `perun` must be on the PATH
 set -euo pipefail
@@ -66,9 +66,18 @@ echo
 perun check all --json | python3 "$here/verify.py" history
 
 echo
-echo "From now on a hook measures each commit. The next one makes searching slower:"
-run "perun hooks install"
+echo "A change that is not committed yet makes searching slower. Perun builds both sides, and measures them in turns:"
 run "git apply '$here/regression.patch'"
+found=0
+run "perun compare -c ./list_bench -w 10000 --fail-on degradation" || found=$?
+if [ "$found" -ne 1 ]; then
+  echo "perun compare ended with $found, not with 1, the code of a degradation" >&2
+  exit 1
+fi
+
+echo
+echo "From now on a hook measures each commit; this change is the next one:"
+run "perun hooks install"
 run "git commit --all --quiet --message 'Let search ask first whether the value is there'"
 run "perun hooks status --wait"
 run "tail -n 12 .perun/logs/\$(git rev-parse HEAD)-hook.log"

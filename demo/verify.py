@@ -28,21 +28,21 @@ def main() -> int:
     """Compare what was found with what is known of the history."""
     expected = EXPECTED[sys.argv[1]]
     report = json.load(sys.stdin)
-    found = [
-        (subject_of(comparison["minor_version"]), change["result"])
+    found = {  # once of a commit, though the clocks of a command are compared one by one
+        (subject_of(comparison["minor_version"]), change["result"].removeprefix("Severe"))
         for comparison in report["comparisons"]
         for change in comparison["changes"]
-    ]
+    }
     compared = sum(comparison["baseline"] is not None for comparison in report["comparisons"])
-    if set(found) == expected and len(found) == len(expected):
+    if found == expected:
         print(f"Of {compared} pairs of profiles, Perun names the {len(expected)} that matter:")
         for subject, result in sorted(found):
             print(f"  {result.lower():13} {subject}")
         return 0
     print("This is not what is known of the history:", file=sys.stderr)
-    for subject, result in sorted(set(found) - expected):
+    for subject, result in sorted(found - expected):
         print(f"  reported though nothing changed: {result} at {subject!r}", file=sys.stderr)
-    for subject, result in sorted(expected - set(found)):
+    for subject, result in sorted(expected - found):
         print(f"  not found: {result} at {subject!r}", file=sys.stderr)
     return 1
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import hypothesis
 import pytest
+from command_server import Server
 
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -29,6 +30,26 @@ for number, handler in (
 FIRST_COMMIT = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)
 USER_SETTINGS = ("GIT_", "PERUN_", "XDG_", "LC_", "LANG", "PAGER", "EDITOR", "VISUAL", "NO_COLOR", "CLICOLOR")
 """Starts of the names of variables that change what git or Perun do."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the user choose how `perun` is started."""
+    parser.addoption("--fresh-processes", action="store_true", help="start an interpreter for each perun")
+
+
+@pytest.fixture(scope="session")
+def command_server(request: pytest.FixtureRequest) -> Iterator[Callable[[Mapping[str, str]], Server | None]]:
+    """Get the server that runs `perun`, made at the first call in the environment given; None for none."""
+    made: list[Server] = []
+
+    def get(environ: Mapping[str, str]) -> Server | None:
+        if not made and not request.config.getoption("--fresh-processes"):
+            made.append(Server(environ))
+        return made[0] if made else None
+
+    yield get
+    for server in made:
+        server.close()
 
 
 @pytest.fixture(autouse=True)
@@ -155,8 +176,23 @@ def complexity_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     if LIBRARY.is_file():
         return LIBRARY
-    library = tmp_path_factory.mktemp("runtime") / LIBRARY.name
-    sources = sorted((LIBRARY.parent / "native").glob("*.c"))
-    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now"]
-    subprocess.run(["cc", *options, "-o", library, *sources, "-pthread"], check=True)
+    return _complexity_runtime(LIBRARY.parent / "native", tmp_path_factory.mktemp("runtime") / LIBRARY.name)
+
+
+@pytest.fixture(scope="session")
+def counting_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, whose clock counts what a program executes: durations that are the same in each run.
+
+    The program is to be compiled with the options that `traced.counted` tells.
+    """
+    tests = Path(__file__).parent
+    sources = tests.parent / "src" / "perun" / "collect" / "complexity" / "native"
+    clock = tests / "native" / "programs" / "counted_clock.h"
+    library = tmp_path_factory.mktemp("counting") / "libcounting.so"
+    return _complexity_runtime(sources, library, "-include", clock)
+
+
+def _complexity_runtime(sources: Path, library: Path, *more: str | Path) -> Path:
+    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now", *more]
+    subprocess.run(["cc", *options, "-o", library, *sorted(sources.glob("*.c")), "-pthread"], check=True)
     return library

@@ -50,8 +50,8 @@ def observe(root: Path = Path("/")) -> list[Condition]:
     return [condition for check in checks for condition in check(root)]
 
 
-def settled(root: Path = Path("/")) -> list[str]:
-    """The keys of what does not depend on the moment: what a profile says beside the machine."""
+def lasting(root: Path = Path("/")) -> list[str]:
+    """The keys of the conditions that do not depend on the moment; a profile holds them with the machine."""
     return [condition.key for condition in observe(root) if not condition.momentary]
 
 
@@ -96,7 +96,7 @@ def _governor(root: Path) -> Iterator[Condition]:
     if others:
         yield Condition(
             "governor",
-            f"the frequency governor is {', '.join(others)}: processors speed up only after a while of work",
+            f"the frequency governor is {', '.join(others)}: processors speed up only after some time",
             "keep them at their speed: sudo cpupower frequency-set --governor performance",
         )
 
@@ -114,9 +114,10 @@ def _quota(root: Path) -> Iterator[Condition]:
         if limit is not None and length:
             shares.append(limit / length)
     if shares and min(shares) < total:
+        share = f"{min(shares):g} of {total} processors"
         yield Condition(
             "quota",
-            f"a control group allows {min(shares):g} of {total} processors: who uses more is made to wait",
+            f"a control group allows {share}: a program that uses more is throttled",
             "measure without a limit, e.g. docker run without --cpus",
         )
 
@@ -128,7 +129,7 @@ def _virtual(root: Path) -> Iterator[Condition]:
     if "hypervisor" in flags or _text(root / "sys/hypervisor/type"):
         yield Condition(
             "virtual",
-            "this is a virtual machine: others on its host take time that is counted as the program's",
+            "this is a virtual machine: time that its host gives to others counts as time of the program",
             "measure more often (time: repeat, matrix: --rounds), or on a machine of its own",
         )
 
@@ -137,7 +138,7 @@ def _clock(root: Path) -> Iterator[Condition]:
     clock = _text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
     if clock.startswith(_VIRTUAL_CLOCKS):
         message = f"the clock is that of a virtual machine ({clock}): short times are uncertain"
-        yield Condition("clock", message, "measure what takes milliseconds and more")
+        yield Condition("clock", message, "measure commands that run for milliseconds or longer")
     elif clock in _SLOW_CLOCKS:
         message = f"the clock is {clock}, which is slow to read: short times are uncertain"
         why = "see why the kernel does not use tsc: sudo dmesg | grep -i clocksource"
@@ -158,7 +159,7 @@ def _battery(root: Path) -> Iterator[Condition]:
             level = _number(_text(one / "capacity"))
             low = "low battery" if level is not None and level < _LOW else "battery"
             left = f" ({level:g} %)" if level is not None else ""
-            message = f"this runs on {low}{left}: the processor is slowed down to save power"
+            message = f"this machine runs on {low}{left}: it slows the processor down to save power"
             yield Condition("battery", message, "plug it in", momentary=True)
             return
 
@@ -168,8 +169,8 @@ def _load(root: Path) -> Iterator[Condition]:
     total = len(_processors())
     if load is not None and load > max(_LEAST_LOAD, _BUSY * total):
         of = f"{total} processor{'s' * (total > 1)}"
-        message = f"other programs are at work: a load of {load:g} on {of} in the last minute"
-        yield Condition("load", message, "wait until they are done; top shows which they are", momentary=True)
+        message = f"other programs are running: a load of {load:g} on {of} in the last minute"
+        yield Condition("load", message, "wait until they end; top lists them", momentary=True)
 
 
 def _users(root: Path) -> Iterator[Condition]:
@@ -177,7 +178,7 @@ def _users(root: Path) -> Iterator[Condition]:
     if others:
         who = f"{len(others)} other user{'s are' if len(others) > 1 else ' is'} logged in"
         yield Condition(
-            "users", f"{who}: what they do takes time from what is measured", "measure at another time", True
+            "users", f"{who}: their programs take time from the measured one", "measure at another time", True
         )
 
 

@@ -11,22 +11,23 @@ from typing import Final
 
 EXIT_CODES: Final[dict[int, str]] = {
     0: "done",
-    1: "`check --fail-on` found a change of the kind it was told to fail on",
+    1: "`perun check --fail-on` found a change that it shall fail on",
     2: "wrong usage: an unknown command or option, or a value the option does not take",
     3: "not inside a Perun repository, or the repository cannot be opened",
     4: "the version control system refused: unknown revision, broken repository, failed checkout",
     5: "the configuration is wrong: unknown key, wrong value, or not YAML",
-    6: "a profile, object or index is damaged, of another commit, or not there",
+    6: "a profile, object or index is damaged, missing, or of another commit",
     7: "another Perun holds the lock of the repository",
     8: "the profiled command, a `pre_run` command or a whole job failed; nothing of it was stored",
     9: "a collector, postprocessor, view, check or version control plugin is missing or cannot run here",
     10: "`fsck` found damage",
-    11: "the repository is not trusted, and something that it names would have run; see `perun trust`",
+    11: "the repository is not trusted, and the command runs code that it names; see `perun trust`",
+    12: "`--fail-on inconclusive`: nothing got worse for certain, but something could not be decided",
     70: "a bug in Perun itself; a report was written",
-    129: "its terminal was closed (SIGHUP); as 130 otherwise",
-    130: "interrupted by Ctrl-C; what a collector had recorded until then is a pending profile that says so",
+    129: "the terminal was closed (SIGHUP); otherwise as 130",
+    130: "interrupted by Ctrl-C; what a collector recorded until then is a pending profile marked incomplete",
     141: "the reader of the output went away (broken pipe)",
-    143: "terminated (SIGTERM); as 130 otherwise",
+    143: "terminated (SIGTERM); otherwise as 130",
 }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def open_page(window: Window) -> Iterator[Callable[..., Page]]:
 def written(tmp_path: Path) -> Callable[..., Path]:
     """Write the page of a view: `written(View(), profile, context, option=value)`; the file."""
 
-    def write(view: Any, profile: Profile, ctx: ViewContext = ALONE, **options: Any) -> Path:
+    def write(view: Any, profile: Profile, ctx: ViewContext = NO_VIEW_CONTEXT, **options: Any) -> Path:
         path = tmp_path / f"{view.name}.html"
         out = io.StringIO()
         view.render(profile, view.Params(**options, filename=str(path)), out, ctx)

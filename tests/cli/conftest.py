@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_server import Server
 
 import perun as package
 from perun.porcelain import trust
@@ -50,11 +51,14 @@ class Outcome:
         return self.out.splitlines()
 
 
+# -P, as the installed script does not look for modules in the current directory either.
+COMMAND = [sys.executable, "-P", "-m", "perun"]
+
+
 @pytest.fixture(scope="session")
 def command() -> list[str]:
     """How `perun` is called here, for tests that start it themselves."""
-    # -P, as the installed script does not look for modules in the current directory either.
-    return [sys.executable, "-P", "-m", "perun"]
+    return COMMAND
 
 
 @pytest.fixture(scope="session")
@@ -85,10 +89,13 @@ def environment(isolated_environment: Path, _bytecode: Path) -> dict[str, str]:
 def perun(
     command: list[str],
     environment: Mapping[str, str],
+    command_server: Callable[[Mapping[str, str]], Server | None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Outcome]:
     """Run the command: `perun("add", "0@p")`; `check=False` where it may fail.
+
+    That is a fork of a process that has imported it (:mod:`command_server`), where nothing speaks against it.
 
     Standard input is empty, or the text `input`. `env` is added to the environment; None removes a name.
     `program` is how another installation is called. Neither stream may ever show a traceback.
@@ -103,18 +110,25 @@ def perun(
         env: Mapping[str, str | None] | None = None,
         program: list[str] | None = None,
     ) -> Outcome:
-        given = {**environment, **(env or {})}
-        done = subprocess.run(
-            [*(program or command), *map(str, arguments)],
-            cwd=cwd,
-            env={name: value for name, value in given.items() if value is not None},
-            input=input.encode(),
-            capture_output=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
-        decoded = (stream.decode(errors="surrogateescape") for stream in (done.stdout, done.stderr))
-        outcome = Outcome(done.returncode, *decoded)
+        merged = {**environment, **(env or {})}
+        given = {name: value for name, value in merged.items() if value is not None}
+        words = [str(argument) for argument in arguments]
+        called = program or command
+        server = command_server(environment) if called == COMMAND else None
+        if server is not None and server.suits(given):
+            code, *streams = server.run(words, cwd or Path.cwd(), given, input.encode(), TIME_LIMIT)
+        else:
+            done = subprocess.run(
+                [*called, *words],
+                cwd=cwd,
+                env=given,
+                input=input.encode(),
+                capture_output=True,
+                timeout=TIME_LIMIT,
+                check=False,
+            )
+            code, *streams = done.returncode, done.stdout, done.stderr
+        outcome = Outcome(code, *(stream.decode(errors="surrogateescape") for stream in streams))
         assert "Traceback" not in outcome.out + outcome.err, outcome.err
         assert "Warning" not in outcome.err, outcome.err  # of Python: a file left open, something deprecated
         if check:

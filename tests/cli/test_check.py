@@ -456,6 +456,7 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "reason": None,
         "damage": None,
         "incomplete": None,
+        "environment": None,
         "not_applied": [],
         "ignored": 0,
         "changes": [
@@ -472,6 +473,9 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
                 "confidence": 0.0,
                 "interval": None,
                 "p_value": None,
+                "sizes": None,
+                "detectable": None,
+                "rule": None,
                 "parts": [],
             }
         ],

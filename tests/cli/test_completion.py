@@ -93,7 +93,7 @@ def test_versions(complete, project):
 
 
 def test_keys_of_the_configuration(complete, tmp_path):
-    assert complete("perun config get vcs.") == ["vcs.type", "vcs.url"]
+    assert complete("perun config get vcs.") == ["vcs.main_branch", "vcs.type", "vcs.url"]
     assert "degradation.strategies" in complete("perun config set degr")
 
 

@@ -96,7 +96,7 @@ def test_doctor(perun: Any, project: Any, matrix: Path) -> None:
             assert condition.advice in done.out
     project.write({"Makefile": "all:\n"})
     done = perun("doctor")
-    assert "look  execute.pre_run: not set" in done.out
+    assert "warn  execute.pre_run: not set" in done.out
     assert "perun config set execute.pre_run '[\"make\"]'" in done.out
     answer = perun("doctor", "--json").json
     assert answer["schema"] == "perun.doctor/1"
@@ -115,9 +115,9 @@ def test_doctor_outside_of_a_repository_and_in_a_broken_one(perun: Any, tmp_path
     perun("init")
     (tmp_path / ".perun/local.yml").write_text("cmds: [\n")
     done = perun("doctor")
-    assert f"look  repository: {tmp_path}/.perun/local.yml:" in done.out
+    assert f"warn  repository: {tmp_path}/.perun/local.yml:" in done.out
     (tmp_path / ".perun/local.yml").write_text("cmds: [x]\ncollectors: [none]\n")
-    assert "look  job matrix: " in perun("doctor").out
+    assert "warn  job matrix: " in perun("doctor").out
     assert perun("doctor", "--json").json["project"][1]["ok"] is False
 
 
@@ -125,8 +125,8 @@ def test_doctor_tells_what_engines_and_compilers_lack(perun: Any, tmp_path: Path
     empty = tmp_path / "empty"
     empty.mkdir()
     done = perun("doctor", env={"PATH": str(empty)})
-    assert "look  trace (uftrace): uftrace was not found\n        install it with: apt-get" in done.out
-    assert "look  trace (stap): " in done.out
+    assert "warn  trace (uftrace): uftrace was not found\n        install it with: apt-get" in done.out
+    assert "warn  trace (stap): " in done.out
     answer = perun("doctor", "--json", env={"PATH": str(empty)}).json
     found = {one["name"]: one for one in answer["collectors"]}
     assert found["trace"]["ok"] is found["trace (ebpf)"]["ok"]
@@ -178,10 +178,10 @@ def test_doctor_tells_what_collectors_lack(perun: Any, project: Any, environment
     (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
     done = perun("doctor")
     assert "ok    engines (one): can run here" in done.out
-    assert "look  engines (two): bpftrace is not installed\n        apt-get install bpftrace" in done.out
-    assert "look  broken: " in done.out
+    assert "warn  engines (two): bpftrace is not installed\n        apt-get install bpftrace" in done.out
+    assert "warn  broken: " in done.out
     assert "plugins that cannot be used" in done.out
-    assert "look  worse: " in done.out
+    assert "warn  worse: " in done.out
 
 
 @pytest.mark.parametrize(

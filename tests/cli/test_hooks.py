@@ -442,3 +442,24 @@ def test_names_in_the_queue_are_shown_harmless(perun: Any, project: Any) -> None
     done = perun("hooks", "status")
     assert "\x1b" not in done.out + done.err
     assert "[31mred" in done.out
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_in_the_queue_is_not_followed(
+    perun: Any, measured: Any, environment: dict[str, str], tmp_path: Path, exists: bool
+) -> None:
+    perun("hooks", "install", "--on", "post-commit")
+    victim = tmp_path / "victim"
+    if exists:
+        victim.write_text("precious\n")
+        os.utime(victim, (1, 1))
+    entry = measured.path / ".perun/hooks/queue" / measured.head
+    entry.parent.mkdir(parents=True)
+    entry.symlink_to(victim)
+    hook = measured.path / ".git/hooks/post-commit"
+    done = subprocess.run([hook], cwd=measured.path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0  # a hook of Perun never stops git
+    assert f"cannot queue a commit: {entry}: it is a symbolic link" in done.stderr
+    assert victim.exists() == exists
+    assert not exists or victim.stat().st_mtime == 1
+    assert perun("hooks", "status", "--json").json["waiting"] == []

@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from perun.plugin.api import MinorVersion
 from perun.porcelain import saving
 from perun.porcelain.repository import Repository, open_repository
 from perun.porcelain.run import journal
 from perun.porcelain.run import matrix as batch
+from perun.porcelain.run.jobs import Job, Unit
+from perun.porcelain.run.schedule import plan_slots
 from perun.store.pending import Pending
 
 QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
@@ -123,17 +126,33 @@ def test_no_version_left(perun: Callable[..., Any], project: Any, configure: Cal
     assert perun("run", "matrix", "--every", "0", check=False).code == 2
 
 
-def test_rounds_are_interleaved(
+def test_rounds_are_interleaved_in_random_order(
     perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
 ) -> None:
     configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\n")
     outcome = perun("run", "matrix", "--since", "HEAD~2", "--rounds", "3")
-    assert record.read_text().splitlines() == [f"{version} {arg}" for version in (6, 5) for arg in "ab"] * 3
+    lines = record.read_text().splitlines()
+    rounds = [lines[start : start + 4] for start in (0, 4, 8)]
+    orders = [[f"{version} {arg}" for version in order for arg in "ab"] for order in ((6, 5), (5, 6))]
+    assert all(one in orders for one in rounds)
     assert headings(outcome) == [
-        f"Version {version} (round {number} of 3)" for number in (1, 2, 3) for version in (6, 5)
+        f"Version {one[0][0]} (round {number} of 3)"
+        for number, lines in enumerate(rounds, 1)
+        for one in (lines[:2], lines[2:])
     ]
     assert set(stored(project).values()) == {3}
     assert len(stored(project)) == 4
+
+
+def test_the_order_of_a_round_is_decided_by_dice() -> None:
+    versions = [MinorVersion("", "", "", str(number), "", ()) for number in range(6)]
+    job = Job("true", "", "", Unit("time", None))
+    slots = plan_slots([job], versions, 4, random.Random(1))
+    orders = [[slot.version.checksum for slot in slots if slot.round == number] for number in (1, 2, 3, 4)]
+    assert all(sorted(order) == list("012345") for order in orders)
+    assert len(set(map(tuple, orders))) == 4
+    assert [task.number for slot in slots for task in slot.tasks] == list(range(24))
+    assert [slot.version for slot in plan_slots([job], versions)] == versions
 
 
 @pytest.mark.parametrize("registering", [True, False])

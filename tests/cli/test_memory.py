@@ -353,6 +353,8 @@ def test_a_history_with_a_leak_and_a_larger_buffer(perun: Callable[..., Any], pr
         (leak, "prog:leaked", "0.0B", "800.0B"),
         (leak, "prog.c:read_line:leaked", "0.0B", "800.0B"),
         (leak, "prog.c:read_line:peak", "80.0B", "880.0B"),
+        (larger, "prog:allocated", "145536.0B", "211072.0B"),
+        (larger, "prog:peak", "66416.0B", "131952.0B"),
         (larger, "prog.c:make_buffer:18", "65536.0B", "131072.0B"),
         (larger, "prog.c:make_buffer:allocated", "65536.0B", "131072.0B"),
         (larger, "prog.c:make_buffer:peak", "65536.0B", "131072.0B"),

@@ -68,7 +68,7 @@ def test_what_another_program_wrote_is_a_warning_until_it_is_accepted(perun, sto
     path.write_bytes(path.read_bytes().replace(b"ls", b"ls -l"))
     [found] = findings(perun)
     assert (found["severity"], found["repairable"]) == ("warning", True)
-    assert "noted the checksum" in perun("fsck", "--repair").out
+    assert "stored the new checksum" in perun("fsck", "--repair").out
     assert findings(perun) == []
     change(store, project.head)
     assert findings(perun) == []

@@ -62,7 +62,7 @@ def test_no_browser_is_a_message(perun, project, write_memory, view):
     nothing = {"BROWSER": "/no/such/browser", "DISPLAY": None, "WAYLAND_DISPLAY": None}
     shown = perun("show", "0@p", view, "-v", "-f", "x.html", env=nothing)
     assert shown.out == "x.html\n"
-    assert shown.err == "no browser could be opened; open x.html yourself\n"
+    assert shown.err == "cannot open a browser; open x.html in one\n"
     assert (project.path / "x.html").exists()
 
 
@@ -118,7 +118,7 @@ def test_calls_as_a_chrome_trace(perun, project, write_memory):
     assert (project.path / "x.json").read_text() == shown.out
     write_memory("zz.perf")
     failed = perun("show", "zz.perf", "flamegraph", "--format", "chrome", check=False)
-    assert "the amounts of the profile are in B" in failed.err
+    assert "those of the profile are in B" in failed.err
     assert failed.code != 0
 
 
@@ -149,11 +149,11 @@ def test_options_of_the_manual(perun, project, write_memory):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("flamegraph", "--of", "size"), 2, "those of the profile are: address, amount, count"),
+        (("flamegraph", "--of", "size"), 2, "the profile has: address, amount, count"),
         (("flamegraph", "--format", "svg"), 2, "'html', 'folded', 'speedscope', 'chrome'"),
         (("flamegraph", "-h", "2"), 2, "2 is not in the range"),
-        (("flamegraph", "--diff", "0@p", "--format", "folded"), 2, "--diff needs a page"),
-        (("flamegraph", "--diff", "other.perf"), 2, "compare profiles of the same type and unit"),
+        (("flamegraph", "--diff", "0@p", "--format", "folded"), 2, "--diff needs --format html"),
+        (("flamegraph", "--diff", "other.perf"), 2, "name a baseline of the same type and unit"),
         (("flamegraph", "-f", "file.txt/x.html"), 2, "cannot write"),
         (("heapmap", "-f", "file.txt/x.html"), 2, "cannot write"),
     ],

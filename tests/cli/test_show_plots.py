@@ -59,7 +59,7 @@ def test_no_browser_is_a_message(perun, project, write_profile, view):
     nothing = {"BROWSER": "/no/such/browser", "DISPLAY": None, "WAYLAND_DISPLAY": None}
     shown = perun("show", "0@p", view, *OPTIONS[view], "-v", "-f", "x.html", env=nothing)
     assert (shown.code, shown.out) == (0, "x.html\n")
-    assert shown.err == "no browser could be opened; open x.html yourself\n"
+    assert shown.err == "cannot open a browser; open x.html in one\n"
     assert (project.path / "x.html").exists()
 
 
@@ -116,8 +116,8 @@ def test_as_wide_as_the_terminal_and_with_its_colours(terminal, project, write_p
             "no resource has the uid './ap'",
             "did you mean './app'?",
         ),
-        (("scatter", "-p", "order", "--terminal", "-f", "x"), "--terminal and --filename", "leave out one"),
-        (("scatter", "-p", "order", "--terminal", "-v"), "--terminal and --view-in-browser", "leave out one"),
+        (("scatter", "-p", "order", "--terminal", "-f", "x"), "--terminal and --filename", "leave out --t"),
+        (("scatter", "-p", "order", "--terminal", "-v"), "--terminal and --view-in-browser", "leave out --t"),
         (("scatter", "-p", "order", "-f", "file.txt/x.html"), "cannot write", "--filename"),
         (("scatter", "-p", "order", "-f", "."), "cannot write .", "--filename"),
     ],

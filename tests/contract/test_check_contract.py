@@ -13,7 +13,7 @@ import pytest
 import perun.check
 from perun.check.average_amount_threshold import AverageAmountThreshold, ThresholdParams
 from perun.errors import ProfileError
-from perun.plugin.api import UNTOLD, Check, CheckContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, Check, CheckContext
 from perun.plugin.contract import short_string
 from perun.plugin.params import specs
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
@@ -27,13 +27,14 @@ CHECKS = (
     "best_model_order_equality",
     "exclusive_time_outliers",
     "fast_check",
+    "growth",
     "hodges_lehmann_ratio",
     "integral_comparison",
     "linear_regression",
     "local_statistics",
     "polynomial_regression",
 )
-NEED_NO_MODELS = ("average_amount_threshold", "exclusive_time_outliers", "hodges_lehmann_ratio")
+NEED_NO_MODELS = ("average_amount_threshold", "exclusive_time_outliers", "growth", "hodges_lehmann_ratio")
 NEED_MODELS = tuple(name for name in CHECKS if name not in NEED_NO_MODELS)
 """Those that compare nothing but models."""
 
@@ -66,7 +67,7 @@ def profile(**amounts: float) -> Profile:
             for size in range(1, 6)
         ]
     )
-    return RegressionAnalysis().process(made, RegressionParams(method="full"), UNTOLD)
+    return RegressionAnalysis().process(made, RegressionParams(method="full"), NO_POSTPROCESS_CONTEXT)
 
 
 def compare(check: Any, baseline: Profile, target: Profile) -> list[DegradationInfo]:

@@ -211,7 +211,7 @@ def test_constants_of_complexity(tmp_path: Path) -> None:
         "RECORD_VERSION": calls.PROCESS.version,
         "RECORD_BYTE_ORDER": BYTE_ORDER,
         "RECORD_HEADER_SIZE": calls.HEADER_SIZE,
-        "RECORD_MOST_FUNCTIONS": decoding.MOST_FUNCTIONS,
+        "RECORD_MAX_FUNCTIONS": decoding.MAX_FUNCTIONS,
         "RECORD_ID_BITS": decoding.ID_BITS,
         "RECORD_ID_MASK": decoding.ID_MASK,
         "RECORD_EXIT": decoding.EXIT,
@@ -234,7 +234,7 @@ def test_constants_of_trace(tmp_path: Path) -> None:
         "PERUN_EXIT": ebpf.EXIT >> 32,
         "PERUN_SIZED": 1 << (ebpf.SIZED_BIT - 32),
         "PERUN_STACK": ebpf.STACK,
-        "PERUN_MOST_FUNCTIONS": ebpf.MOST_FUNCTIONS,
-        "PERUN_MOST_STEPS": sizes.MOST_STEPS,
+        "PERUN_MAX_FUNCTIONS": ebpf.MAX_FUNCTIONS,
+        "PERUN_MAX_STEPS": sizes.MAX_STEPS,
     }
     assert Header("trace", tmp_path).constants(wanted) == wanted

@@ -20,7 +20,7 @@ import pytest
 from perun.collect._calls.binary import Binary
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.collector import ENGINES, TraceParams, make_engine
-from perun.collect.trace.engines.ebpf import ANY_WAY, FOLDER, EbpfEngine
+from perun.collect.trace.engines.ebpf import ANY_METHOD, FOLDER, EbpfEngine
 from perun.collect.trace.engines.instructions import read_code
 from perun.collect.trace.engines.stap import script_of
 from perun.collect.trace.plan import Probe, Wanted, make_plan
@@ -80,7 +80,7 @@ def recorder(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.M
     name = str(request.param)
     engine = name
     if name in WAYS:
-        monkeypatch.setattr(EbpfEngine, "forced", name)
+        monkeypatch.setattr(EbpfEngine, "forced_method", name)
         engine = "ebpf"
     if why := reason_not_to_run(engine):
         pytest.skip(f"{name}: {why}")
@@ -88,10 +88,10 @@ def recorder(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each way of the engine ebpf."""
+def method(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each method of the engine ebpf."""
     monkeypatch.setattr(EbpfEngine, "folder", probes)
-    monkeypatch.setattr(EbpfEngine, "forced", request.param)
+    monkeypatch.setattr(EbpfEngine, "forced_method", request.param)
     if why := reason_not_to_run("ebpf"):
         pytest.skip(f"{request.param}: {why}")
     return str(request.param)
@@ -205,7 +205,7 @@ def test_what_throws_is_not_killed(compiled: Callable[..., Path], trace: Trace, 
     assert found["catcher"] == found["with_destructor"] == found["thrower"] == found["middle"] == 50
 
 
-def test_what_only_jumps_in_what_throws(trace: Trace, way: str, tmp_path: Path) -> None:
+def test_what_only_jumps_in_what_throws(trace: Trace, method: str, tmp_path: Path) -> None:
     """A function that consists of a jump into another one is entered and left at one place."""
     source, program = tmp_path / "forwards.cpp", tmp_path / "forwards"
     source.write_text(
@@ -231,12 +231,12 @@ OF_ENTRIES = {
 """How far from the beginning the entry of a function of trace_entries.c is probed, where no size is read."""
 
 
-def test_every_call_passes_its_probe_once(compiled: Callable[..., Path], trace: Trace, way: str) -> None:
+def test_every_call_passes_its_probe_once(compiled: Callable[..., Path], trace: Trace, method: str) -> None:
     profile = trace(compiled("trace_entries.c"), "40", engine="ebpf")
     inner = {"saves": 80, "tests": 120}
     assert calls(profile) == {"main": 1, **dict.fromkeys(OF_ENTRIES, 40), **inner}
     assert profile["trace"]["missed-exits"] == 0
-    assert profile["trace"]["attached"] == way
+    assert profile["trace"]["attached"] == method
     deeper = {name for name, one in _callers(profile).items() if one != {"main"}}
     assert deeper == {"main", "saves", "tests"}
 
@@ -248,7 +248,7 @@ def _callers(profile: Profile) -> dict[str, set[str]]:
     return found
 
 
-def test_sizes_are_those_at_the_entry(compiled: Callable[..., Path], trace: Trace, way: str) -> None:
+def test_sizes_are_those_at_the_entry(compiled: Callable[..., Path], trace: Trace, method: str) -> None:
     program = compiled("trace_entries.c")
     names = ("tests", "goes_far", "jumps", "marked", "loops_after", "marked_loop", "computes", "changes")
     wanted = {"strategy": "custom", "func": names, "size": tuple(f"{name}=$1" for name in names)}
@@ -281,7 +281,7 @@ def _moved(path: str, probes: list[Probe]) -> dict[str, int]:
 
 
 def test_what_cannot_be_probed_is_left_out(
-    trace: Trace, way: str, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
+    trace: Trace, method: str, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel puts no probe at an instruction with the prefix `lock`: it refuses files in use for it."""
     source = tmp_path / "locks.c"
@@ -312,7 +312,7 @@ def test_many_functions_are_not_attached_one_by_one(
     probes: Path, trace: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(EbpfEngine, "folder", probes)
-    monkeypatch.setattr(EbpfEngine, "forced", "perf_event")
+    monkeypatch.setattr(EbpfEngine, "forced_method", "perf_event")
     if why := reason_not_to_run("ebpf"):
         pytest.skip(why)
     source, program = tmp_path / "many.c", tmp_path / "many"
@@ -322,10 +322,10 @@ def test_many_functions_are_not_attached_one_by_one(
     with pytest.raises(CollectorUnavailable, match="100 functions") as failure:
         trace(program, engine="ebpf")
     assert "--func" in failure.value.hint
-    monkeypatch.setattr(EbpfEngine, "forced", ANY_WAY)
+    monkeypatch.setattr(EbpfEngine, "forced_method", ANY_METHOD)
     if reason_not_to_run("uftrace"):
         pytest.skip("uftrace, which takes its place, is not installed")
-    monkeypatch.setattr(EbpfEngine, "forced", "perf_event")
+    monkeypatch.setattr(EbpfEngine, "forced_method", "perf_event")
     assert trace(program)["trace"]["engine"] == "uftrace"
 
 
@@ -333,7 +333,7 @@ def test_a_kernel_without_probes(probes: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(EbpfEngine, "folder", probes)
     if why := reason_not_to_run("ebpf"):
         pytest.skip(why)
-    monkeypatch.setattr(EbpfEngine, "forced", "telepathy")
+    monkeypatch.setattr(EbpfEngine, "forced_method", "telepathy")
     why, hint = EbpfEngine(os.environ).unavailable()
     assert "telepathy" in why
     assert "5.15" in hint
@@ -420,7 +420,7 @@ def test_library(trace: Trace, engine: str, tmp_path: Path) -> None:
     assert profile["trace"]["calls"] == 9
 
 
-def test_usdt(trace: Trace, way: str, tmp_path: Path) -> None:
+def test_usdt(trace: Trace, method: str, tmp_path: Path) -> None:
     header = "sys/sdt.h"
     if not any((Path("/usr/include") / folder / header).is_file() for folder in ("", "x86_64-linux-gnu")):
         pytest.skip("sys/sdt.h is not installed")
@@ -448,7 +448,9 @@ LASTING = "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void
 
 
 @contextmanager
-def lasting(folder: Path, probes: Path, engine: str, way: str = ANY_WAY) -> Iterator[subprocess.Popen[str]]:
+def lasting(
+    folder: Path, probes: Path, engine: str, method: str = ANY_METHOD
+) -> Iterator[subprocess.Popen[str]]:
     """Perun in a process of its own, which traces a program without an end; it tells how that ended."""
     (folder / "lasting.c").write_text(LASTING)
     subprocess.run(["cc", "-g", "-O0", "lasting.c", "-o", "lasting"], cwd=folder, check=True)
@@ -457,7 +459,7 @@ def lasting(folder: Path, probes: Path, engine: str, way: str = ANY_WAY) -> Iter
         "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
         "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
         "from perun.plugin.api import CollectContext, Interrupted, Run\n"
-        f"EbpfEngine.folder, EbpfEngine.forced = Path({str(probes)!r}), {way!r}\n"
+        f"EbpfEngine.folder, EbpfEngine.forced_method = Path({str(probes)!r}), {method!r}\n"
         f"run = Run('./lasting', cwd=Path({str(folder)!r}), environ=dict(os.environ))\n"
         f"context = CollectContext(Path({str(folder)!r}))\n"
         "try:\n"
@@ -476,8 +478,8 @@ def lasting(folder: Path, probes: Path, engine: str, way: str = ANY_WAY) -> Iter
             process.kill()
 
 
-def test_nothing_is_left_where_perun_is_killed(probes: Path, way: str, tmp_path: Path) -> None:
-    with lasting(tmp_path, probes, "ebpf", way):
+def test_nothing_is_left_where_perun_is_killed(probes: Path, method: str, tmp_path: Path) -> None:
+    with lasting(tmp_path, probes, "ebpf", method):
         assert _soon((tmp_path / "trace" / "records").exists)
     program = tmp_path / "lasting"
     assert _soon(lambda: not _running(program) and not _running(probes / "perun_trace", tmp_path))
@@ -593,7 +595,7 @@ def test_model(
 
 def _simplest_model(profile: Profile) -> str:
     """The simplest of the models that fit: a quadratic one fits a line as well as a linear one."""
-    from perun.plugin.api import UNTOLD
+    from perun.plugin.api import NO_POSTPROCESS_CONTEXT
     from perun.plugin.registry import Registry
 
     rows = sorted((one for _, one in profile.all_resources()), key=lambda one: one["structure-unit-size"])
@@ -601,7 +603,7 @@ def _simplest_model(profile: Profile) -> str:
     quiet = [min(rows[at : at + step], key=lambda one: one["amount"]) for at in range(0, len(rows), step)]
     profile.update_resources(quiet, replace=True)
     analysis: Any = Registry().get("postprocess", "regression_analysis")
-    processed = analysis.process(profile, analysis.Params(method="full"), UNTOLD)
+    processed = analysis.process(profile, analysis.Params(method="full"), NO_POSTPROCESS_CONTEXT)
     fits = {one["model"]: one["r_square"] for _, one in processed.all_models()}
     return next(name for name in SIMPLE_FIRST if fits[name] > max(fits.values()) - 0.03)
 
@@ -615,7 +617,7 @@ def test_interruption_keeps_what_there_is(probes: Path, engine: str, tmp_path: P
     assert not _running(tmp_path / "lasting")
 
 
-def test_lines(trace: Trace, way: str, tmp_path: Path) -> None:
+def test_lines(trace: Trace, method: str, tmp_path: Path) -> None:
     (tmp_path / "lines.c").write_text(
         "volatile int n;\nint main(void) {\n"
         "  for (int i = 0; i < 12; i++) {\n    n += i;\n    n *= 3;\n  }\n  return 0;\n}\n"

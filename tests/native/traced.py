@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from perun.profile.factory import Profile
 
@@ -44,3 +45,8 @@ def sizes(profile: Profile, function: str) -> list[int]:
     """The sizes of the calls of a function, in their order."""
     rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
     return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
+
+
+def counted(runtime: Path) -> str:
+    """Options of the compiler for a program whose time the runtime counts; see `programs/counted_clock.h`."""
+    return f"-fsanitize-coverage=trace-pc -Wl,{runtime}"

@@ -49,13 +49,14 @@ READING = (
 
 
 class Traps:
-    """Commands that leave a file behind where they run."""
+    """Commands that leave a file behind where they run. They are the same in all tests."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.script = folder.parent / "trap.sh"
-        self.script.write_text(f'#!/bin/sh\n: > "{folder}/$1"\n')
+        self.folder = folder / "sprung"
+        self.script = folder / "trap.sh"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        self.script.write_text(f'#!/bin/sh\n: > "{self.folder}/$1"\n')
         self.script.chmod(0o755)
 
     def __call__(self, name: str) -> str:
@@ -72,9 +73,14 @@ class Traps:
         return sorted(path.name for path in self.folder.iterdir())
 
 
+@pytest.fixture(scope="session")
+def _folder_of_traps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("traps")
+
+
 @pytest.fixture
-def traps(tmp_path: Path) -> Traps:
-    return Traps(tmp_path / "sprung")
+def traps(_folder_of_traps: Path) -> Traps:
+    return Traps(_folder_of_traps)
 
 
 def hostile_configuration(traps: Traps) -> str:
@@ -106,15 +112,27 @@ def make_hostile(project: Any, traps: Traps) -> None:
     project.git("commit", "--quiet", "--message", "Everything")
 
 
+@pytest.fixture(scope="session")
+def _template_of_clones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("clones") / "project"
+
+
 @pytest.fixture
-def clone(project: Any, traps: Traps, write_profile: Any) -> Any:
+def clone(project: Any, traps: Traps, write_profile: Any, _template_of_clones: Path) -> Any:
     """A project whose `.perun` came with it: the user has decided nothing. It is the current directory."""
-    make_hostile(project, traps)
-    for number in range(3):
-        write_profile(f"{number}.perf", workload=str(number))
-    write_profile("registered.perf", workload="0")
-    repo = open_repository(project.path, dict(os.environ))
-    add(repo, ["registered.perf"], cwd=project.path)
+    if not _template_of_clones.exists():
+        make_hostile(project, traps)
+        for number in range(3):
+            write_profile(f"{number}.perf", workload=str(number))
+        write_profile("registered.perf", workload="0")
+        repo = open_repository(project.path, dict(os.environ))
+        add(repo, ["registered.perf"], cwd=project.path)
+        shutil.copytree(project.path, _template_of_clones, symlinks=True)
+    else:
+        # The folder itself stays, as it is the current directory.
+        for path in project.path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.copytree(_template_of_clones, project.path, symlinks=True, dirs_exist_ok=True)
     forget_decisions()
     return project
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perun import conditions
-from perun.conditions import observe, settled
+from perun.conditions import lasting, observe
 from perun.machine import class_of, describe
 
 CPU = min(os.sched_getaffinity(0))
@@ -80,7 +80,7 @@ def test_each_condition(files: dict[str, str], key: str, words: str, tmp_path: P
     assert words in found.message
     assert "\n" not in found.message
     assert found.advice
-    assert settled(tmp_path) == ([] if found.momentary else [key])
+    assert lasting(tmp_path) == ([] if found.momentary else [key])
 
 
 def test_who_is_logged_in(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_files_that_hold_something_else(content: str, tmp_path: Path) -> None:
 def test_this_system() -> None:
     known = {"turbo", "governor", "quota", "virtual", "clock", "battery", "load", "users"}
     assert {one.key for one in observe()} <= known
-    assert set(settled()) <= known - {"load", "users", "battery"}
+    assert set(lasting()) <= known - {"load", "users", "battery"}
 
 
 def test_nothing_slow_is_imported() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import fsum, isfinite, nan
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable, units
 
 if TYPE_CHECKING:
+    from perun.check._common.amounts import Amounts
     from perun.profile.factory import Profile
 
 _ABSENT: Final = "-"
+TOTAL: Final = "total"
+_TICK: Final = 0.01
+"""Seconds of a clock tick, which the kernel counts as user or as system time as a whole."""
+_MAYBE: Final = {
+    PerformanceChange.Degradation: PerformanceChange.MaybeDegradation,
+    PerformanceChange.Optimization: PerformanceChange.MaybeOptimization,
+}
 
 
 @dataclass(frozen=True)
@@ -29,46 +34,35 @@ class ThresholdParams:
     optimization: float = param(
         0.5, metavar="<ratio>", minimum=0, help="A mean at most this many times the old is an optimization."
     )
-
-
-@dataclass(slots=True)
-class _Group:
-    """What is known of the amounts of one uid; `trouble` says why they have no mean.
-
-    `from_zero` is for amounts that are 0 where nobody tells of them, and bad where they are more.
-    """
-
-    total: float = 0.0
-    count: float = 0
-    unit: str | None = None
-    trouble: str = "no amount"
-    from_zero: bool = False
-    text: str = ""
-
-    def add(self, total: float, count: float, unit: str) -> None:
-        """Count in some more amounts; of different units the group keeps none."""
-        if not self.count:
-            self.unit, self.trouble = unit, ""
-        elif unit != self.unit:
-            self.unit = ""
-        self.total += total
-        self.count += count
-        if not isfinite(self.total):
-            self.trouble = "an amount is not a number"
-
-    @property
-    def mean(self) -> float | None:
-        """The mean amount, None where there is none."""
-        return None if self.trouble else self.total / self.count
-
-    def __str__(self) -> str:
-        if not self.text:
-            self.text = self.trouble or readable(self.total / self.count, self.unit or "")
-        return self.text
+    exact_degradation: float = param(
+        1.05,
+        metavar="<ratio>",
+        minimum=0,
+        help="The same as degradation, for amounts without noise: bytes and numbers of allocations.",
+    )
+    exact_optimization: float = param(
+        0.95,
+        metavar="<ratio>",
+        minimum=0,
+        help="The same as optimization, for amounts without noise: bytes and numbers of allocations.",
+    )
 
 
 class AverageAmountThreshold:
-    """Reports every uid, also the unchanged ones; the rate of a change is the ratio target / baseline."""
+    """Reports every uid, also the unchanged ones; the rate of a change is the ratio target / baseline.
+
+    What is measured in several ways (`real`, `user` and `sys` time; `malloc` and `free`) is compared apart,
+    at the locations `<uid> [real]` and so on; `<uid> [cpu]` is the sum of user and system time of each run.
+
+    A change of amounts that have noise is certain only where a robust measure passes the limit as well: the
+    fastest of repeated runs, or the mean of calls without the slowest 5 % of them. Otherwise it is a Maybe,
+    and its confidence is the ratio of the robust measures. User and system time apart have changed only
+    where they differ by 10 ms or more.
+
+    Where a function is called more often or less often than before, the sum of its calls is compared too, at
+    the location `<uid> [total]`. Calls that became shorter are no optimization then unless they take less
+    time altogether.
+    """
 
     name: ClassVar[str] = "average_amount_threshold"
     short: ClassVar[str] = "AAT"
@@ -78,107 +72,119 @@ class AverageAmountThreshold:
     def compare(
         self, baseline: Profile, target: Profile, params: ThresholdParams, ctx: CheckContext
     ) -> Iterator[DegradationInfo]:
-        """One change of type `ratio` for each uid, in the order of their names.
+        """Changes of type `ratio`, in the order of the uids.
 
         A uid in one of the profiles only is NotInBaseline or NotInTarget. Unknown is one that cannot be
         compared, because amounts are absent or not numbers, or only that of the baseline is zero. A resource
         of memory with a `count` stands for so many, and its amount is their sum. One with `absent: 0`, as
         leaked memory has it, counts as 0 in a profile without it, and more than 0 is a degradation then.
         """
-        old, new = ctx.once(baseline, _groups), ctx.once(target, _groups)
+        from perun.check._common.amounts import amounts
+
+        old, new = ctx.cached(baseline, amounts), ctx.cached(target, amounts)
         for uid in sorted(old.keys() | new.keys()):
-            before, after = old.get(uid), new.get(uid)
-            before, after = before or _nothing(after), after or _nothing(before)
-            change, rate = _classify(before, after, params)
-            yield DegradationInfo(
-                res=change,
-                loc=uid,
-                fb=_ABSENT if before is None else str(before),
-                tt=_ABSENT if after is None else str(after),
-                t="ratio",
-                rd=rate,
-            )
+            before, after = old.get(uid, {}), new.get(uid, {})
+            metrics = sorted((before.keys() | after.keys()) - {""}) or [""]
+            for metric in metrics:
+                names = [metric] if len(metrics) > 1 else []
+                old_one, new_one = (side.get(metric) or side.get("") for side in (before, after))
+                yield from _changes(uid, names, old_one, new_one, params)
 
 
-def _nothing(other: _Group | None) -> _Group | None:
-    """What a profile that lacks a uid has of it, by what the other one says."""
-    if other is None or not other.from_zero or other.mean is None:
-        return None
-    return _Group(count=1, unit=other.unit, trouble="", from_zero=True)
+def _changes(
+    uid: str, names: list[str], before: Amounts | None, after: Amounts | None, params: ThresholdParams
+) -> Iterator[DegradationInfo]:
+    """The change of the mean, and that of the sum where the numbers of calls differ.
+
+    :param names: what the location says behind the uid.
+    """
+    from perun.check._common.amounts import Amounts
+
+    location = _location(uid, names)
+    before = before or Amounts.absent_like(after)
+    after = after or Amounts.absent_like(before)
+    if before is None or after is None:
+        change = PerformanceChange.NotInBaseline if before is None else PerformanceChange.NotInTarget
+        yield DegradationInfo(
+            change, location, str(before) if before else _ABSENT, str(after) if after else _ABSENT, "ratio"
+        )
+        return
+    mean = _classified(location, before, after, params)
+    if before.is_calls and after.is_calls and before.runs_calls != after.runs_calls:
+        total = _classified(_location(uid, [*names, TOTAL]), before, after, params, sums=True)
+        grows = (after.sum or 0.0) - (before.sum or 0.0)
+        if mean.rate_degradation and (mean.rate_degradation - 1) * grows < 0:
+            mean.result = PerformanceChange.NoChange
+        yield mean
+        yield total
+    else:
+        yield mean
 
 
-def _classify(
-    before: _Group | None, after: _Group | None, params: ThresholdParams
-) -> tuple[PerformanceChange, float]:
-    if before is None:
-        return PerformanceChange.NotInBaseline, 0.0
-    if after is None:
-        return PerformanceChange.NotInTarget, 0.0
-    old, new = before.mean, after.mean
+def _location(uid: str, names: list[str]) -> str:
+    return f"{uid} [{', '.join(names)}]" if names else uid
+
+
+def _classified(
+    location: str, before: Amounts, after: Amounts, params: ThresholdParams, *, sums: bool = False
+) -> DegradationInfo:
+    from perun.check._common.amounts import ratio
+
+    info = DegradationInfo(
+        PerformanceChange.Unknown,
+        location,
+        before.sum_text if sums else str(before),
+        after.sum_text if sums else str(after),
+        "ratio",
+    )
+    old, new = (before.sum, after.sum) if sums else (before.mean, after.mean)
     if old is None or new is None:
-        return PerformanceChange.Unknown, 0.0
+        return info
     if old == new:
-        return PerformanceChange.NoChange, 1.0
+        info.result, info.rate_degradation = PerformanceChange.NoChange, 1.0
+        return info
     if before.from_zero and after.from_zero and 0 in (old, new):
-        return (PerformanceChange.Degradation if new > old else PerformanceChange.Optimization), 0.0
+        info.result = PerformanceChange.Degradation if new > old else PerformanceChange.Optimization
+        return info
+    info.rate_degradation = ratio(new, old) if old else 0.0
+    if before.is_part_of_cpu and abs(new - old) * before.seconds < _TICK:
+        info.result = PerformanceChange.NoChange
+        return info
     if old == 0:
-        return PerformanceChange.Unknown, 0.0
-    ratio = max(-sys.float_info.max, min(new / old, sys.float_info.max))
-    if ratio >= params.degradation:
-        return PerformanceChange.Degradation, ratio
-    if 0 < ratio <= params.optimization:
-        return PerformanceChange.Optimization, ratio
-    return PerformanceChange.NoChange, ratio
+        return info
+    exact = before.is_exact and after.is_exact
+    info.result = _by_limits(info.rate_degradation, params, exact=exact)
+    if info.result is not PerformanceChange.NoChange and not exact:
+        _confirm(info, before, after, params, sums=sums)
+    return info
 
 
-def _groups(profile: Profile) -> dict[str, _Group]:
-    """The amounts by uid as text, summed up column by column without making single resources."""
-    unit_of = units(profile)
-    constants = _mapping(profile.get("resource_type_map"))
-    groups: dict[str, _Group] = {}
-    for key, columns in _mapping(profile.get("resources")).items():
-        # The key of a group is the uid as text, `#`, and a number.
-        uid = key.rpartition("#")[0] or key
-        group = groups.get(uid)
-        if group is None:
-            group = groups[uid] = _Group()
-        shared = constants.get(key)
-        if not isinstance(columns, dict) or not isinstance(shared, dict):
-            columns, shared = _mapping(columns), _mapping(shared)
-        group.from_zero = shared.get("absent") == 0
-        amounts = _amounts(columns, shared)
-        if amounts:
-            unit = unit_of(shared.get("type"), shared.get("subtype"))
-            count = _count(columns, len(amounts)) if shared.get("type") == "memory" else len(amounts)
-            group.add(_sum(amounts), count, unit)
-    return groups
+def _confirm(
+    info: DegradationInfo, before: Amounts, after: Amounts, params: ThresholdParams, *, sums: bool
+) -> None:
+    """Call the change a Maybe where a robust measure does not change as much as the mean does."""
+    from perun.check._common.amounts import ratio
+
+    name, old, new = before.robust_name, before.robust_mean, after.robust_mean
+    if sums:
+        old, new = old * before.runs_calls, new * after.runs_calls
+    robust = ratio(new, old) if old else 1.0 if new == 0 else info.rate_degradation
+    if _by_limits(robust, params, exact=False) is not info.result:
+        info.result = _MAYBE[info.result]
+        info.confidence_type, info.confidence_rate = f"ratio of {name}", robust
 
 
-def _amounts(columns: Mapping[str, Any], constants: Mapping[str, Any]) -> list[Any]:
-    amounts = columns.get("amount")
-    if isinstance(amounts, list):
-        return amounts
-    if "amount" not in constants:
-        return []
-    return [constants["amount"]] * next((len(one) for one in columns.values() if isinstance(one, list)), 1)
-
-
-def _count(columns: Mapping[str, Any], size: int) -> float:
-    """How many measurements the resources of a group stand for."""
-    counts = columns.get("count")
-    count = _sum(counts) if isinstance(counts, list) else nan
-    return count if count >= size else size
-
-
-def _sum(amounts: list[Any]) -> float:
-    try:
-        return fsum(amounts)
-    except (TypeError, ValueError, OverflowError):
-        return nan
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _by_limits(ratio: float, params: ThresholdParams, *, exact: bool) -> PerformanceChange:
+    worse, better = (
+        (params.exact_degradation, params.exact_optimization)
+        if exact
+        else (params.degradation, params.optimization)
+    )
+    if ratio >= worse:
+        return PerformanceChange.Degradation
+    if 0 < ratio <= better:
+        return PerformanceChange.Optimization
+    return PerformanceChange.NoChange
 
 
 PLUGIN = AverageAmountThreshold

@@ -9,19 +9,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+from perun.check._common.amounts import ENOUGH_TO_TRIM
 from perun.errors import ConfigError, ProfileError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
-    from perun.check._common.exclusive import Place, Times
+    from perun.check._common.exclusive import Calls, Place, Times
+    from perun.models.outliers import Flags, Floats
     from perun.profile.factory import Profile
 
+CUTOFF: Final = 1.0
+"""Percentage of all time below which a function is unchanged, where the configuration does not say."""
 _TYPE: Final = "time"
 _NS_IN_MS: Final = 1e6
 _EQUAL: Final = 1e-9
 """Share of all time below which two times are the same: about a nanosecond in a second."""
+_INTERRUPTION: Final = 100.0
+"""Milliseconds that a program may be kept waiting where several share a processor."""
+_ERRORS: Final = 3.0
+"""Standard errors that a difference has to exceed, if it is to be certain."""
 _IQR: Final = "IQR multiple"
 _DEVIATION: Final = "StdDev multiple"
 
@@ -45,8 +53,14 @@ class OutlierParams:
         minimum=0,
         help="Above this multiple of the standard deviation of the others, there may be a change.",
     )
+    noise: float = param(
+        5.0,
+        metavar="<percent>",
+        minimum=0,
+        help="What the time of a function differs by in two runs of one program, in percent of that time.",
+    )
     total: float = param(
-        0.0,
+        10.0,
         metavar="<percent>",
         minimum=0,
         help="A location whose total changed by less than this percentage of all time is unchanged.",
@@ -60,20 +74,49 @@ class OutlierParams:
 
 
 class _Function(NamedTuple):
-    """Self times in milliseconds; None in a profile without the function, NaN where unreadable."""
+    """One function; None in a profile without it."""
 
     place: Place
     name: str
-    before: float | None
-    after: float | None
+    baseline: Calls | None
+    target: Calls | None
+
+    @property
+    def before(self) -> float:
+        """The time in the baseline in milliseconds, NaN where a time is no number."""
+        return self.baseline.total / _NS_IN_MS if self.baseline else 0.0
+
+    @property
+    def after(self) -> float:
+        """The time in the target in milliseconds, NaN where a time is no number."""
+        return self.target.total / _NS_IN_MS if self.target else 0.0
 
     @property
     def difference(self) -> float:
-        return (self.after or 0.0) - (self.before or 0.0)
+        return self.after - self.before
 
     @property
     def is_in_both(self) -> bool:
-        return self.before is not None and self.after is not None
+        return self.baseline is not None and self.target is not None
+
+    @property
+    def usual(self) -> tuple[float, float]:
+        """The times in milliseconds without the slowest calls of each profile."""
+        before, after = (calls.usual / _NS_IN_MS if calls else 0.0 for calls in self[2:])
+        return before, after
+
+    @property
+    def error(self) -> float:
+        """The standard error of the difference in milliseconds, by how much the calls differ."""
+        return math.hypot(*(calls.error / _NS_IN_MS for calls in self[2:] if calls))
+
+    @property
+    def could_be_an_interruption(self) -> bool:
+        """Whether interruptions of single calls by the system explain the difference as well."""
+        fewest = min((calls.number for calls in self[2:] if calls), default=0)
+        if fewest < ENOUGH_TO_TRIM and abs(self.difference) < _INTERRUPTION:
+            return True
+        return abs(self.difference) < _ERRORS * self.error
 
 
 class _Verdict(NamedTuple):
@@ -96,8 +139,15 @@ class ExclusiveTimeOutliers:
       outliers. * Every function in one version only is NotInBaseline or NotInTarget.
     * Total: the sum of a location, whatever its functions did; also of one that is new or gone.
 
-    Times that differ by no more than a billionth of all time are equal. Where nearly all functions did not
-    change at all, any larger change therefore is severe, and its confidence is a large number.
+    A function that takes most of the time varies by more milliseconds than all others. So a change is only
+    as severe as its relative difference is: (target - baseline) / longer, judged by the same limits among
+    the relative differences of all functions, whose spread is taken to be `noise` at least. The slowest 5 %
+    of the calls of a function, at least one, are left out there, as the system may have interrupted them.
+    What is certain has to exceed three standard errors besides, by how much the calls of the function differ,
+    and 100 ms where a function is called less than three times; otherwise it is a Maybe.
+
+    Below `degradation.cutoff` (1 % of all time unless configured) nothing changed. Times that differ by no
+    more than a billionth of all time are equal, whatever the limits are.
 
     Exchanging baseline and target mirrors every verdict, but for two limits that are percentages of the time
     of the target, as the relative rate shown is: `degradation.cutoff` and `total`. Their mirrored values are
@@ -116,6 +166,8 @@ class ExclusiveTimeOutliers:
     ) -> Iterator[DegradationInfo]:
         """Changes of type `time`: for each location in the order of names its total, then its functions.
 
+        Those functions that changed most come first.
+
         :raises ProfileError: where the resources of a profile have no exclusive times.
         :raises ConfigError: where `degradation.location_filter` or `degradation.cutoff` cannot be used.
         """
@@ -126,27 +178,31 @@ class ExclusiveTimeOutliers:
         places = [place for place in paired(old, new, params.similarity) if _is_chosen(place, chosen)]
         by_place = {place: list(_functions(place, old, new)) for place in places}
         functions = [one for own in by_place.values() for one in own]
+        readable = [one for one in functions if math.isfinite(one.difference)]
         before, after = (
             math.fsum(filter(math.isfinite, sums))
-            for sums in ([one.before or 0.0 for one in functions], [one.after or 0.0 for one in functions])
+            for sums in ([one.before for one in functions], [one.after for one in functions])
         )
-        scale = _Scale(after or before, max(before, after) * _EQUAL, cutoff)
+        usual = [math.fsum(one.usual[side] for one in readable) for side in (0, 1)]
+        scale = _Scale(after or before, usual[1] or usual[0], max(before, after) * _EQUAL, cutoff)
         verdicts = _verdicts(functions, params, scale)
         names = _names(functions, places)
         for place, own in by_place.items():
             yield _total(place, own, params, scale)
-            for one in own:
+            for one in sorted(own, key=_by_size):
                 yield _change(one, names[one], verdicts[one], scale)
 
 
 class _Scale(NamedTuple):
     """What differences are compared with.
 
-    :param whole: the time that percentages are of; :param resolution: what is no difference, both in ms.
+    :param whole: the time that percentages are of; :param usual: the same without the slowest calls.
+    :param resolution: what is no difference; all in milliseconds.
     :param cutoff: percentage below which nothing is reported.
     """
 
     whole: float
+    usual: float
     resolution: float
     cutoff: float
 
@@ -158,7 +214,7 @@ class _Scale(NamedTuple):
 
 
 def _settings(settings: Mapping[str, Any]) -> tuple[re.Pattern[str], float]:
-    pattern, cutoff = settings.get("location_filter") or "", settings.get("cutoff") or 0.0
+    pattern, cutoff = settings.get("location_filter") or "", settings.get("cutoff", CUTOFF)
     try:
         chosen = re.compile(str(pattern))
     except re.error as problem:
@@ -193,11 +249,13 @@ def _is_chosen(place: Place, chosen: re.Pattern[str]) -> bool:
 def _functions(place: Place, old: Times, new: Times) -> Iterator[_Function]:
     before, after = old.get(place.baseline or "", {}), new.get(place.target or "", {})
     for name in sorted(before.keys() | after.keys()):
-        yield _Function(place, name, *(_milliseconds(times.get(name)) for times in (before, after)))
+        yield _Function(place, name, before.get(name), after.get(name))
 
 
-def _milliseconds(time: float | None) -> float | None:
-    return None if time is None else time / _NS_IN_MS
+def _by_size(one: _Function) -> tuple[float, float, str]:
+    """A key to sort by: the largest difference first, then the longest time."""
+    size = abs(one.difference) if math.isfinite(one.difference) else math.inf
+    return -size, -max(filter(math.isfinite, (one.before, one.after)), default=0.0), one.name
 
 
 def _names(functions: list[_Function], places: list[Place]) -> dict[_Function, str]:
@@ -207,69 +265,121 @@ def _names(functions: list[_Function], places: list[Place]) -> dict[_Function, s
 
 
 def _verdicts(functions: list[_Function], params: OutlierParams, scale: _Scale) -> dict[_Function, _Verdict]:
+    """What became of each function: the smaller one of two changes, see :class:`ExclusiveTimeOutliers`."""
     import numpy as np
 
-    from perun.models.outliers import FEWEST, Spread, deviation_multiple
+    from perun.models.outliers import FEWEST
 
     readable = [one for one in functions if math.isfinite(one.difference)]
     verdicts = dict.fromkeys(functions, _Verdict(PerformanceChange.Unknown))
-    common = np.array([one.difference for one in readable if one.is_in_both])
-    if common.size < FEWEST:
+    in_both = np.array([one.is_in_both for one in readable], np.bool_)
+    if in_both.sum() < FEWEST:
         return verdicts | {one: _Verdict(_without_others(one, scale)) for one in readable}
-    resolution = scale.resolution or 1.0
-    spread = Spread.of(common, resolution)
-    is_severe = spread.modified_z(common) > params.severe
-    is_usual = ~is_severe & ~(spread.quartile_multiple(common) > params.outlier)
     differences = np.array([one.difference for one in readable])
+    relative = np.array([_relative(*one.usual) for one in readable])
+    absolute = _levels(differences, in_both, scale.resolution or 1.0, params)
+    own = _levels(relative, in_both, max(params.noise / 100, _EQUAL), params)
+    for number, one in enumerate(readable):
+        level = min(absolute.levels[number], own.levels[number])
+        if differences[number] * relative[number] < 0:
+            level = 0
+        if one.could_be_an_interruption:
+            level = min(level, _MAYBE_LEVEL)
+        change = _LEVELS[level][one.difference > 0]
+        if not one.is_in_both or scale.is_negligible(one.difference):
+            change = _without_others(one, scale)
+        verdicts[one] = _Verdict(change, absolute.confidences[number], float(absolute.multiples[number]))
+    return verdicts
+
+
+class _Levels(NamedTuple):
+    """How unusual each of the differences is: an index of :data:`_LEVELS`, and the measure that says so."""
+
+    levels: list[int]
+    confidences: list[str]
+    multiples: Floats
+
+
+def _levels(differences: Floats, in_both: Flags, resolution: float, params: OutlierParams) -> _Levels:
+    """The levels of the differences, shape (n,), among those that are in both versions."""
+    import numpy as np
+
+    from perun.models.outliers import Spread, deviation_multiple
+
+    common = differences[in_both]
+    spread = Spread.of(common, resolution)
+    is_usual = ~(spread.modified_z(common) > params.severe)
+    is_usual &= ~(spread.quartile_multiple(common) > params.outlier)
     severe = spread.modified_z(differences) > params.severe
     quartiles = spread.quartile_multiple(differences)
     deviations = deviation_multiple(differences, common[is_usual], resolution)
     stands_out = spread.away_from_zero(differences) & (severe | (quartiles > params.outlier))
-    for number, one in enumerate(readable):
-        change = PerformanceChange.NoChange
-        if not one.is_in_both or scale.is_negligible(one.difference):
-            change = _without_others(one, scale)
-        elif stands_out[number]:
-            change = _SEVERE[one.difference > 0] if severe[number] else _CERTAIN[one.difference > 0]
-        elif deviations[number] > params.maybe:
-            change = _MAYBE[one.difference > 0]
-        kind, multiples = (_IQR, quartiles) if stands_out[number] else (_DEVIATION, deviations)
-        verdicts[one] = _Verdict(change, kind, float(multiples[number]))
-    return verdicts
+    levels = np.where(stands_out, np.where(severe, 3, 2), np.where(deviations > params.maybe, 1, 0))
+    return _Levels(
+        levels.tolist(),
+        [_IQR if outside else _DEVIATION for outside in stands_out],
+        np.where(stands_out, quartiles, deviations),
+    )
+
+
+def _relative(before: float, after: float) -> float:
+    """The difference as a share of the longer time, from -1 to 1."""
+    longer = max(before, after)
+    return (after - before) / longer if longer > 0 else 0.0
 
 
 def _without_others(one: _Function, scale: _Scale) -> PerformanceChange:
     """What can be said of a function by itself."""
     if abs(scale.percent(one.difference)) < scale.cutoff:
         return PerformanceChange.NoChange
-    if one.before is None:
+    if one.baseline is None:
         return PerformanceChange.NotInBaseline
-    if one.after is None:
+    if one.target is None:
         return PerformanceChange.NotInTarget
     return PerformanceChange.NoChange if scale.is_negligible(one.difference) else PerformanceChange.Unknown
 
 
-_SEVERE: Final = (PerformanceChange.SevereOptimization, PerformanceChange.SevereDegradation)
-_CERTAIN: Final = (PerformanceChange.Optimization, PerformanceChange.Degradation)
-_MAYBE: Final = (PerformanceChange.MaybeOptimization, PerformanceChange.MaybeDegradation)
+_LEVELS: Final = (
+    (PerformanceChange.NoChange, PerformanceChange.NoChange),
+    (PerformanceChange.MaybeOptimization, PerformanceChange.MaybeDegradation),
+    (PerformanceChange.Optimization, PerformanceChange.Degradation),
+    (PerformanceChange.SevereOptimization, PerformanceChange.SevereDegradation),
+)
+"""From the least to the most certain change: that of a negative and that of a positive difference."""
+_MAYBE_LEVEL: Final = 1
 _TOTAL: Final = (PerformanceChange.TotalOptimization, PerformanceChange.TotalDegradation)
 
 
 def _total(place: Place, own: list[_Function], params: OutlierParams, scale: _Scale) -> DegradationInfo:
-    before, after = math.fsum(one.before or 0.0 for one in own), math.fsum(one.after or 0.0 for one in own)
+    before, after = math.fsum(one.before for one in own), math.fsum(one.after for one in own)
     difference = after - before
     if not math.isfinite(difference):
         change, difference = PerformanceChange.Unknown, 0.0
-    elif abs(difference) <= scale.resolution or abs(scale.percent(difference)) < params.total:
+    elif abs(difference) <= scale.resolution or not _exceeds(own, difference, params, scale):
         change = PerformanceChange.NoChange
     else:
         change = _TOTAL[difference > 0]
     return _info(place.name, before, after, difference, _Verdict(change), scale)
 
 
+def _exceeds(own: list[_Function], difference: float, params: OutlierParams, scale: _Scale) -> bool:
+    """Whether the location changed by the percentage of all time, also without interruptions of its calls."""
+    if abs(difference) < _ERRORS * math.hypot(*(one.error for one in own)):
+        return False
+    usual = math.fsum(
+        after - before
+        for one in own
+        if not one.could_be_an_interruption
+        for before, after in (one.usual,)
+    )
+    share = 100 * usual / scale.usual if scale.usual else 0.0
+    found = min(abs(scale.percent(difference)), math.copysign(share, usual * difference))
+    return found >= params.total * (1 - _EQUAL)
+
+
 def _change(one: _Function, name: str, verdict: _Verdict, scale: _Scale) -> DegradationInfo:
     difference = one.difference if math.isfinite(one.difference) else 0.0
-    return _info(name, one.before or 0.0, one.after or 0.0, difference, verdict, scale)
+    return _info(name, one.before, one.after, difference, verdict, scale)
 
 
 def _info(

@@ -90,7 +90,7 @@ class HodgesLehmannRatio:
             params.apart,
             params.exact_threshold,
         )
-        old, new = ctx.once(baseline, measurements), ctx.once(target, measurements)
+        old, new = ctx.cached(baseline, measurements), ctx.cached(target, measurements)
         found = changes(old, new, thresholds, paired=are_pairs(baseline, target))
         if not found and (old or new):
             raise ProfileError(

@@ -25,6 +25,7 @@ COMMANDS = {
     "trust": ("perun.cli.commands.trust:trust", "Trust a repository: allow what it configures to run."),
     "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
+    "compare": ("perun.cli.commands.compare:compare", "Measure two versions side by side, and judge them."),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
     "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Process a profile into a new one."),
     "doctor": (
@@ -77,6 +78,7 @@ def cli(
     perun config edit        choose what to measure (the job matrix)
     perun run matrix         measure the current version
     perun check head         find what got slower since the previous version
+    perun compare            measure what my changes do, beside what they are based on
     """
     session: Session = ctx.obj
     session.command = ctx.invoked_subcommand or ""

@@ -28,7 +28,7 @@ class Build(NamedTuple):
 
 
 def recognise(project_dir: Path) -> Build | None:
-    """How the project is built; None where that is not recognised.
+    """How the project is built; None if that is not recognised.
 
     What describes the whole build goes before what may only call it: a Makefile beside a CMakeLists.txt is
     usually a short cut.

@@ -1,10 +1,10 @@
 """Parsed configuration files, so that reading commands need no YAML parser (half of their time).
 
-An entry holds the whole text of the file it was made from and is used only where the file still holds
+An entry holds the whole text of the file it was made from and is used only if the file still holds
 the same text. Times of files play no part, so there is no moment at which a change could be missed.
 
-It says what runs, so it lies among the caches of the user, never in a repository, and one that somebody else
-has written is not read.
+It says what runs, so it is kept in the cache folder of the user, never in a repository, and a file of another
+user is not read.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def read(path: Path) -> Mapping[str, Any]:
 
 
 def refresh(files: Iterable[tuple[str, Path]], path: Path, parse: Parse) -> bool:
-    """Write the entries of `files`, each with the name of its layer, where they differ from what is there.
+    """Write the entries of `files`, each with the name of its layer, if they differ from what is there.
 
-    :raises OSError: where the cache cannot be written.
+    :raises OSError: if the cache cannot be written.
     """
     old = read(path)
     new: dict[str, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perun.config.scalars import Text, free, is_null
+from perun.config.scalars import Text, is_null, resolve_all
 from perun.config.schema import (
     ALIASES,
     FALSE,
@@ -27,8 +27,8 @@ def checked(given: Mapping[str, Any], source: str, kind: str) -> tuple[dict[str,
 
     :param given: nested mappings; scalars may be :class:`~perun.config.reader.Text`.
     :param source: name of the file for the messages.
-    :param kind: `local`, `shared` or `runtime`.
-    :raises ConfigError: names the file, the line where it is known, the key, and what is right.
+    :param kind: `local` or `shared`.
+    :raises ConfigError: names the file, the line if it is known, the key, and what is right.
     """
     layer = _Layer(source, kind)
     layer.walk(given, "")
@@ -39,7 +39,7 @@ def convert(key: Key, value: Any, where: str) -> Any:
     """`value` in the type that the key wants.
 
     :param where: file and line of the value for the message.
-    :raises ConfigError: where the value is not what the key wants.
+    :raises ConfigError: if the value is not what the key wants.
     """
     if isinstance(value, tuple):
         value = list(value)
@@ -56,7 +56,7 @@ def convert(key: Key, value: Any, where: str) -> Any:
             raise _wrong(key, value, where)
         return [_rule(key, rule, where) for rule in value]
     if key.kind is Kind.SETTINGS or key.kind is Kind.IGNORED:
-        return free(value)
+        return resolve_all(value)
     return _scalar(key, key.kind, value, where)
 
 
@@ -128,7 +128,7 @@ def _section_hint(section: str) -> str:
 
 
 def _wrong(key: Key, value: Any, where: str, what: str = "") -> ConfigError:
-    shown = repr(free(value))
+    shown = repr(resolve_all(value))
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return ConfigError(f"{where}: {key.name} must be {what or key.expected}, not {shown}", key.help)
 
@@ -190,7 +190,8 @@ def _convert_item(key: Key, number: int, value: Any, where: str) -> str:
     if isinstance(value, (Mapping, list)):
         where = _narrow(where, next(iter(value), ""))
         hint = "put a text that holds ': ' or begins with [ or { in quotes"
-        raise ConfigError(f"{where}: item {number} of {key.name} must be text, not {free(value)!r}", hint)
+        what = f"item {number} of {key.name} must be text, not {resolve_all(value)!r}"
+        raise ConfigError(f"{where}: {what}", hint)
     return str(_scalar(key, Kind.TEXT, value, where))
 
 
@@ -207,10 +208,10 @@ def _params(key: Key, value: Any, where: str) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in value if isinstance(value, list) else [{} if value is None else value]:
         if not isinstance(part, Mapping):
-            raise _wrong(key, part, where, "given params with names and values")
+            raise _wrong(key, part, where, "a mapping of params to values")
         for name, item in part.items():
             if name in merged:
-                raise ConfigError(f"{where}: {key.name}: the param {name!r} is given twice")
+                raise ConfigError(f"{where}: {key.name}: {name!r} of params is given twice")
             merged[name] = item
     return merged
 
@@ -234,7 +235,7 @@ def _fields(
         if is_null(item) and name not in required:
             continue
         if kind is Kind.SETTINGS:
-            result[str(name)] = free(item)
+            result[str(name)] = resolve_all(item)
         else:
             result[str(name)] = _scalar(key, kind, item, place)
     for name in required:

@@ -1,7 +1,7 @@
 """Changes of configuration files that touch nothing but the key in question.
 
-The text of the value is exchanged where it stands; comments, order, quotes, indentation and line ends of
-everything else stay as they are. The result is read back before it is written: where more than the one
+Only the text of the value is replaced; comments, order, quotes, indentation and line ends of
+everything else stay as they are. The result is read back before it is written: if more than the one
 key would change, nothing is written.
 """
 
@@ -17,7 +17,7 @@ from perun.config import emit
 from perun.config.convert import checked
 from perun.config.layers import SHARED_FILE
 from perun.config.reader import Entry, Node, parse, read_text, values
-from perun.config.scalars import Text, free, is_null
+from perun.config.scalars import Text, is_null, resolve_all
 from perun.config.schema import ALIASES, KEYS, SETTINGS_SECTION, Key, Kind, find, put
 from perun.config.templates import default_shared
 from perun.errors import ConfigError
@@ -30,11 +30,11 @@ def set_value(path: Path, key: str, text: str) -> Any:
     """Set a key in a configuration file and return its value as :meth:`Config.get` will.
 
     A missing local file is made; a missing shared one with the documented defaults. Sections are made
-    where they are missing.
+    if they are missing.
 
     :param path: `local.yml` or `shared.yml`; a symbolic link is written through.
     :param text: the value; YAML for keys that hold lists or mappings, else the text itself.
-    :raises ConfigError: where the key or value is wrong, or the file cannot be read, parsed or written.
+    :raises ConfigError: if the key or value is wrong, or the file cannot be read, parsed or written.
     """
     name = ALIASES.get(key, key)
     value = _checked_value(path, name, text)
@@ -49,7 +49,7 @@ def set_value(path: Path, key: str, text: str) -> Any:
 def unset(path: Path, key: str) -> bool:
     """Remove a key, known or not, from a configuration file; whether it was there.
 
-    :raises ConfigError: where the file cannot be read, parsed or written.
+    :raises ConfigError: if the file cannot be read, parsed or written.
     """
     old = _Document(path)
     new = old.without(key)
@@ -60,9 +60,9 @@ def unset(path: Path, key: str) -> bool:
 
 
 def add_default_shared(path: Path, overwrite: bool = False) -> bool:
-    """Write the documented default configuration to `path`; False where a file is there and shall stay.
+    """Write the documented default configuration to `path`; False if a file is there and shall stay.
 
-    :raises ConfigError: where it cannot be written.
+    :raises ConfigError: if it cannot be written.
     """
     if path.exists() and not overwrite:
         return False
@@ -73,7 +73,7 @@ def add_default_shared(path: Path, overwrite: bool = False) -> bool:
 def write_text(path: Path, text: str) -> None:
     """Make `text` the content of a configuration file, through a symbolic link; wholly or not at all.
 
-    :raises ConfigError: where it cannot be written.
+    :raises ConfigError: if it cannot be written.
     """
     try:
         atomic.write(Path(os.path.realpath(path)), text.encode("utf-8"))
@@ -95,7 +95,7 @@ class _Document:
 
     def data(self) -> dict[str, Any]:
         """All values as plain data."""
-        return {} if self.root is None else dict(free(values(self.root)))
+        return {} if self.root is None else dict(resolve_all(values(self.root)))
 
     def with_value(self, name: str, value: Any) -> _Document:
         """The document with the dotted key set."""
@@ -104,7 +104,7 @@ class _Document:
         return self._verified(self._set(name.split("."), value), expected, name)
 
     def without(self, name: str) -> _Document:
-        """The document without the dotted key; itself where the key is not there."""
+        """The document without the dotted key; itself if the key is not there."""
         node, expected = self.root, self.data()
         inner = expected
         *sections, last = name.split(".")
@@ -150,7 +150,7 @@ class _Document:
                     raise ConfigError(f"{where} is a section and must hold keys")
                 return self._replace(found, below, node.flow)
             node = found.value
-        raise AssertionError("a key has at least one part")
+        raise AssertionError("unreachable: a key has at least one part")
 
     def _append(self, key: str, value: Any, indent: int) -> str:
         text = self.text

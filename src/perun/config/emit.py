@@ -13,7 +13,7 @@ _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\
 
 
 def scalar(text: str) -> str:
-    """Text as one scalar on one line, in quotes where it could be read as something else."""
+    """Text as one scalar on one line, in quotes if it could be read as something else."""
     if _PLAIN.fullmatch(text) and text.lower() not in _CONSTANTS:
         return text
     if text.isprintable():

@@ -1,4 +1,7 @@
-"""The hierarchy of configurations (manual 11.1): runtime, local from the nearest up, shared, built-in."""
+"""The hierarchy of configurations (manual 11.1): local from the nearest up, shared, built-in.
+
+What the command line sets is passed to the verbs as arguments, and is no layer.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ MISSING: Final = object()
 class Layer(NamedTuple):
     """The values of one configuration, nested and in their types.
 
-    :param name: `runtime`, `local` (the nearest), `parent`, `shared` or `defaults`.
+    :param name: `local` (the nearest), `parent`, `shared` or `defaults`.
     :param path: the file, None for a layer without one.
     :param origin: `file`, `cache`, `missing` (there is no such file) or `memory`.
     """
@@ -33,7 +36,7 @@ class Layer(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     def get(self, key: str) -> Any:
-        """The value of a dotted key or section in this layer alone, :data:`MISSING` where it is not set."""
+        """The value of a dotted key or section in this layer alone, :data:`MISSING` if it is not set."""
         value: Any = self.values
         for part in schema.ALIASES.get(key, key).split("."):
             if not isinstance(value, Mapping) or part not in value:
@@ -46,14 +49,14 @@ class Layer(NamedTuple):
 
 
 class Config(NamedTuple):
-    """All layers, the one that is asked first at the front."""
+    """All layers, the one that decides first at the front."""
 
     layers: tuple[Layer, ...]
 
     def get(self, key: str) -> Any:
         """The effective value of a key; that of a gathered key is a list, that of a section a mapping.
 
-        :raises ConfigError: where there is no such key; the hint names the nearest one.
+        :raises ConfigError: if there is no such key; the hint names the nearest one.
         """
         if key in schema.SECTIONS or self._is_method(key):
             return self.section(key)
@@ -66,16 +69,16 @@ class Config(NamedTuple):
         return None if row.kind is Kind.SETTINGS else _copy(row.default)
 
     def gather(self, key: str) -> list[Any]:
-        """The items of a list from all layers, runtime first, shared last (manual 11.1).
+        """The items of a list from all layers, the nearest local first, shared last (manual 11.1).
 
-        The built-in list takes part where there is no shared configuration, or where no layer sets the key.
+        The built-in list takes part if there is no shared configuration, or if no layer sets the key.
 
-        :raises ConfigError: where there is no such key, or it does not hold a list.
+        :raises ConfigError: if there is no such key, or it does not hold a list.
         """
         row = schema.find(key)
         if not isinstance(row.default, list):
             raise ConfigError(f"{key} does not hold a list")
-        found = [layer.get(key) for layer in self._asked(key, row) if layer.name != "defaults"]
+        found = [layer.get(key) for layer in self._layers_of(key, row) if layer.name != "defaults"]
         lists = [value for value in found if value is not MISSING]
         has_shared = any(layer.name == "shared" and layer.origin != "missing" for layer in self.layers)
         if not lists or not has_shared:
@@ -85,7 +88,7 @@ class Config(NamedTuple):
     def origin(self, key: str) -> Layer:
         """The layer that the value of the key comes from; of a gathered key the first of them.
 
-        :raises ConfigError: where there is no such key.
+        :raises ConfigError: if there is no such key.
         """
         row = schema.find(key)
         return self._setter(key, row) or self.layers[-1]
@@ -94,7 +97,7 @@ class Config(NamedTuple):
         """All keys of a section with their effective values; {} for settings of a check that has none.
 
         :param name: e.g. `degradation`, or `degradation.<method>`.
-        :raises ConfigError: where there is no such section.
+        :raises ConfigError: if there is no such section.
         """
         top, _, rest = name.partition(".")
         if top not in schema.SECTIONS or (rest and top != schema.SETTINGS_SECTION):
@@ -111,23 +114,6 @@ class Config(NamedTuple):
                     merged[row.name.partition(".")[2]] = value
         return merged
 
-    def with_runtime(self, values: Mapping[str, Any]) -> Config:
-        """The same with values of the command line in front; keys are dotted, None leaves a key unset.
-
-        :raises ConfigError: where a key or value is wrong.
-        """
-        nested: dict[str, Any] = {}
-        for key, value in values.items():
-            schema.find(key)
-            schema.put(nested, key, value)
-        given, warnings = checked(nested, "command line", "runtime")
-        first, rest = self.layers[:1], self.layers[1:]
-        if not first or first[0].name != "runtime":
-            first, rest = (), self.layers
-        merged = _copy(first[0].values) if first else {}
-        _merge(merged, given)
-        return Config((Layer("runtime", None, merged, "memory", warnings), *rest))
-
     def layer(self, name: str) -> Layer | None:
         """The first layer of that name, e.g. `local` or `shared`; None for none."""
         return next((layer for layer in self.layers if layer.name == name), None)
@@ -138,14 +124,14 @@ class Config(NamedTuple):
         return tuple(warning for layer in self.layers for warning in layer.warnings)
 
     def _setter(self, key: str, row: Key) -> Layer | None:
-        return next((one for one in self._asked(key, row) if one.get(key) is not MISSING), None)
+        return next((one for one in self._layers_of(key, row) if one.get(key) is not MISSING), None)
 
-    def _asked(self, key: str, row: Key) -> list[Layer]:
-        """The layers that may set the key, in the order in which they are asked."""
+    def _layers_of(self, key: str, row: Key) -> list[Layer]:
+        """The layers that may set the key, the one that decides first at the front."""
         if row.scope is Scope.LOCAL:
-            return [layer for layer in self.layers if layer.name in ("runtime", "local", "defaults")]
+            return [layer for layer in self.layers if layer.name in ("local", "defaults")]
         if row.scope is Scope.SHARED:
-            return [layer for layer in self.layers if layer.name in ("runtime", "shared", "defaults")]
+            return [layer for layer in self.layers if layer.name in ("shared", "defaults")]
         return list(self.layers)
 
     def _is_method(self, key: str) -> bool:
@@ -156,7 +142,7 @@ class Config(NamedTuple):
 
 
 class _FileReader:
-    """Reads configuration files, through the cache of parsed ones where that knows the same text."""
+    """Reads configuration files, through the cache of parsed ones if that knows the same text."""
 
     def __init__(self, cache: Path | None) -> None:
         self.cache = cache
@@ -197,9 +183,9 @@ def load(perun_dirs: Sequence[Path], shared_dir: Path, cache: Path | None = None
     :raises ConfigError: names file, line and key of what is wrong.
     """
     reader = _FileReader(cache)
-    layers = [Layer("runtime", None, {}, "memory")]
-    for n, folder in enumerate(perun_dirs):
-        layers.append(reader.layer("parent" if n else "local", folder / LOCAL_FILE))
+    layers = [
+        reader.layer("parent" if n else "local", folder / LOCAL_FILE) for n, folder in enumerate(perun_dirs)
+    ]
     layers.append(reader.layer("shared", shared_dir / SHARED_FILE))
     layers.append(Layer("defaults", None, schema.defaults(), "memory"))
     return Config(tuple(layers))
@@ -240,7 +226,7 @@ def refresh_cache(config: Config, cache: Path) -> bool:
 
     Called by commands that write anyway and hold the lock; files that are wrong are left out.
 
-    :raises OSError: where the cache cannot be written.
+    :raises OSError: if the cache cannot be written.
     """
     from perun.config.cache import refresh
 

@@ -57,7 +57,7 @@ def _step(node: Node, key: str | int, line: int) -> tuple[int, Node]:
 
 
 def _named(node: Node, message: str) -> int:
-    """The line of the key that the message names first; 0 where it names none."""
+    """The line of the key that the message names first; 0 if it names none."""
     plain = message.replace("-", "_")
     found = []
     for name, line in _keys(node):

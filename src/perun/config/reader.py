@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.config.scalars import Text, free, is_null, resolve
+from perun.config.scalars import Text, resolve, resolve_all
 from perun.errors import ConfigError
 from perun.regular import IrregularFile, TooLarge, read_regular
 
@@ -54,18 +54,19 @@ class Node:
 
 
 def read_text(path: Path) -> str | None:
-    """The text of a configuration file, None where there is no such file.
+    """The text of a configuration file, None if there is no such file.
 
     A link in a `.perun` may lead to another file of the same project, and nowhere else.
 
-    :raises ConfigError: where it is not a file, cannot be read, is too large or not UTF-8.
+    :raises ConfigError: if it is not a file, cannot be read, is too large or not UTF-8.
     """
     try:
         return _content(path).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IrregularFile:
-        raise ConfigError(f"{path} is not a file", "move it away and set the configuration anew") from None
+        hint = "move it away, then set the keys again: perun config set KEY VALUE"
+        raise ConfigError(f"{path} is not a file", hint) from None
     except TooLarge:
         raise ConfigError(
             f"{path} is larger than the {MAX_BYTES} bytes that a configuration may have"
@@ -92,10 +93,10 @@ def _content(path: Path) -> bytes:
 
 
 def parse(text: str, source: str) -> Node | None:
-    """The tree of one YAML document, None where it holds nothing but comments.
+    """The tree of one YAML document, None if it holds nothing but comments.
 
     :param source: name of the file for the messages.
-    :raises ConfigError: with `source:line:column`, where the text is not YAML, holds a key twice or one
+    :raises ConfigError: with `source:line:column`, if the text is not YAML, holds a key twice or one
         that is not text, a tag or alias that is not known, or more than the limits of this module allow.
     """
     try:
@@ -122,28 +123,12 @@ def values(node: Node) -> Any:
 
 
 def loads(text: str, source: str) -> Any:
-    """What YAML text means, as plain data with every scalar resolved; None where it holds nothing.
+    """What YAML text means, as plain data with every scalar resolved; None if it holds nothing.
 
     :raises ConfigError: as :func:`parse` does.
     """
     node = parse(text, source)
-    return None if node is None else free(values(node))
-
-
-def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping that a YAML file holds, e.g. one of `collect --params`; {} for an empty file.
-
-    :raises ConfigError: where there is no such file, it is not YAML, or something else than a mapping.
-    """
-    text = read_text(path)
-    if text is None:
-        raise ConfigError(f"there is no file {path}")
-    node = parse(text, str(path))
-    if node is None or is_null(node.value):
-        return {}
-    if not isinstance(node.value, dict):
-        raise ConfigError(f"{path}:{node.line}: must hold keys with values", "write `key: value` lines")
-    return {str(key): free(value) for key, value in values(node).items()}
+    return None if node is None else resolve_all(values(node))
 
 
 class _Builder:
@@ -180,7 +165,7 @@ class _Builder:
             plain = event.tag in _PLAIN_TAGS or (event.tag is None and event.implicit[0])
             node = Node(Text(event.value, event.start_mark.line + 1, plain), event)
             if event.style in ("|", ">"):
-                # The parser's end of a block lies behind the empty lines and comments that follow it.
+                # The parser's end of a block is after the empty lines and comments that follow it.
                 node.end = node.start + len(text[node.start : node.end].rstrip())
             self._close(node, event)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
@@ -204,7 +189,7 @@ class _Builder:
             node.size, node.height = target.size, target.height
             self._attach(node, event)
         elif kind == "DocumentStartEvent" and self.root is not None:
-            raise self._error(event, "holds a second document")
+            raise self._error(event, "holds a second document, but only one is allowed")
 
     def _close(self, node: Node, event: Any, anchor: str | None = None) -> None:
         self._check_tag(event)
@@ -247,8 +232,8 @@ class _Builder:
         if key.plain and not isinstance(resolve(key), str):
             raise self._error(event, f"the key {str(key) or '(empty)'} is not text", "put it in quotes")
         if key in mapping:
-            what = f"the key {str(key)!r} is here for the second time"
-            raise self._error(event, what, f"the first is in line {mapping[key].key.line}")
+            what = f"the key {str(key)!r} is given twice"
+            raise self._error(event, what, f"remove one; the first is in line {mapping[key].key.line}")
         return node
 
     def _check_tag(self, event: Any) -> None:

@@ -54,14 +54,14 @@ def resolve(text: Text) -> Any:
     return str(text)
 
 
-def free(value: Any) -> Any:
+def resolve_all(value: Any) -> Any:
     """`value` with every scalar resolved; values that are resolved already stay as they are."""
     if isinstance(value, Text):
         return resolve(value)
     if isinstance(value, Mapping):
-        return {str(key): free(item) for key, item in value.items()}
+        return {str(key): resolve_all(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [free(item) for item in value]
+        return [resolve_all(item) for item in value]
     return value
 
 

@@ -41,7 +41,7 @@ class Kind(Enum):
 class Key(NamedTuple):
     """One row of the table.
 
-    `default` is the value where no file sets the key; `example` is shown in generated files where there
+    `default` is the value if no file sets the key; `example` is shown in generated files where there
     is no telling default. `choices` belong to the kinds that choose. `fields` are the known keys of each
     mapping of a list of rules, `required` those that must be there; `closed` forbids any others.
     """
@@ -91,6 +91,12 @@ _ROWS: Final[tuple[Key, ...]] = (
         "vcs.url", Kind.TEXT, Scope.LOCAL, "..",
         "Folder of the wrapped repository, i.e. the one that holds `.git`. A relative path starts at the "
         "`.perun` folder.",
+    ),
+    Key(
+        "vcs.main_branch", Kind.TEXT, Scope.LOCAL, "",
+        "Branch that `perun compare` takes for the main one: its merge base with HEAD is the base. Where "
+        "empty, the first that there is of `origin/HEAD`, `main` and `master`.",
+        example="main",
     ),
     Key(
         "general.paging", Kind.CHOICE, Scope.RECURSIVE, "only-log",
@@ -154,7 +160,7 @@ _ROWS: Final[tuple[Key, ...]] = (
         "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
         "Generators of workloads; each has an id, a type (integer, string, textfile, external, singleton) "
         "and parameters of its type. With profile_for_each_workload each workload has a profile of its own; "
-        "seed is what its random numbers begin with.",
+        "seed starts its random numbers.",
         fields={
             "id": Kind.TEXT,
             "type": Kind.TEXT,
@@ -175,8 +181,8 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "profiles.max_size", Kind.NUMBER, Scope.SHARED, 512,
-        "Largest profile that is read or stored, in MiB of JSON; the same holds for statistics. A small file "
-        "may be made to unpack to any size, so only the shared configuration is asked.",
+        "Largest profile that is read or stored, in MiB of JSON; the same limit holds for statistics. Only "
+        "the shared configuration can set it: a repository may hold a small file that unpacks to any size.",
         example=2048,
     ),
     Key(
@@ -197,15 +203,17 @@ _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "degradation.strategies", Kind.RULES, Scope.GATHERED, [{"method": "average_amount_threshold"}],
         "Rules that say by which method profiles are checked; besides the method, a rule names what it "
-        "holds for: type, cmd, args, workload, collector or postprocessor.",
+        "holds for: type, cmd, args, workload, collector or postprocessor. With `instead_of` it is applied "
+        "where the method named there can say nothing.",
         fields=dict.fromkeys(
-            ("method", "type", "cmd", "args", "workload", "collector", "postprocessor"), Kind.TEXT
+            ("method", "type", "cmd", "args", "workload", "collector", "postprocessor", "instead_of"),
+            Kind.TEXT,
         ),
         required=("method",),
         closed=True,
     ),
     Key(
-        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 0.0,
+        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 1.0,
         "Changes of a location that are smaller than this percentage of all time are not reported by the "
         "exclusive time outliers.",
         example=0.5,
@@ -224,7 +232,7 @@ _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "plugins.trusted", Kind.TEXTS, Scope.SHARED, [],
         "Folders of repositories that are trusted whatever they hold; `perun trust` also notices changes. "
-        "Only the shared configuration is asked, so that no repository can trust itself.",
+        "Only the shared configuration can set it, so that no repository can trust itself.",
         example=["/home/me/project"],
     ),
     *(
@@ -246,7 +254,7 @@ RUNS: Final = (
     "vcs.type",
     "vcs.url",
 )
-"""Keys that decide what programs run, with what: those of a repository hold where the user trusts it."""
+"""Keys that decide what programs run, with what: those of a repository hold if the user trusts it."""
 
 KEYS: Final[Mapping[str, Key]] = {row.name: row for row in _ROWS}
 SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in name)
@@ -255,7 +263,7 @@ SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in na
 def find(name: str) -> Key:
     """The row of a dotted key, whatever old or free spelling it has.
 
-    :raises ConfigError: where there is no such key, or it is a section; the hint names the nearest key.
+    :raises ConfigError: if there is no such key, or it is a section; the hint names the nearest key.
     """
     name = ALIASES.get(name, name)
     if name in SECTIONS:

@@ -17,7 +17,10 @@ from perun.config.candidates import Candidates, find_executables, find_workloads
 from perun.config.schema import KEYS, Key, Kind, Scope
 from perun.errors import UsageError
 
-_STRATEGIES: Final[list[dict[str, Any]]] = [{"method": "average_amount_threshold"}]
+_STRATEGIES: Final[list[dict[str, Any]]] = [
+    {"method": "hodges_lehmann_ratio"},
+    {"method": "average_amount_threshold", "instead_of": "hodges_lehmann_ratio"},
+]
 _DEVELOPER: Final[dict[str, Any]] = {
     "degradation.strategies": _STRATEGIES,
     "degradation.collect_before_check": True,
@@ -31,9 +34,9 @@ TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
         "format.output_profile_template": "%collector%-of-%cmd%-%workload%-%date%",
     },
     "developer": _DEVELOPER,
-    "master": {},
+    "master": {"degradation.strategies": _STRATEGIES},
 }
-"""The keys that each template sets beside `vcs` (manual 11.3).
+"""The keys that each template sets beside `vcs` (manual 11.3, where `master` sets none).
 
 `user` and `developer` also set `execute.pre_run` to what builds the project; `user` looks for cmds and
 workloads.
@@ -75,8 +78,8 @@ def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path)
     :param template: `user`, `developer` or `master`.
     :param project_dir: absolute folder that holds `.perun`; `user` looks there for commands and workloads.
     :param vcs_url: folder of the wrapped repository, absolute or as seen from the project; written relative
-        to `.perun` where one of the two folders holds the other.
-    :raises UsageError: where there is no such template.
+        to `.perun` if one of the two folders holds the other.
+    :raises UsageError: if there is no such template.
     """
     if template not in TEMPLATES:
         known = ", ".join(TEMPLATES)
@@ -87,12 +90,12 @@ def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path)
     if template == "user":
         _add_candidates(active, notes, "cmds", find_executables(project_dir))
         _add_candidates(active, notes, "workloads", find_workloads(project_dir))
-    build = recognise(project_dir)
+    build, builds = recognise(project_dir), template != "master"
     hints: dict[str, Any] = {"generators.workload": _GENERATOR_EXAMPLE}
     if build is not None:
         notes["execute.pre_run"] = f"This project is built by {build.system} ({build.file})."
-        (active if TEMPLATES[template] else hints)["execute.pre_run"] = list(build.commands)
-    elif TEMPLATES[template]:
+        (active if builds else hints)["execute.pre_run"] = list(build.commands)
+    elif builds:
         notes["execute.pre_run"] = "How this project is built was not recognised, so nothing is run."
     title = f"Local configuration of Perun (template {template})."
     return _document(title, _LOCAL_KEYS, active, notes, hints)
@@ -108,7 +111,7 @@ def default_shared() -> str:
 
 
 def relative_url(project_dir: Path, vcs_url: str | Path) -> str:
-    """The value of `vcs.url`: relative to the `.perun` folder of the project where that is natural."""
+    """The value of `vcs.url`: relative to the `.perun` folder of the project if that is natural."""
     project, url = os.path.normpath(project_dir), os.path.normpath(os.path.join(project_dir, vcs_url))
     if os.path.commonpath((project, url)) in (project, url):
         return os.path.relpath(url, os.path.join(project, ".perun"))

@@ -61,18 +61,6 @@ def interval(record: ModelRecord) -> tuple[float, float] | None:
     return (start, end) if start < end else None
 
 
-def common_interval(a: ModelRecord, b: ModelRecord) -> tuple[float, float] | None:
-    """Where both models have values, see :func:`interval`; None where that is no more than one x.
-
-    None as well where neither of the two says what its interval is.
-    """
-    one, other = interval(a), interval(b)
-    if one is None or other is None:
-        return None
-    start, end = max(one[0], other[0]), min(one[1], other[1])
-    return (start, end) if start < end and math.isfinite(end - start) else None
-
-
 def integral(record: ModelRecord, start: float, end: float) -> float:
     """The integral of the model from `start` to `end`; NaN where it is not defined on all of the way.
 
@@ -127,6 +115,12 @@ _FORMULAS: Final[Mapping[str, Callable[[ModelRecord, Floats], Floats]]] = {
     "power": _power,
     "exponential": _exponential,
 }
+COEFFICIENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(_FORMULAS, ("b0", "b1")),
+    "constant": ("b0",),
+    "quadratic": ("b0", "b1", "b2"),
+}
+"""The coefficients that each formula needs."""
 
 
 def _steps(record: ModelRecord, x: Floats) -> Floats:

@@ -79,14 +79,14 @@ class PostprocessContext(NamedTuple):
     note: Callable[[str], None] = quiet
 
 
-UNTOLD = PostprocessContext()
-"""The context of a postprocessor where nobody wants to hear from it."""
+NO_POSTPROCESS_CONTEXT = PostprocessContext()
+"""The context of a postprocessor whose progress and notes nobody reads."""
 
 
 class ViewContext(NamedTuple):
     """What a view may use beyond its profile.
 
-    `note` passes on one line that is no part of the answer, e.g. that no browser could be opened;
+    `note` passes on one line that is no part of the answer, e.g. that it cannot open a browser;
     `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
     terminal that the answer goes to, 0 where it is none; `coloured` tells whether it may have colours.
     """
@@ -97,11 +97,11 @@ class ViewContext(NamedTuple):
     coloured: bool = False
 
 
-ALONE = ViewContext()
-"""The context of a view that nobody looks at, and that has one profile only."""
+NO_VIEW_CONTEXT = ViewContext()
+"""The context of a view that writes to no terminal and loads no other profile."""
 
 
-def _always(profile: Profile, make: Callable[[Profile], Any]) -> Any:
+def _uncached(profile: Profile, make: Callable[[Profile], Any]) -> Any:
     return make(profile)
 
 
@@ -112,15 +112,15 @@ class CheckContext(NamedTuple):
     `check --models-type`, empty where not given; `postprocess(profile, name, params)` returns the profile
     processed by another plugin.
 
-    `once(profile, make)` returns `make(profile)`, which is made once where the profile is compared several
-    times: in a history it is the target first and a baseline then. `make` is a function of a module; what it
-    returns must not be changed.
+    `cached(profile, make)` returns `make(profile)`, and keeps it for other comparisons of the profile: in a
+    history it is first the target, then a baseline. `make` is a function of a module; its result must not be
+    changed.
     """
 
     settings: Mapping[str, Any] = MappingProxyType({})
     models_type: str = ""
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
-    once: Callable[[Profile, Callable[[Profile], Any]], Any] = _always
+    cached: Callable[[Profile, Callable[[Profile], Any]], Any] = _uncached
 
 
 class Interrupted(KeyboardInterrupt):
@@ -201,7 +201,9 @@ class View(Plugin, Protocol[P_contra]):
     A view that needs no context may leave out the last argument of `render`.
     """
 
-    def render(self, profile: Profile, params: P_contra, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: P_contra, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Write the interpretation."""
         ...
 
@@ -353,6 +355,19 @@ class Vcs(ABC):
         """
         return self.walk_minor_versions(head)
 
+    def merge_base(self, first: str, second: str) -> str | None:
+        """The newest version that both come from, or one of them; None where they share no history."""
+        theirs = {version.checksum for version in self.walk_subjects(second)}
+        ours = (version.checksum for version in self.walk_subjects(first, ordered=True))
+        return next((one for one in ours if one in theirs), None)
+
+    def changed_files(self) -> list[str]:
+        """The paths of files that differ from the current version, relative to `root`.
+
+        These are changed, new and deleted ones, staged or not, and untracked ones that are not ignored.
+        """
+        return []
+
     def snapshot(self, name: str, message: str = "") -> str:
         """Make a version of the working directory as it is, for `perun tag`; its full checksum.
 
@@ -361,7 +376,7 @@ class Vcs(ABC):
         from perun.errors import VersionControlError
 
         raise VersionControlError(
-            f"perun tag makes no versions of {self.type}", f"make them by its own commands, as of {self.type}"
+            f"perun tag cannot make versions of {self.type}", f"make them with the commands of {self.type}"
         )
 
     def missing_history(self) -> str:

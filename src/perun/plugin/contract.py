@@ -25,7 +25,7 @@ def breach(family: str, plugin: object) -> str:
         return _breach_of_vcs(plugin)
     for attribute in ("name", "help", "short") if family == "check" else ("name", "help"):
         if not isinstance(getattr(plugin, attribute, None), str):
-            return f"{plugin.__name__}.{attribute} must be a text"
+            return f"{plugin.__name__}.{attribute} must be text"
     if not callable(getattr(plugin, METHODS[family], None)):
         return f"{plugin.__name__} has no method {METHODS[family]}"
     return _breach_of_params(plugin)
@@ -46,12 +46,13 @@ def takes_context(view: Any) -> bool:
 
 _SHORT = {
     "fast_check": "FAST",
+    "growth": "GROW",
     "integral_comparison": "INT",
     "linear_regression": "LREG",
     "local_statistics": "LOC",
     "polynomial_regression": "PREG",
 }
-"""Short strings that the manual gives in its own way (3.2.13)."""
+"""Short strings that the manual gives in its own way (3.2.13), and of a check whose name is one word."""
 
 
 def short_string(name: str) -> str:
@@ -73,7 +74,7 @@ def _breach_of_params(plugin: type) -> str:
         return f"{plugin.__name__}.Params must be a dataclass"
     for spec in specs(params):
         if spec.type not in TYPES:
-            return f"{params.__name__}.{spec.name} is of {spec.type}, which no parameter may be"
+            return f"{params.__name__}.{spec.name} has the type {spec.type}, which a parameter cannot have"
     return ""
 
 
@@ -83,4 +84,4 @@ def _breach_of_vcs(plugin: type) -> str:
     missing = ", ".join(sorted(plugin.__abstractmethods__))
     if missing:
         return f"{plugin.__name__} does not define {missing}"
-    return "" if isinstance(getattr(plugin, "type", None), str) else f"{plugin.__name__}.type must be a text"
+    return "" if isinstance(getattr(plugin, "type", None), str) else f"{plugin.__name__}.type must be text"

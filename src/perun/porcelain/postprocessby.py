@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perun.plugin.api import UNTOLD, PostprocessContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, PostprocessContext
 from perun.plugin.params import to_mapping
 from perun.porcelain import saving
 from perun.porcelain.repository import Repository
@@ -19,7 +19,7 @@ def process(
     profile: Profile,
     name: str,
     params: Any,
-    ctx: PostprocessContext = UNTOLD,
+    ctx: PostprocessContext = NO_POSTPROCESS_CONTEXT,
 ) -> Profile:
     """`profile` processed by the postprocessor, which is appended to its `postprocessors`."""
     postprocessor = repo.registry.get("postprocess", name)
@@ -38,7 +38,7 @@ def postprocessby(
     name: str,
     params: Any,
     template: str | None = None,
-    ctx: PostprocessContext = UNTOLD,
+    ctx: PostprocessContext = NO_POSTPROCESS_CONTEXT,
 ) -> Path:
     """Process `profile`, of the version `minor`, and save the result as a pending profile."""
     processed = process(repo, profile, name, params, ctx)

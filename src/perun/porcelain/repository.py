@@ -296,7 +296,7 @@ def check_folder(root: Path, environ: Mapping[str, str]) -> None:
 
         raise NotTrusted(
             f"{links[0]} is a link to {os.readlink(links[0])}: Perun would read, write and delete there, "
-            "and you have not said that you trust that",
+            "and you have not trusted it",
             "remove the link; or if you want that: "
             f"perun trust {shlex.quote(str(root))}  (in CI: {trust.VARIABLE}=1)",
         )

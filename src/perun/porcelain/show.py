@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.contract import takes_context
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
@@ -19,7 +19,12 @@ def load_profile(repo: Repository, spec: str, minor: str | None, confirm: lookup
 
 
 def show(
-    repo: Repository, profile: Profile, view: str, params: Any, out: TextIO, ctx: ViewContext = ALONE
+    repo: Repository,
+    profile: Profile,
+    view: str,
+    params: Any,
+    out: TextIO,
+    ctx: ViewContext = NO_VIEW_CONTEXT,
 ) -> None:
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
     plugin = repo.registry.get("view", view)

@@ -61,6 +61,7 @@ class Execution:
     :param engine: the words of an engine that starts the command and records it, in place of those of the
         command.
     :param once: the command is run once, so that it may read a pipe.
+    :param core: the number of the processor that the command is to stay on; None for any.
     :param grace: seconds that a run which is stopped has to end by itself.
     """
 
@@ -73,6 +74,7 @@ class Execution:
         output: Output | int = Output.DISCARD,
         engine: Sequence[str] = (),
         once: bool = False,
+        core: int | None = None,
         grace: float = GRACE,
     ) -> None:
         self.command = run
@@ -81,6 +83,7 @@ class Execution:
         self._output = output
         self._engine = list(engine)
         self._once = once
+        self._core = core
         self._grace = grace
         self._resources = contextlib.ExitStack()
 
@@ -130,8 +133,9 @@ class Execution:
         try:
             # While these are held back no exception can come between the start and knowing whom to kill.
             signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
-            start = perf_counter_ns()
-            pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
+            with _bound_to(self._core):
+                start = perf_counter_ns()
+                pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
                 ended = self._wait(pid)
@@ -182,7 +186,7 @@ class Execution:
         self._stdin = stack.enter_context(
             streams.standard_input(command, run.cwd, self._scratch, once=self._once)
         )
-        self._truncated: list[int] = []
+        self._truncated: dict[Path, int] = {}
         self._errors: int | None = None
         out, errors = self._opened_outputs(stack)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -206,16 +210,18 @@ class Execution:
         if self._output is Output.SHOW:
             return None, None
         if self._output is Output.COPY:
-            self._errors = stack.enter_context(opened(self.output("output"), _KEPT))
-            self._truncated = [self._errors]
+            self._errors = self._kept("output", stack)
             return None, None  # each run gets a pipe of its own
-        self._errors = stack.enter_context(opened(self.output("stderr"), _KEPT))
-        self._truncated = [self._errors]
+        self._errors = self._kept("stderr", stack)
         if self._output is Output.DISCARD:
             return stack.enter_context(opened(os.devnull, os.O_WRONLY)), self._errors
-        out = stack.enter_context(opened(self.output("stdout"), _KEPT))
-        self._truncated.append(out)
-        return out, self._errors
+        return self._kept("stdout", stack), self._errors
+
+    def _kept(self, stream: str, stack: contextlib.ExitStack) -> int:
+        """The descriptor of a file that each run begins anew."""
+        path = self.output(stream)
+        descriptor = self._truncated[path] = stack.enter_context(opened(path, _KEPT))
+        return descriptor
 
     def _begin(self) -> None:
         if not self._once:
@@ -225,8 +231,12 @@ class Execution:
                 raise JobFailed(
                     f"cannot read {self.command.workload!r} more than once", "use a file"
                 ) from None
-        for descriptor in self._truncated:
-            os.ftruncate(descriptor, 0)
+        for path, descriptor in self._truncated.items():
+            try:
+                os.ftruncate(descriptor, 0)
+            except OSError as problem:
+                problem.filename = str(path)  # the system knows the descriptor alone
+                raise
 
     def _wait(self, pid: int) -> tuple[int, Any] | None:
         """Status and usage of the process; None where its time is over."""
@@ -259,6 +269,23 @@ class Execution:
         }
         reason = reasons.get(code or 0) or (os.strerror(code) if code else str(problem))
         return JobFailed(f"cannot start {self._path}: {reason}")
+
+
+@contextlib.contextmanager
+def _bound_to(core: int | None) -> Iterator[None]:
+    """Keep this thread, and so what it starts in the block, on one processor.
+
+    :raises OSError: where the processor may not be used.
+    """
+    if core is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,8 @@ pandas and pyarrow are imported where they are needed; a Perun without them does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,8 @@ from perun.errors import PluginError, ProfileError
 from perun.profile.format.grouping import Group
 from perun.profile.heap import to_heap_map_format, to_heat_map_format
 from perun.profile.query import all_items_of
-from perun.profile.table import Coded, Mixed, Numbers, assembled, exact_as_floats, table_of
+from perun.profile.strategies import record_of
+from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, exact_as_floats, table_of
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from perun.profile.format.core import Profile
-    from perun.profile.series import Floats
 
 __all__ = [
     "models_to_pandas_dataframe",
@@ -34,7 +35,8 @@ __all__ = [
 ]
 
 _POINTS: Final = 1000
-_STACKED: Final = ("trace", "subtype", "amount")
+"""Points of the curve of a model."""
+_STACK_FIELDS: Final = ("trace", "subtype", "amount")
 
 
 def resources_to_pandas_dataframe(profile: Profile) -> pd.DataFrame:
@@ -95,7 +97,7 @@ def to_flame_graph_format(profile: Profile) -> list[str]:
     lines: list[str] = []
     stacks: dict[int, str] = {}
     for group in profile.groups():
-        for trace, subtype, amount in zip(*(_values(group, name) for name in _STACKED), strict=False):
+        for trace, subtype, amount in zip(*(_values(group, name) for name in _STACK_FIELDS), strict=False):
             if not trace or subtype == "free" or amount is None:
                 continue
             if id(trace) not in stacks:
@@ -114,59 +116,22 @@ def plot_data_from_coefficients_of(model: Mapping[str, Any]) -> dict[str, Any]:
     """
     import numpy as np
 
-    kind = str(model.get("model", ""))
-    function = _FUNCTIONS.get(kind)
-    if function is None or "coeffs" not in model:
-        known = ", ".join(_FUNCTIONS)
-        raise ProfileError(f"a model {kind!r} of {model.get('uid')!r} has no curve", f"those have: {known}")
-    try:
-        coefficients = {one["name"]: float(one["value"]) for one in model["coeffs"]}
-        with np.errstate(all="ignore"):
-            x = np.linspace(float(model["x_start"]), float(model["x_end"]), _POINTS)
-            y = function(x, coefficients)
-    except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise ProfileError(f"a model of {model.get('uid')!r} is not complete: {problem!r}") from None
-    good = np.isfinite(x) & np.isfinite(y)
-    return {**model, "plot_x": x[good].tolist(), "plot_y": y[good].tolist()}
+    from perun.models.curves import COEFFICIENTS, evaluate
 
-
-def _constant(x: Floats, b: Mapping[str, float]) -> Floats:
-    return 0 * x + b["b0"]
-
-
-def _linear(x: Floats, b: Mapping[str, float]) -> Floats:
-    return b["b0"] + b["b1"] * x
-
-
-def _logarithmic(x: Floats, b: Mapping[str, float]) -> Floats:
-    import numpy as np
-
-    values: Floats = b["b0"] + b["b1"] * np.log(x)
-    return values
-
-
-def _power(x: Floats, b: Mapping[str, float]) -> Floats:
-    values: Floats = b["b0"] * x ** b["b1"]
-    return values
-
-
-def _exponential(x: Floats, b: Mapping[str, float]) -> Floats:
-    values: Floats = b["b0"] * b["b1"] ** x
-    return values
-
-
-def _quadratic(x: Floats, b: Mapping[str, float]) -> Floats:
-    return b["b0"] + b["b1"] * x + b["b2"] * x * x
-
-
-_FUNCTIONS: Final[dict[str, Callable[[Floats, Mapping[str, float]], Floats]]] = {
-    "constant": _constant,
-    "linear": _linear,
-    "logarithmic": _logarithmic,
-    "power": _power,
-    "exponential": _exponential,
-    "quadratic": _quadratic,
-}
+    record = record_of(model)
+    what = f"a model {record.type!r} of {record.uid!r}"
+    if record.type not in COEFFICIENTS or not record.is_parametric:
+        raise ProfileError(f"{what} has no curve", f"those have: {', '.join(COEFFICIENTS)}")
+    given = {one.get("name") for one in model["coeffs"]}
+    missing = [name for name in COEFFICIENTS[record.type] if name not in given]
+    missing += [name for name in ("x_start", "x_end") if not math.isfinite(getattr(record, name))]
+    if missing:
+        raise ProfileError(f"{what} is not complete: it has no {', '.join(missing)}")
+    with np.errstate(all="ignore"):
+        x = np.linspace(record.x_start, record.x_end, _POINTS)
+    y = evaluate(record, x)
+    defined = np.isfinite(x) & np.isfinite(y)
+    return {**model, "plot_x": x[defined].tolist(), "plot_y": y[defined].tolist()}
 
 
 def _imported(name: str) -> Any:
@@ -183,7 +148,7 @@ def _imported(name: str) -> Any:
         ) from None
 
 
-def _series(pandas: Any, column: Numbers | Coded | Mixed) -> Any:
+def _series(pandas: Any, column: Numbers | DictionaryEncoded | Mixed) -> Any:
     if isinstance(column, Numbers):
         if column.missing is None:
             return column.values
@@ -194,15 +159,15 @@ def _series(pandas: Any, column: Numbers | Coded | Mixed) -> Any:
         return values
     # pandas would make floats of whole numbers that are beside floats or gaps.
     kind = object if int in set(map(type, column.values)) else None
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryEncoded):
         return pandas.Series(column.values, dtype=kind).array.take(column.codes, allow_fill=True)
     return pandas.Series(column.values, dtype=kind)
 
 
-def _array(arrow: Any, column: Numbers | Coded | Mixed) -> Any:
+def _array(arrow: Any, column: Numbers | DictionaryEncoded | Mixed) -> Any:
     if isinstance(column, Numbers):
         return arrow.array(column.values, mask=column.missing)
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryEncoded):
         codes = arrow.array(column.codes, mask=column.codes < 0)
         return arrow.DictionaryArray.from_arrays(
             codes, arrow.array(list(map(str, column.values)), arrow.string())

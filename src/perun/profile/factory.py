@@ -39,7 +39,7 @@ def load_profile(path: str | os.PathLike[str]) -> Profile:
     try:
         data = read_regular(os.path.realpath(name), SIZE_LIMIT)
     except FileNotFoundError:
-        raise ProfileNotFound(f"there is no profile {name}", "perun status lists what there is") from None
+        raise ProfileNotFound(f"there is no profile {name}", "perun status lists the profiles") from None
     except OSError as problem:
         raise ProfileError(f"cannot read {name}: {problem.strerror}") from None
     return loads(data, name)

@@ -28,7 +28,7 @@ def to_heap_map_format(profile: Profile) -> dict[str, Any]:
     live: dict[int, dict[str, Any]] = {}
     snapshots = []
     for number, time, events in _snapshots(profile):
-        _go_on(live, events, sites)
+        _apply(live, events, sites)
         snapshots.append(_snapshot(time or str(number), live.values()))
     return {
         "type": "heap",
@@ -64,7 +64,7 @@ def to_heat_map_format(profile: Profile) -> dict[str, Any]:
 
 
 class Lifetimes(NamedTuple):
-    """Which memory was allocated in which snapshots, told once for each chunk of memory.
+    """Which memory was allocated in which snapshots, one entry for each chunk of memory.
 
     :param times: of each snapshot its time, as text.
     :param sites: where memory was allocated: line, function, source.
@@ -93,7 +93,7 @@ class Chunk(NamedTuple):
 
 
 def lifetimes(profile: Profile) -> Lifetimes:
-    """What :func:`to_heap_map_format` tells of each snapshot, as long as the profile and not its square.
+    """What :func:`to_heap_map_format` says of each snapshot, in memory linear in the size of the profile.
 
     :raises ProfileError: where no resource has an address and an amount that are whole numbers.
     """
@@ -112,7 +112,7 @@ def lifetimes(profile: Profile) -> Lifetimes:
         times.append(time or str(number))
         allocations += [(event.address, event.amount) for event in events if event.amount]
         touched = {event.address: live.get(event.address) for event in events}
-        _go_on(live, events, sites)
+        _apply(live, events, sites)
         for address, before in touched.items():
             after = live.get(address)
             if after is before:
@@ -137,17 +137,17 @@ class _Event(NamedTuple):
 
 def _snapshots(profile: Profile) -> list[tuple[int, str, list[_Event]]]:
     found: dict[int, tuple[str, list[_Event]]] = {}
-    some = False
+    has_memory = False
     for number, resource in profile.all_resources():
         events = found.setdefault(number, (str(resource.get("time", "")), []))[1]
         address, amount = resource.get("address"), resource.get("amount")
         if type(address) is int and type(amount) is int and amount >= 0:
-            some = True
+            has_memory = True
             subtype = str(resource.get("subtype", ""))
             events.append(
                 _Event(address, 0 if subtype == "free" else amount, subtype, resource.get("uid", ""))
             )
-    if not some:
+    if not has_memory:
         raise ProfileError(
             "no resource has an address and an amount of memory",
             "collect a profile with perun collect memory",
@@ -155,9 +155,10 @@ def _snapshots(profile: Profile) -> list[tuple[int, str, list[_Event]]]:
     return [(number, *found[number]) for number in sorted(found)]
 
 
-def _go_on(
+def _apply(
     live: dict[int, dict[str, Any]], events: Iterable[_Event], sites: dict[tuple[Any, ...], int]
 ) -> None:
+    """Change `live`, the allocated memory by address, by the events of one snapshot; add to `sites`."""
     balance: dict[int, int] = {}
     last: dict[int, _Event] = {}
     for event in events:

@@ -107,11 +107,6 @@ def measurements(profile: Profile) -> dict[str, Series]:
     return {series.metric.location: series for series in _series(gathered, summed_up)}
 
 
-def is_part_of_cpu(location: str) -> bool:
-    """Whether the location names the `user` or `sys` time of a command, which `cpu` is the sum of."""
-    return any(location.endswith(f" [{part}]") for part in PARTS_OF_CPU)
-
-
 class _Values:
     """The values of a metric, and where each stands in the order of measuring."""
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from perun.errors import ProfileError
 from perun.profile.format.columns import Column, is_packed
 from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.measurements import Metric
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -47,31 +48,37 @@ class Series(NamedTuple):
     left_out: int
 
 
-def series(profile: Profile, of: str = "amount", per: str = "structure-unit-size") -> Iterator[Series]:
+def series(
+    profile: Profile, of: str = "amount", per: str = "structure-unit-size", *, apart: bool = False
+) -> Iterator[Series]:
     """The points of each uid, uids in the order of their first resource.
 
     :param of: the dependent field; :param per: the independent one.
+    :param apart: whether what was measured of a uid in several ways, such as `real` and `user` time, are
+        series of their own, which are called by :attr:`perun.profile.measurements.Metric.location` then.
     :raises ProfileError: where no resource of the profile has a number in both fields.
     """
-    found: dict[str, tuple[_Gathered, _Gathered]] = {}
+    found: dict[str, tuple[_FieldValues, _FieldValues]] = {}
     for uid, group in _by_uid(profile):
+        if apart:
+            uid = location_of(uid, group)
         if uid not in found:
-            found[uid] = _Gathered(), _Gathered()
+            found[uid] = _FieldValues(), _FieldValues()
         xs, ys = found[uid]
         xs.add(group, per)
         ys.add(group, of)
     without: list[Series] = []
-    some = False
+    has_points = False
     for uid, (xs, ys) in found.items():
         points = _points(uid, xs.numbers(), ys.numbers())
-        if not some and not points.x.size:
+        if not has_points and not points.x.size:
             without.append(points)  # an error may come of it
             continue
-        some = True
+        has_points = True
         yield from without
         without.clear()
         yield points
-    if not some:
+    if not has_points:
         raise ProfileError(f"no resource has numbers in both {of!r} and {per!r}", _known(profile))
 
 
@@ -88,7 +95,7 @@ def chosen_keys(
 
 
 def numeric_fields(profile: Profile) -> list[str]:
-    """The fields that hold numbers in some resource, columns first."""
+    """The fields that hold numbers in has_points resource, columns first."""
     found: set[str] = set()
     for _, constants, columns, size in profile.groups():
         if not size:
@@ -113,7 +120,13 @@ def _chosen(name: str | None, candidates: tuple[str, ...], fields: list[str], op
     raise ProfileError(f"the profile has none of {', '.join(candidates)}", f"name a field with {option}")
 
 
-class _Gathered:
+def location_of(uid: str, group: Group) -> str:
+    """The uid with what was measured of it, where there may be several things."""
+    kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
+    return Metric(uid, kind, subtype, "", False).location
+
+
+class _FieldValues:
     """The values of one field, group by group: packed columns as they are, others put together in lists."""
 
     def __init__(self) -> None:
@@ -144,7 +157,7 @@ def _by_uid(profile: Profile) -> Iterator[tuple[str, Group]]:
         if not group.size:
             continue
         if "uid" in group.columns:
-            yield from _taken_apart(group)
+            yield from _split_by_uid(group)
             continue
         uid = group.constants.get("uid", "")
         if type(uid) is not str:
@@ -154,7 +167,7 @@ def _by_uid(profile: Profile) -> Iterator[tuple[str, Group]]:
         yield uid, group
 
 
-def _taken_apart(group: Group) -> Iterator[tuple[str, Group]]:
+def _split_by_uid(group: Group) -> Iterator[tuple[str, Group]]:
     uids = [str(flatten(value)) for value in group.columns["uid"]]
     for uid in dict.fromkeys(uids):
         own = [one == uid for one in uids]

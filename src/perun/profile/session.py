@@ -32,6 +32,13 @@ def of(profile: Mapping[str, Any]) -> tuple[str, str] | None:
     return (found, side) if isinstance(found, str) and found and isinstance(side, str) else None
 
 
+def is_uncommitted(profile: Mapping[str, Any]) -> bool:
+    """Whether what was measured was the working directory, with changes that its origin does not have."""
+    header = profile.get("header")
+    session = header.get(KEY) if isinstance(header, Mapping) else None
+    return isinstance(session, Mapping) and session.get("uncommitted") is True
+
+
 def are_pairs(baseline: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
     """Whether the k-th measurements of the two profiles belong together."""
     old, new = of(baseline), of(target)

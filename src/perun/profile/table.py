@@ -65,7 +65,7 @@ class Numbers(NamedTuple):
     missing: NDArray[np.bool_] | None
 
 
-class Coded(NamedTuple):
+class DictionaryEncoded(NamedTuple):
     """A column of few different values: for each row the position of its value, -1 where it has none."""
 
     codes: NDArray[np.int32]
@@ -101,7 +101,7 @@ def table_of(profile: Profile) -> Table:
     return Table(start, {name: list(_without_gaps(named[name], start)) for name in sorted(named)})
 
 
-def assembled(pieces: Sequence[Piece], size: int) -> Numbers | Coded | Mixed:
+def assembled(pieces: Sequence[Piece], size: int) -> Numbers | DictionaryEncoded | Mixed:
     """A column of :class:`Table` in one piece.
 
     Whole numbers beside floats become floats, unless one is beyond 2^53 in size, where floats lose digits.
@@ -116,7 +116,7 @@ def assembled(pieces: Sequence[Piece], size: int) -> Numbers | Coded | Mixed:
         except OverflowError:  # one is too large for its type
             pass
     if all(piece.values is None for piece in pieces):
-        return _coded(pieces)
+        return _dictionary_encoded(pieces)
     return Mixed(list(chain.from_iterable(map(_each, pieces))))
 
 
@@ -201,7 +201,7 @@ def _numbers(pieces: Sequence[Piece], size: int, kind: type, missing: bool) -> N
     return Numbers(values, nothing)
 
 
-def _coded(pieces: Sequence[Piece]) -> Coded:
+def _dictionary_encoded(pieces: Sequence[Piece]) -> DictionaryEncoded:
     import numpy as np
 
     codes: dict[Any, int] = {}
@@ -213,4 +213,4 @@ def _coded(pieces: Sequence[Piece]) -> Coded:
             codes[key] = len(codes)
             values.append(piece.value)
         own.append(codes.get(key, -1))
-    return Coded(np.repeat(np.array(own, np.int32), [piece.size for piece in pieces]), values)
+    return DictionaryEncoded(np.repeat(np.array(own, np.int32), [piece.size for piece in pieces]), values)

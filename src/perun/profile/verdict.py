@@ -203,7 +203,7 @@ def _shares(ratio: Ratio) -> str:
 
 def _undecided(ratio: Ratio, thresholds: Thresholds) -> str:
     """Why nothing can be said, and what would change that."""
-    reason = f"{_interval(ratio)} is too wide for a threshold of {thresholds.threshold:.3g}"
+    reason = f"{_interval(ratio)} is too wide for a threshold of {100 * thresholds.threshold:.3g} %"
     if math.isinf(ratio.high):
         reason = f"{_count(ratio)} are too few for an interval of {100 * ratio.confidence:.4g} %"
     return f"{reason}: {_more(ratio, thresholds)}"

@@ -235,28 +235,28 @@ def verify(sums: Sums, noted: Noted, name: str, path: Path, sha1: str = "") -> I
     except OSError:
         return
     if verdict == "damaged":
-        yield Finding("error", path, "its checksum does not match its content: the disk has changed it")
+        yield Finding("error", path, "its checksum does not match its content: it changed on the disk")
     elif verdict == "changed":
         yield Finding(
             "warning",
             path,
-            "it was changed since, by another program or release: its checksum is of another content",
+            "another program or release changed it: its checksum is that of an older content",
             partial(_accept, sums, name, path),
         )
 
 
 def _accept(sums: Sums, name: str, path: Path) -> str:
     sums.note(name, tree.sha1_of_file(path, sys.maxsize), path.lstat().st_mtime_ns)
-    return "took its content for right, and noted the checksum"
+    return "accepted its content, and stored the new checksum"
 
 
 def _compact(sums: Sums) -> str:
     sums.compact()
-    return "left out the checksums that cannot be read"
+    return "removed the checksums that cannot be read"
 
 
 def _remove_left_over(path: Path) -> str:
-    return "removed" if leftovers.remove(path) else "it is gone, or in use"
+    return "removed" if leftovers.remove(path) else "it is in use, or gone"
 
 
 def check_caches(store: Store) -> Iterator[Finding]:

@@ -79,9 +79,8 @@ class Indexes:
             known = {entry.key: entry for entry in self.read(minor)}
             for entry in entries:
                 if known.pop(entry.key, None) is None:
-                    raise ProfileNotFound(
-                        f"{entry.path} is not registered in {minor}", "perun status lists what is"
-                    )
+                    what = f"{entry.path} is not registered in {minor}"
+                    raise ProfileNotFound(what, "perun status lists the registered profiles")
             atomic.write(self.path(minor), serialize(known.values()))
 
     def minors(self) -> Iterator[str]:

@@ -91,7 +91,8 @@ def serialize(entries: Iterable[IndexEntry]) -> bytes:
     pieces = [_HEADER.pack(tree.INDEX_SIGNATURE, 2, len(ordered))]
     for entry in ordered:
         if not 0 <= entry.time <= NEWEST_TIME:
-            raise ProfileError(f"the time of {entry.path} is out of range: {entry.time}", "touch the profile")
+            what = f"the time of {entry.path} is out of range: {entry.time}"
+            raise ProfileError(what, "set its time: touch FILE")
         pieces += (_NUMBER.pack(entry.time), bytes.fromhex(entry.checksum), _path_bytes(entry.path), b"\0")
         for text in _texts(entry.head):
             encoded = text.encode(errors="backslashreplace")
@@ -143,7 +144,7 @@ def _parse_appended(data: bytes, count: int) -> Parsed:
     start, end = bounds[-1], bounds[-1] + _SHA1_SIZE
     before = _header_of(data, len(bounds) - 1) + data[_HEADER.size : start]
     if tree.sha1(before) != data[start:end] and not _is_of_fewer_entries(data, bounds, data[start:end]):
-        raise _Damage("no checksum stands before its last entry")
+        raise _Damage("the checksum before its last entry is missing")
     return _parse_six(data[:start] + data[end:], count)
 
 
@@ -164,7 +165,7 @@ def _read_header(data: bytes) -> tuple[int, int]:
     if signature != tree.INDEX_SIGNATURE:
         raise _Damage(f"it begins with {signature!r} instead of {tree.INDEX_SIGNATURE!r}")
     if version not in (1, 2):
-        raise _Damage(f"its version is {version}, known are 1 and 2")
+        raise _Damage(f"its version is {version}, supported are 1 and 2")
     if not 0 <= count <= (len(data) - _HEADER.size) // _SMALLEST_ENTRY:
         raise _Damage(f"{count} entries do not fit into its {len(data)} bytes")
     return version, count

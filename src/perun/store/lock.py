@@ -139,5 +139,5 @@ class Lock:
         holder = f"process {pid} ({command})" if pid else "another process"
         return LockTimeout(
             f"{holder} holds the lock {self._path}; waited {self._timeout:g} s",
-            "wait until it ends, or end it; a lock is never left behind by a process that is gone",
+            "wait until it ends, or end it; the lock goes with the process",
         )

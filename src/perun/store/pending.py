@@ -186,7 +186,8 @@ class Pending:
             chosen = [self.root / path for path in paths]
             for path in chosen:
                 if path.parent.resolve() != self.root.resolve() or not path.name.endswith(SUFFIX):
-                    raise ProfileNotFound(f"{path} is not a pending profile", f"those lie in {self.root}")
+                    hint = f"pending profiles are files in {self.root}"
+                    raise ProfileNotFound(f"{path} is not a pending profile", hint)
                 if not os.path.lexists(path):
                     raise ProfileNotFound(f"there is no pending profile {path}")
             for path in chosen:
@@ -291,7 +292,7 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise ProfileNotFound(
-            f"there is no pending profile {path}", "perun status lists what there is"
+            f"there is no pending profile {path}", "perun status lists the profiles"
         ) from None
     except OSError as problem:
         raise limits.unreadable(path, problem) from None

@@ -153,7 +153,7 @@ class Temp:
         root = os.path.realpath(self.root)
         name = os.path.relpath(os.path.realpath(os.path.join(root, path)), root)
         if name == "." or name == ".." or name.startswith("../"):
-            raise UsageError(f"{path} does not lie in {self.root}", "temporary files cannot lie elsewhere")
+            raise UsageError(f"{path} does not lie in {self.root}", "give a path in that folder")
         if name == INDEX:
             raise UsageError(f"{path} is Perun's own file", "choose another name")
         return name

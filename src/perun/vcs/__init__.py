@@ -1,6 +1,6 @@
 """The version control system of the current Perun instance, as functions (manual 13.1.1).
 
-They act on what :func:`use` was told last, in this thread or task; where it was told nothing, on the nearest
+They act on what :func:`use` was told last, in this thread or task; if it was told nothing, on the nearest
 Perun instance at or above the current folder. Perun itself passes a :class:`~perun.plugin.api.Vcs` around.
 """
 
@@ -24,7 +24,7 @@ def use(vcs: Vcs | None) -> None:
 
 
 def init(vcs_init_params: dict[str, Any]) -> bool:
-    """Initialise or reinitialise the version control system; true where that succeeded."""
+    """Initialise or reinitialise the version control system; true if that succeeded."""
     return _current().init(vcs_init_params)
 
 
@@ -41,13 +41,13 @@ def walk_major_versions() -> Iterator[MajorVersion]:
 def get_minor_head() -> str:
     """Checksum of the current version.
 
-    :raises ~perun.errors.VersionControlError: where there is none yet.
+    :raises ~perun.errors.VersionControlError: if there is none yet.
     """
     return _current().get_minor_head()
 
 
 def get_head_major_version() -> str:
-    """Name of the current line of development; where HEAD is detached, its checksum."""
+    """Name of the current line of development; if HEAD is detached, its checksum."""
     return _current().get_head_major_version()
 
 
@@ -90,7 +90,7 @@ def _current() -> Vcs:
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
-    # By name: this layer lies below the one that knows where Perun instances are.
+    # By name: this layer is below the one that knows where Perun instances are.
     from importlib import import_module  # costs more than all else here, and most callers use `use`
 
     repository = import_module("perun.porcelain.repository").open_nearest()

@@ -22,6 +22,8 @@ MIRROR = {
     PerformanceChange.NotInBaseline: PerformanceChange.NotInTarget,
     PerformanceChange.NotInTarget: PerformanceChange.NotInBaseline,
     PerformanceChange.NoChange: PerformanceChange.NoChange,
+    PerformanceChange.MaybeDegradation: PerformanceChange.MaybeOptimization,
+    PerformanceChange.MaybeOptimization: PerformanceChange.MaybeDegradation,
 }
 
 
@@ -86,11 +88,120 @@ def test_in_one_profile_only() -> None:
     assert (found["new"].from_baseline, found["new"].to_target) == ("-", "2.0ms")
 
 
-def test_all_groups_of_a_uid_make_one_mean() -> None:
+def test_all_groups_of_a_uid_that_measure_the_same_make_one_mean() -> None:
     old = profile({"f": [1, 1]})
-    old.update_resources([{"uid": "f", "type": "time", "subtype": "user", "amount": 4, "order": 1}])
+    old.update_resources([{"uid": "f", "type": "time", "amount": 4, "order": 1}])
     found = compare(old, profile({"f": [2]}))["f"]
     assert found.from_baseline == "2.0s"
+
+
+def timed(runs: list[tuple[float, float, float]]) -> Profile:
+    """What the collector of times makes of runs with these real, user and system times."""
+    made = profile({})
+    made.update_resources(
+        {"uid": "./a", "type": "time", "subtype": subtype, "amount": amount, "order": order}
+        for order, times in enumerate(runs, 1)
+        for subtype, amount in zip(("real", "user", "sys"), times, strict=True)
+    )
+    return made
+
+
+def test_clocks_are_compared_apart() -> None:
+    """Waiting for 80 ms more shows in the real time alone; a mean of all clocks hides it."""
+    before, after = timed([(0.05, 0.04, 0.01)] * 5), timed([(0.13, 0.04, 0.01)] * 5)
+    found = compare(before, after)
+    assert {location: change.result.name for location, change in found.items()} == {
+        "./a [cpu]": "NoChange",
+        "./a [real]": "Degradation",
+        "./a [sys]": "NoChange",
+        "./a [user]": "NoChange",
+    }
+    assert (found["./a [cpu]"].from_baseline, found["./a [real]"].to_target) == ("50.0ms", "0.13s")
+
+
+def test_user_and_system_time_of_ticks_say_nothing_apart() -> None:
+    """The kernel counts a whole tick as one or the other: their sum is the same."""
+    before, after = timed([(0.01, 0.005, 0.0)] * 6), timed([(0.01, 0.0, 0.005)] * 6)
+    assert {change.result.name for change in compare(before, after).values()} == {"NoChange"}
+    longer = compare(timed([(1, 0.9, 0.02)] * 6), timed([(1, 0.9, 0.06)] * 6))
+    assert longer["./a [sys]"].result is PerformanceChange.Degradation
+    assert longer["./a [cpu]"].result is PerformanceChange.NoChange
+
+
+def called(calls: dict[str, list[float]], **more: Any) -> Profile:
+    made = Profile({"header": {"type": "mixed", "units": {"mixed(time delta)": "us"}, **more}})
+    made.update_resources(
+        {"uid": uid, "type": "mixed", "subtype": "time delta", "amount": amount, "call-order": order}
+        for uid, amounts in calls.items()
+        for order, amount in enumerate(amounts)
+    )
+    return made
+
+
+def test_more_calls_are_no_optimization() -> None:
+    once, often = called({"f": [100.0]}), called({"f": [37.7] * 1000})
+    mean, total = (compare(once, often)[location] for location in ("f", "f [total]"))
+    assert (mean.result.name, mean.rate_degradation) == ("NoChange", pytest.approx(0.377))
+    assert (total.result.name, total.rate_degradation) == ("Degradation", pytest.approx(377))
+    assert (total.from_baseline, total.to_target) == ("100.0us (1 call)", "37700.0us (1000 calls)")
+    back = compare(often, once)
+    assert [back[location].result.name for location in ("f", "f [total]")] == ["NoChange", "Optimization"]
+    assert list(compare(once, called({"f": [30.0]}))) == ["f"]  # as often: the means say it all
+
+
+def test_sums_are_those_of_one_run() -> None:
+    one, three = called({"f": [10.0] * 4}), called({"f": [10.0] * 12}, pooled=3)
+    assert list(compare(one, three)) == ["f"]
+    total = compare(three, called({"f": [10.0] * 12}))["f [total]"]
+    assert (total.from_baseline, total.rate_degradation) == ("40.0us (4 calls)", pytest.approx(3))
+
+
+def test_one_interrupted_call_is_no_certain_change() -> None:
+    calls = [2.0, 3.0, 2.5] * 500
+    found = compare(called({"f": calls}), called({"f": [4300.0, *calls[1:]]}))["f"]
+    assert found.result is PerformanceChange.MaybeDegradation
+    assert found.rate_degradation > 2
+    assert found.confidence_type == "ratio of trimmed means"
+    assert found.confidence_rate == pytest.approx(1, abs=0.05)
+    assert compare(called({"f": calls}), called({"f": [2 * call for call in calls]}))["f"].result is (
+        PerformanceChange.Degradation
+    )
+
+
+def test_one_slow_run_is_no_certain_change() -> None:
+    found = compared([1.0, 1.1, 0.9, 1.0], [1.0, 1.1, 0.9, 20.0])
+    assert found.result is PerformanceChange.MaybeDegradation
+    assert (found.confidence_type, found.confidence_rate) == ("ratio of fastest runs", pytest.approx(1.0))
+
+
+def test_exact_amounts_have_narrow_limits() -> None:
+    def allocated(amount: int) -> Profile:
+        made = Profile({"header": {"type": "memory", "units": {"memory": "B"}}})
+        uid = {"source": "list.c", "function": "push", "line": 3}
+        made.update_resources([{"uid": uid, "type": "memory", "subtype": "malloc", "amount": amount}])
+        return made
+
+    (found,) = compare(allocated(50_000_000), allocated(95_000_000)).values()
+    assert (found.result.name, found.rate_degradation) == ("Degradation", 1.9)
+    (found,) = compare(allocated(1000), allocated(1049)).values()
+    assert found.result is PerformanceChange.NoChange
+    (found,) = compare(allocated(1000), allocated(1049), exact_degradation=1.01).values()
+    assert found.result is PerformanceChange.Degradation
+    (found,) = compare(allocated(1000), allocated(940)).values()
+    assert found.result is PerformanceChange.Optimization
+
+
+def test_memory_that_a_command_prints_is_not_exact() -> None:
+    def printed(*amounts: float) -> Profile:
+        made = profile({})
+        made.update_resources(
+            {"uid": "rss", "type": "memory", "amount": amount, "order": order}
+            for order, amount in enumerate(amounts)
+        )
+        return made
+
+    found = compare(printed(100, 101), printed(120, 121))["rss"]
+    assert (found.result.name, found.rate_degradation) == ("NoChange", pytest.approx(1.2, abs=0.01))
 
 
 def test_nested_uids_are_compared_as_text() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perun.check._common.model_pairs import MODELS
 from perun.check.best_model_order_equality import ORDER, PLUGIN, OrderParams
 from perun.errors import ProfileError
-from perun.plugin.api import UNTOLD, CheckContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
@@ -38,7 +38,7 @@ def profile(curves: Mapping[str, Any], method: str = "full") -> Profile:
             for x, y in zip(SIZES.tolist(), np.asarray(curve).tolist(), strict=True)
         ]
     )
-    return RegressionAnalysis().process(made, RegressionParams(method=method), UNTOLD)
+    return RegressionAnalysis().process(made, RegressionParams(method=method), NO_POSTPROCESS_CONTEXT)
 
 
 def modelled(*models: tuple[str, float, float, float], uid: str = "f") -> Profile:

@@ -33,7 +33,7 @@ Functions = Mapping[str, float]
 
 
 def profile(functions: Functions, location: str | None = BINARY, **more: Functions) -> Profile:
-    """A trace of functions, each called twice: exclusive times in milliseconds, by binary."""
+    """A trace of functions, each called four times: exclusive times in milliseconds, by binary."""
     made = Profile({"header": {"type": "mixed", "cmd": "./prog", "units": {"mixed(time delta)": "ns"}}})
     for path, times in {location: functions, **more}.items():
         place = {} if path is None else {"location": path}
@@ -49,7 +49,7 @@ def profile(functions: Functions, location: str | None = BINARY, **more: Functio
                     **place,
                 }
                 for uid, time in times.items()
-                for number, share in enumerate((0.25, 0.75))
+                for number, share in enumerate([0.25] * 4)
             ]
         )
     return made
@@ -58,9 +58,10 @@ def profile(functions: Functions, location: str | None = BINARY, **more: Functio
 def compare(
     baseline: Profile, target: Profile, settings: Mapping[str, Any] | None = None, **params: Any
 ) -> dict[str, DegradationInfo]:
-    found = list(
-        PLUGIN().compare(baseline, target, OutlierParams(**params), CheckContext(settings=settings or {}))
-    )
+    """The changes by the formulas alone, without the limits that keep noise out."""
+    params = {"noise": 0.0, "total": 0.0} | params
+    settings = {"cutoff": 0.0} | dict(settings or {})
+    found = list(PLUGIN().compare(baseline, target, OutlierParams(**params), CheckContext(settings=settings)))
     changes = {change.location: change for change in found}
     assert len(changes) == len(found)
     assert {change.type for change in found} <= {"time"}
@@ -274,13 +275,16 @@ def test_limits_can_be_set() -> None:
     assert names(compare(*pair, severe=100))["f03"] == "Degradation"
     assert names(compare(*pair, severe=100, outlier=100))["f03"] == "MaybeDegradation"
     assert names(compare(*pair, severe=100, outlier=100, maybe=100))["f03"] == "NoChange"
-    assert OutlierParams() == OutlierParams(severe=3.5, outlier=1.5, maybe=2.0, total=0.0, similarity=0.6)
+    assert OutlierParams() == OutlierParams(
+        severe=3.5, outlier=1.5, maybe=2.0, noise=5.0, total=10.0, similarity=0.6
+    )
 
 
 def test_a_difference_at_the_limit_is_within_it() -> None:
     # Differences of -2, -1, 0, 1 and 2 ms, which floating point has exactly: quartiles -1 and 1.
-    old = {name: 32.0 for name in "abcde"}
-    new = {name: 32.0 + step for name, step in zip("abcde", (-2, -1, 0, 1, 2), strict=True)}
+    # They are small, so that the relative differences are as far apart from each other.
+    old = {name: 32_000.0 for name in "abcde"}
+    new = {name: 32_000.0 + step for name, step in zip("abcde", (-2, -1, 0, 1, 2), strict=True)}
     # Nothing is outside the quartiles by more than half of their range of 2.
     found = names(compare(profile(old), profile(new), severe=100, outlier=0.5, maybe=100))
     assert found["e"] == found["a"] == "NoChange"
@@ -300,6 +304,61 @@ def test_a_change_of_as_much_as_the_cutoff_is_told() -> None:
         assert names(compare(profile(old), profile(new), {"cutoff": cutoff}))["f"] == change
     for total, change in ((25, "TotalDegradation"), (25.01, "NoChange")):
         assert names(compare(profile(old), profile(new), total=total))["mybin"] == change
+
+
+def calls(times: Mapping[str, list[float]]) -> Profile:
+    """A trace of single calls: exclusive times in milliseconds."""
+    made = Profile({"header": {"type": "mixed", "cmd": "./prog", "units": {"mixed(time delta)": "ns"}}})
+    made.update_resources(
+        {"uid": uid, "type": "mixed", "exclusive": time * MS, "call-order": order}
+        for uid, several in times.items()
+        for order, time in enumerate(several)
+    )
+    return made
+
+
+def by_default(baseline: Profile, target: Profile) -> dict[str, str]:
+    found = PLUGIN().compare(baseline, target, OutlierParams(), CheckContext())
+    return {change.location: change.result.name for change in found}
+
+
+def test_the_noise_of_a_large_function_is_no_change() -> None:
+    """A difference of 4 % of the largest function is a hundred times that of the others."""
+    old = {f"f{number}": [0.1 + number / 1000] * 5 for number in range(20)} | {"large": [20.0] * 5}
+    new = {name: [1.001 * time for time in times] for name, times in old.items()} | {"large": [20.8] * 5}
+    assert set(by_default(calls(old), calls(new)).values()) == {"NoChange"}
+    slower = by_default(calls(old), calls(new | {"large": [30.0] * 5}))
+    assert (slower["large"], slower["prog"]) == ("SevereDegradation", "TotalDegradation")
+
+
+def test_an_interrupted_call_is_no_change() -> None:
+    old = {f"f{number}": [0.1 + number / 1000] * 50 for number in range(20)}
+    assert set(by_default(calls(old), calls(old | {"f3": [4.3, *old["f3"][1:]]})).values()) == {"NoChange"}
+    slower = {"f3": [2 * time for time in old["f3"]]}
+    assert by_default(calls(old), calls(old | slower))["f3"] == "SevereDegradation"
+
+
+def test_calls_that_differ_much_are_no_certain_change() -> None:
+    """Six of 50 calls are interrupted, more than are left out: their own differences tell."""
+    old = {f"f{number}": [0.1 + number / 1000] * 50 for number in range(20)}
+    calm = [0.1 + number / 1000 for number in range(50)]
+    interrupted = [4.0 if number % 8 == 5 else time for number, time in enumerate(calm)]
+    found = by_default(calls(old | {"f3": calm}), calls(old | {"f3": interrupted}))
+    assert (found["f3"], found["prog"]) == ("MaybeDegradation", "NoChange")
+
+
+def test_a_function_that_is_called_once_may_have_been_interrupted() -> None:
+    old = {f"f{number}": [0.1 + number / 1000] * 50 for number in range(20)} | {"main": [50.0]}
+    found = by_default(calls(old), calls(old | {"main": [90.0]}))
+    assert (found["main"], found["prog"]) == ("MaybeDegradation", "NoChange")
+    found = by_default(calls(old), calls(old | {"main": [190.0]}))
+    assert (found["main"], found["prog"]) == ("SevereDegradation", "TotalDegradation")
+
+
+def test_what_changed_most_comes_first() -> None:
+    old = {"a": [1.0] * 3, "b": [9.0] * 3, "c": [5.0] * 3, "d": [7.0] * 3}
+    found = by_default(calls(old), calls(old | {"c": [50.0] * 3, "a": [2.0] * 3}))
+    assert list(found) == ["prog", "c", "a", "b", "d"]
 
 
 def test_profiles_without_exclusive_times() -> None:

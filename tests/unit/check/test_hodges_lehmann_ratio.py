@@ -234,9 +234,9 @@ def test_what_one_profile_lacks() -> None:
 def test_values_without_a_ratio_and_other_units_are_unknown() -> None:
     old, new = timed([0.0, 1, 2, 0]), timed([1.0, 1, 2, 0])
     found = compare(old, new)
-    assert found["./prog [user]"].result is Change.Unknown
-    assert "3 of 8 measurements are not above 0" in found["./prog [user]"].rule
-    assert "./prog [cpu]" in found["./prog [user]"].rule
+    assert list(found) == ["./prog [cpu]", "./prog [real]"], "user and sys are told by their sum"
+    assert found["./prog [cpu]"].result is Change.Unknown
+    assert "3 of 8 measurements are not above 0" in found["./prog [cpu]"].rule
     milliseconds = timed([1.0, 1, 2, 3])
     milliseconds["header"]["units"] = {"time": "ms"}
     assert "units differ" in compare(timed([1.0, 2]), milliseconds)["./prog [cpu]"].rule

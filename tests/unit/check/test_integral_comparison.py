@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from perun.check import integral_comparison, local_statistics
 from perun.check._common.params import IntegralParams
 from perun.errors import ProfileError, UsageError
-from perun.plugin.api import UNTOLD, CheckContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.moving_average import PLUGIN as MovingAverage
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.postprocess.regressogram import Regressogram, RegressogramParams
@@ -59,7 +59,8 @@ def profile(curves: Mapping[str, Any], x: Any = X, **constants: Any) -> Profile:
 
 
 def regressed(curves: Mapping[str, Any], method: str = "full", x: Any = X) -> Profile:
-    return RegressionAnalysis().process(profile(curves, x), RegressionParams(method=method), UNTOLD)
+    params = RegressionParams(method=method)
+    return RegressionAnalysis().process(profile(curves, x), params, NO_POSTPROCESS_CONTEXT)
 
 
 def modelled(*models: Mapping[str, Any]) -> Profile:
@@ -172,8 +173,8 @@ def test_known_changes_amid_noise(check: Any) -> None:
 @CHECKS
 @pytest.mark.parametrize("unit", [Regressogram(), MovingAverage()])
 def test_models_of_values(check: Any, unit: Any) -> None:
-    old = unit.process(profile({"f": 3 + 2 * X, "g": 3 + 2 * X}), unit.Params(), UNTOLD)
-    new = unit.process(profile({"f": 4.5 + 3 * X, "g": 3 + 2 * X}), unit.Params(), UNTOLD)
+    old = unit.process(profile({"f": 3 + 2 * X, "g": 3 + 2 * X}), unit.Params(), NO_POSTPROCESS_CONTEXT)
+    new = unit.process(profile({"f": 4.5 + 3 * X, "g": 3 + 2 * X}), unit.Params(), NO_POSTPROCESS_CONTEXT)
     found = {location: info for (location, _), info in compare(check, old, new).items()}
     assert found["f"].result is PerformanceChange.Degradation
     assert found["f"].rate_degradation == pytest.approx(0.5)
@@ -398,7 +399,7 @@ def test_models_of_other_fields_are_not_compared(check: Any) -> None:
 )
 def test_profiles_without_models(check: Any, models_type: str, what: str, maker: str) -> None:
     old = profile({"f": X})
-    new = Regressogram().process(profile({"f": X}), RegressogramParams(), UNTOLD)
+    new = Regressogram().process(profile({"f": X}), RegressogramParams(), NO_POSTPROCESS_CONTEXT)
     with pytest.raises(ProfileError, match=what) as caught:
         compare(check, old, new, models_type)
     assert "perun postprocessby" in caught.value.hint

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.check.local_statistics import PLUGIN, LocalParams
-from perun.plugin.api import UNTOLD, CheckContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.regressogram import Regressogram, RegressogramParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
@@ -106,7 +106,8 @@ def test_unequal_numbers_of_buckets() -> None:
                 for x in range(1, 401)
             ]
         )
-        return Regressogram().process(profile, RegressogramParams(bucket_number=buckets), UNTOLD)
+        params = RegressogramParams(bucket_number=buckets)
+        return Regressogram().process(profile, params, NO_POSTPROCESS_CONTEXT)
 
     for buckets in ((5, 50), (50, 5)):
         # Steps of unlike width differ by far more than the limits where nothing changed.

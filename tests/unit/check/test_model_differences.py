@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perun.errors import ProfileError
-from perun.plugin.api import UNTOLD, CheckContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
@@ -56,7 +56,7 @@ def profile(
             for x, y in zip(sizes.tolist(), np.asarray(curve).tolist(), strict=True)
         ]
     )
-    return RegressionAnalysis().process(made, RegressionParams(method=method), UNTOLD)
+    return RegressionAnalysis().process(made, RegressionParams(method=method), NO_POSTPROCESS_CONTEXT)
 
 
 def compare(name: str, baseline: Profile, target: Profile, **params: float) -> dict[str, DegradationInfo]:

@@ -58,10 +58,10 @@ def test_missing_compilers_are_told(complexity_runtime: Path, tmp_path: Path) ->
     assert list(parts(collector, dict(os.environ))) == [""]
     found = parts(collector, {"PATH": str(tmp_path)})
     assert not found[""].missing
-    assert found[NEED_OF_COMPILERS].missing == "no C compiler was found"
+    assert found[NEED_OF_COMPILERS].missing == "no C compiler is installed"
     assert "build-essential" in found[NEED_OF_COMPILERS].hint
     (tmp_path / "gcc").symlink_to(shutil.which("cc") or "")
     assert "C++" in parts(collector, {"PATH": str(tmp_path)})[NEED_OF_COMPILERS].missing
     wrong = parts(collector, {**os.environ, "CXX": "c++-of-old -O2"})[NEED_OF_COMPILERS]
-    assert "c++-of-old -O2 cannot be started" in wrong.missing
+    assert "cannot start the compiler c++-of-old -O2" in wrong.missing
     assert "CXX" in wrong.hint

@@ -139,11 +139,14 @@ def test_what_was_moved_twice_counts_once(tmp_path: Path) -> None:
         ([event(ONE, 1), event(EXIT, 2), event(EXIT, 3)], "more calls end than begin"),
         ([event(2, 5), event(EXIT, 6)], "not defined"),
         ([event(UNSAMPLED - 1), event(EXIT, 6)], "not defined"),
-        ([event(SIZE, 5)], "size belongs to no call"),
-        ([event(ONE, 5), event(EXIT, 6), event(SIZE, 5)], "size belongs to no call"),
-        ([event(ONE, 5), event(EXIT, 6), event(UNSAMPLED)], "stands without the call"),
-        ([event(ONE, 5), event(UNSAMPLED_TICKS, 6), event(EXIT, 7)], "stands without the call"),
-        ([event(UNSAMPLED_COUNT, 5), event(ONE, 6), event(EXIT, 7)], "left out is missing"),
+        ([event(SIZE, 5)], "size does not follow the entry"),
+        ([event(ONE, 5), event(EXIT, 6), event(SIZE, 5)], "size does not follow the entry"),
+        ([event(ONE, 5), event(EXIT, 6), event(UNSAMPLED)], "does not follow the entry of that call"),
+        (
+            [event(ONE, 5), event(UNSAMPLED_TICKS, 6), event(EXIT, 7)],
+            "does not follow the entry of that call",
+        ),
+        ([event(UNSAMPLED_COUNT, 5), event(ONE, 6), event(EXIT, 7)], "left out are missing"),
     ],
 )
 def test_invalid_events(tmp_path: Path, words: list[int], reason: str) -> None:

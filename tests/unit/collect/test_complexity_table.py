@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect._calls.sizes import Size, Term
+from perun.collect._calls.formulas import Term
+from perun.collect._calls.sizes import Size
 from perun.collect.complexity.programs import steps_of
 from perun.collect.complexity.table import (
     FRAME,

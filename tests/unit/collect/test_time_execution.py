@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -55,6 +56,18 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 def family(path: Path) -> list[int]:
     assert wait_for(lambda: path.exists() and path.read_text().endswith("\n"))
     return [int(pid) for pid in path.read_text().split()]
+
+
+def test_a_file_that_cannot_be_emptied_is_named(make_run: MakeRun, tmp_path: Path) -> None:
+    memory = os.memfd_create("stderr", os.MFD_ALLOW_SEALING)
+    (tmp_path / "stderr").symlink_to(f"/proc/self/fd/{memory}")
+    with Execution(make_run("true"), tmp_path) as execution:
+        os.write(memory, b"of the run before")
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        with pytest.raises(PermissionError) as caught:
+            execution.run()
+    os.close(memory)
+    assert caught.value.filename == str(tmp_path / "stderr")
 
 
 class TestTimes:

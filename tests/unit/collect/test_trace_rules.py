@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perun.collect._calls.binary import Binary, match, plain_name, without_arguments
-from perun.collect._calls.sizes import Size, Term, find_size, size_of
-from perun.collect.trace.engines.records import NOT_READ, boundaries, divided
+from perun.collect._calls.binary import Binary
+from perun.collect._calls.formulas import Term
+from perun.collect._calls.names import match, plain_name, without_arguments
+from perun.collect._calls.sizes import Size, find_size, size_of
+from perun.collect.trace.engines.records import NOT_READ, boundaries, sizes_from_sums
 from perun.collect.trace.plan import Rule, Wanted, make_plan, parse_rule
 from perun.errors import JobFailed, UsageError
 
@@ -151,7 +153,7 @@ def test_functions_of_a_program(cpp_program: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_program(tmp_path: Path) -> None:
     (tmp_path / "script").write_text("#!/bin/sh\n")
-    with pytest.raises(JobFailed, match="not a binary program"):
+    with pytest.raises(JobFailed, match="is not an ELF program"):
         Binary(tmp_path / "script")
     with pytest.raises(JobFailed, match="absent"):
         Binary(tmp_path / "absent")
@@ -248,4 +250,4 @@ def test_boundaries_of_records() -> None:
 
 def test_sums_become_sizes() -> None:
     size = Size(0, 0, (), -8, 4)
-    assert divided(size, np.array([8, 48, 0, NOT_READ])).tolist() == [0, 10, -1, -1]
+    assert sizes_from_sums(size, np.array([8, 48, 0, NOT_READ])).tolist() == [0, 10, -1, -1]

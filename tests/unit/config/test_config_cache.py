@@ -54,7 +54,6 @@ def test_a_refreshed_cache_is_used_and_says_the_same(instance: Instance) -> None
     before = instance.load()
     after = instance.refreshed()
     assert origins(after) == {
-        "runtime": "memory",
         "local": "cache",
         "shared": "cache",
         "defaults": "memory",

@@ -14,7 +14,7 @@ from perun.config import KEYS, Kind, Scope, load, read_file
 from perun.config.convert import convert
 from perun.config.edit import add_default_shared, set_value, unset, write_text
 from perun.config.reader import parse, values
-from perun.config.scalars import free
+from perun.config.scalars import resolve_all
 from perun.config.templates import TEMPLATES, default_shared, render
 from perun.errors import ConfigError
 
@@ -323,7 +323,7 @@ TEXTS = [key for key in SETTABLE if key.kind is Kind.TEXT]
 
 def plain(text: str) -> dict[str, object]:
     node = parse(text, "f")
-    return {} if node is None else dict(free(values(node)))
+    return {} if node is None else dict(resolve_all(values(node)))
 
 
 def without(data: dict[str, object], name: str) -> dict[str, object]:

@@ -81,9 +81,6 @@ def test_the_nearest_wins_and_is_named(place: Place) -> None:
     config = place.load()
     assert (config.get("general.editor"), config.origin("general.editor").path) == ("inner", inner)
     assert config.get("general.paging") == "never"
-    runtime = config.with_runtime({"general.editor": "now"})
-    assert (runtime.get("general.editor"), runtime.origin("general.editor").name) == ("now", "runtime")
-    assert config.get("general.editor") == "inner"
 
 
 def test_null_asks_the_next_layer(place: Place) -> None:
@@ -101,7 +98,6 @@ def test_local_only_keys_are_not_inherited(place: Place) -> None:
     assert config.get("cmds") == config.get("execute.pre_run") == []
     assert config.section("vcs") == {"type": "git", "url": ".."}
     assert any("cmds" in warning for warning in config.warnings)
-    assert config.with_runtime({"cmds": ("now",)}).get("cmds") == ["now"]
 
 
 def rules(*methods: str) -> str:
@@ -113,13 +109,13 @@ def methods(config: Config) -> list[str]:
     return [rule["method"] for rule in config.gather("degradation.strategies")]
 
 
-def test_gathered_lists_run_from_runtime_to_shared(place: Place) -> None:
+def test_gathered_lists_run_from_the_nearest_to_shared(place: Place) -> None:
     place.shared(rules("shared"))
     place.instance(rules("outer"))
     place.instance(rules("inner1", "inner2"))
-    config = place.load().with_runtime({"degradation.strategies": [{"method": "now"}]})
-    assert methods(config) == ["now", "inner1", "inner2", "outer", "shared"]
-    assert config.origin("degradation.strategies").name == "runtime"
+    config = place.load()
+    assert methods(config) == ["inner1", "inner2", "outer", "shared"]
+    assert config.origin("degradation.strategies").name == "local"
 
 
 def test_built_in_rules_stand_for_a_missing_shared_file(place: Place) -> None:
@@ -195,18 +191,6 @@ def test_unknown_keys_are_errors_with_a_hint(place: Place, key: str) -> None:
 def test_unknown_sections_are_errors(place: Place, name: str) -> None:
     with pytest.raises(ConfigError):
         place.load().section(name)
-
-
-def test_runtime_values_are_checked_and_none_leaves_out(place: Place) -> None:
-    config = place.load()
-    with pytest.raises(ConfigError, match="unknown configuration key"):
-        config.with_runtime({"general.editr": "x"})
-    with pytest.raises(ConfigError, match="command line"):
-        config.with_runtime({"general.paging": "x"})
-    again = config.with_runtime({"general.paging": "never", "general.editor": None})
-    again = again.with_runtime({"degradation.my_check.low": 3})
-    assert (again.get("general.paging"), again.get("general.editor")) == ("never", "vim")
-    assert again.get("degradation.my_check.low") == 3
 
 
 def test_what_is_handed_out_may_be_changed(place: Place) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.config import emit
-from perun.config.reader import MAX_BYTES, loads, parse, read_mapping, read_text
+from perun.config.reader import MAX_BYTES, loads, parse, read_text
 from perun.errors import ConfigError
 
 
@@ -49,7 +49,7 @@ def test_files_without_values(text: str) -> None:
         ("a:\n\t- b\n", "f.yml:2:1: not YAML"),
         ("a: b: c\n", "f.yml:1:5: not YAML"),
         ("a: [1, 2\n", "f.yml:2:1: not YAML"),
-        ("a: 1\nb: 2\na: 3\n", "f.yml:3:1: the key 'a' is here for the second time"),
+        ("a: 1\nb: 2\na: 3\n", "f.yml:3:1: the key 'a' is given twice"),
         ("a: 1\n? [b]\n: c\n", "f.yml:2:5: a key must be text"),
         ("a: 1\n2: c\n", "f.yml:2:1: the key 2 is not text"),
         ("true: c\n", "the key true is not text"),
@@ -177,16 +177,3 @@ def test_read_text_refuses_what_is_no_file(tmp_path: Path) -> None:
     loop.symlink_to(loop)
     with pytest.raises(ConfigError, match="is not a file"):
         read_text(loop)
-
-
-def test_read_mapping(tmp_path: Path) -> None:
-    file = tmp_path / "params.yml"
-    with pytest.raises(ConfigError, match="there is no file"):
-        read_mapping(file)
-    file.write_text("# nothing\n")
-    assert read_mapping(file) == {}
-    file.write_text("warmup: 3\nfunc: [a, b]\n")
-    assert read_mapping(file) == {"warmup": 3, "func": ["a", "b"]}
-    file.write_text("- a\n")
-    with pytest.raises(ConfigError, match=r"params\.yml:1: must hold keys"):
-        read_mapping(file)

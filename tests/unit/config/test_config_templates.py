@@ -16,15 +16,17 @@ from perun.config.candidates import MAX_FOUND
 from perun.config.templates import TEMPLATES, default_shared, relative_url, render
 from perun.errors import UsageError
 
-AAT = [{"method": "average_amount_threshold"}]
+METHODS = [
+    {"method": "hodges_lehmann_ratio"},
+    {"method": "average_amount_threshold", "instead_of": "hodges_lehmann_ratio"},
+]
 UNSET = dict.fromkeys(
-    ["cmds", "args", "workloads", "collectors", "postprocessors", "degradation.strategies",
+    ["cmds", "args", "workloads", "collectors", "postprocessors",
      "degradation.collect_before_check", "degradation.log_collect", "execute.pre_run",
      "profiles.register_after_run", "format.output_profile_template"],
     MISSING,
-)  # fmt: skip
+) | {"degradation.strategies": METHODS}  # fmt: skip
 DEVELOPER = {
-    "degradation.strategies": AAT,
     "degradation.collect_before_check": True,
     "degradation.log_collect": True,
     "execute.pre_run": ["make"],
@@ -42,7 +44,7 @@ TABLE = {
         "format.output_profile_template": "%collector%-of-%cmd%-%workload%-%date%",
     },
 }
-"""The table of the manual, 11.3."""
+"""The table of the manual, 11.3, but for the methods: each template names those of a new repository."""
 
 
 @pytest.fixture

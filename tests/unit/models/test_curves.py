@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from perun.models.curves import common_interval, evaluate, integral, interval
+from perun.models.curves import evaluate, integral, interval
 from perun.models.record import ModelRecord
 from perun.profile.strategies import record_of
 
@@ -92,16 +92,6 @@ def test_a_moving_average_starts_where_its_window_is_full() -> None:
     assert integral(record, 1, 3) == pytest.approx(5)
     assert interval(of_values("moving_average", [None, 3, None])) is None
     assert np.isnan(at(of_values("moving_average", [None]), 1)).all()
-
-
-def test_common_interval() -> None:
-    line = formula("linear", 1, 2)
-    assert common_interval(line, formula("power", 1, 2, start=50, end=500)) == (50, 100)
-    assert common_interval(line, formula("linear", 1, 2, start=100, end=500)) is None
-    assert common_interval(line, of_values("regressogram", [1, 2])) == (1, 4)
-    unsaid = formula("linear", 1, 2, start=None, end=None)
-    assert common_interval(line, unsaid) == (1, 100)
-    assert common_interval(unsaid, unsaid) is None
 
 
 COEFFICIENT = st.floats(0.01, 100)

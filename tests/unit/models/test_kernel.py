@@ -21,7 +21,7 @@ from perun.models.kernel.gaussian import (
     method_selection,
     user_selection,
 )
-from perun.models.kernel.local import fitted, left_out
+from perun.models.kernel.local import fitted, leave_one_out
 from perun.models.kernel.points import Points, points_of
 from perun.models.result import NoModel
 
@@ -219,7 +219,7 @@ def test_equal_y_are_estimated_exactly(regression: Any) -> None:
 # -- sums of weights --------------------------------------------------------------------------------------
 
 
-def by_definition(points: Points, bandwidth: float) -> local_sums.Local:
+def by_definition(points: Points, bandwidth: float) -> local_sums.LocalMoments:
     z = (points.x - points.x[:, None]) / bandwidth
     kernel = np.exp(-0.5 * z * z)
     np.fill_diagonal(kernel, 0)
@@ -228,7 +228,7 @@ def by_definition(points: Points, bandwidth: float) -> local_sums.Local:
     mean_z, mean_y = (counted * z).sum(1) / weight, total.sum(1) / weight
     variance = (counted * (z - mean_z[:, None]) ** 2).sum(1) / weight
     covariance = ((z - mean_z[:, None]) * (total - counted * mean_y[:, None])).sum(1) / weight
-    return local_sums.Local(weight, mean_z, mean_y, variance, covariance)
+    return local_sums.LocalMoments(weight, mean_z, mean_y, variance, covariance)
 
 
 @pytest.mark.parametrize("bandwidth", [0.2, 1.0, 10.0, 100.0, 3000.0])
@@ -244,7 +244,8 @@ def test_sums_by_way_of_boxes_are_those_of_single_weights(kind: str, bandwidth: 
     }[kind]
     points = the_points(x, 1e4 + rng.normal(0, 1, x.size))
     with np.errstate(all="ignore"):
-        sums, expected = local_sums.others(points, bandwidth, True), by_definition(points, bandwidth)
+        sums = local_sums.moments_of_others(points, bandwidth, True)
+        expected = by_definition(points, bandwidth)
     # What counts in the end is compared with all points around x_i, those at x_i among them.
     here = expected.weight > 0
     tolerance = 1e-10 * (expected.weight + points.counts)[here]
@@ -263,9 +264,9 @@ def test_sums_among_points_close_together(extent: float, far: list[float]) -> No
     y = 1e3 + 3 * np.minimum(place, 10) + rng.normal(size=x.size)
     points = the_points(x, y)
     with np.errstate(all="ignore"):
-        sums = local_sums.others(points, 1.0, True)
+        sums = local_sums.moments_of_others(points, 1.0, True)
         everything = np.arange(points.x.size)
-        expected = local_sums._one_by_one(points, 1.0, everything)
+        expected = local_sums._direct_sums(points, 1.0, everything)
     close = np.abs(points.x) < 1e-2
     for name, values, right in zip(sums._fields, sums, expected, strict=True):
         scale = np.abs(right[close]).max()
@@ -279,7 +280,7 @@ def test_leaving_one_out_is_the_estimate_of_the_others(regression: Any) -> None:
     y = x**1.5 + rng.normal(size=x.size)
     points = the_points(x, y)
     order = np.argsort(x, kind="stable")
-    made = left_out(points, 2.5, regression)
+    made = leave_one_out(points, 2.5, regression)
     for position in range(0, x.size, 13):
         others = np.delete(order, position)
         here = x[order[position]]

@@ -111,7 +111,7 @@ def test_a_bandwidth_too_low_for_a_polynomial_is_raised(kernel: str) -> None:
     y = x**3 - 4 * x
     made = the_estimate(smoothing(x, y, kernel, "local-polynomial", 0.1))
     # The third nearest neighbour of 20 is 10.
-    assert made.bandwidth == pytest.approx(10 / KERNELS[kernel].useful)
+    assert made.bandwidth == pytest.approx(10 / KERNELS[kernel].fit_reach)
     if KERNELS[kernel].positive:
         assert made.values == pytest.approx(y, rel=1e-6, abs=1e-4)
     enough = the_estimate(smoothing(x, y, kernel, "local-polynomial", 30.0))
@@ -169,7 +169,7 @@ def test_the_ridge_takes_the_gamma_of_the_least_error_and_its_weighted_mean() ->
 def test_a_gamma_that_reaches_nothing_is_not_taken() -> None:
     x, y = [0.0, 1.0, 2.0], [1.0, 2.0, 4.0]
     assert the_estimate(ridge(x, y, [1e6, 1.0])).bandwidth == 1
-    assert ridge(x, y, [1e6]) == NoModel("no gamma of the range reaches from each x to another one")
+    assert ridge(x, y, [1e6]) == NoModel("with every gamma of the range, some x is too far from all others")
 
 
 # -- degenerate data --------------------------------------------------------------------------------------

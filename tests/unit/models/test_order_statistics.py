@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.moving.order_statistics import prepared
+from perun.models.moving.order_statistics import OrderStatistics
 from perun.models.moving.rolling import Window, rolling_median
 
 
@@ -21,7 +21,7 @@ def test_every_place_of_every_window(values: list[float]) -> None:
     ]
     first, end, place = np.array(questions, np.int32).T
     expected = [sorted(values[first:end])[place] for first, end, place in questions]
-    assert prepared(np.array(values)).smallest(first, end, place).tolist() == expected
+    assert OrderStatistics.of(np.array(values)).smallest(first, end, place).tolist() == expected
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 101, 999])
@@ -30,7 +30,7 @@ def test_medians_as_the_rank_filter_of_scipy(width: int) -> None:
     y = np.random.default_rng(width).integers(0, 300, 1000) / 7
     upper = ndimage.rank_filter(y, width // 2, size=width)
     lower = ndimage.rank_filter(y, (width - 1) // 2, size=width)
-    found = rolling_median(y, width, Window())
+    found = rolling_median(OrderStatistics.of(y), width, Window())
     whole = ~np.isnan(found)
     assert whole.sum() == 1000 - width + 1
     assert found[whole].tolist() == ((upper + lower) / 2)[whole].tolist()

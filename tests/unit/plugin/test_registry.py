@@ -162,7 +162,7 @@ def test_odd_names_are_unknown(name: str) -> None:
         ("x = 1\nx / 0\n", "ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
         ("PLUGIN = 3\n", "PLUGIN must be a class, not 3"),
-        ("class PLUGIN: pass\n", "PLUGIN.name must be a text"),
+        ("class PLUGIN: pass\n", "PLUGIN.name must be text"),
         ("raise ValueError('two\\nlines')\n", "ValueError: two"),
     ],
 )
@@ -189,10 +189,10 @@ def test_the_line_that_failed_is_named(plugins: Path, write: Write) -> None:
     ("old", "new", "reason"),
     [
         ("def collect", "def gather", "Plugin has no method collect"),
-        ('help = "', 'text = "', "Plugin.help must be a text"),
+        ('help = "', 'text = "', "Plugin.help must be text"),
         ("    Params = Params", "    Params = dict", "Plugin.Params must be a dataclass"),
         ("    Params = Params\n", "", "Plugin.Params must be a dataclass"),
-        ("size: int", "size: complex", "Params.size is of <class 'complex'>"),
+        ("size: int", "size: complex", "Params.size has the type <class 'complex'>"),
         ("size: int", "size: Nowhere", "NameError"),
         ('name = "broken"', 'name = "other"', "name is 'other', but it is found as 'broken'"),
         ("    def collect", "    def __init__(self, needs): pass\n\n    def collect", "TypeError"),
@@ -207,7 +207,7 @@ def test_a_breach_of_contract(old: str, new: str, reason: str, plugins: Path, wr
 
 def test_a_check_without_short_string(plugins: Path, write: Write) -> None:
     write("check/no_short.py", native("check", "no_short").replace("short", "tall"))
-    assert "Plugin.short must be a text" in failure(plugins, "check", "no_short").message
+    assert "Plugin.short must be text" in failure(plugins, "check", "no_short").message
 
 
 def test_a_native_version_control_system(plugins: Path, write: Write) -> None:

@@ -261,11 +261,11 @@ def test_points_where_a_function_is_defined_only() -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"uid": "f", "method": "regressogram", "bucket_stats": [1]}, "a model '' of 'f' has no curve"),
+        ({"uid": "f", "method": "regressogram", "bucket_stats": [1]}, "'regressogram' of 'f' has no curve"),
         ({**curve("cubic", 1.0)}, "a model 'cubic' of 'f' has no curve"),
-        ({**curve("linear", 1.0)}, "is not complete: KeyError"),
-        ({**curve("linear", 1.0, 2.0), "x_end": None}, "is not complete: TypeError"),
-        ({**curve("linear", 1.0, 2.0), "x_end": "far"}, "is not complete: ValueError"),
+        ({**curve("linear", 1.0)}, "is not complete: it has no b1"),
+        ({**curve("linear", 1.0, 2.0), "x_end": None}, "is not complete: it has no x_end"),
+        ({**curve("linear", 1.0, 2.0), "x_end": "far"}, "is not complete: it has no x_end"),
     ],
 )
 def test_models_without_a_curve(model: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perun.profile.factory import Profile
 from perun.profile.format import columns
 from perun.profile.query import all_items_of
-from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
+from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, table_of
 
 large = st.integers(2**53 - 2, 2**53 + 2)
 whole = st.integers() | large | large.map(int.__neg__)
@@ -43,10 +43,10 @@ def one_by_one(profile: Profile) -> tuple[list[str], list[tuple[Any, ...]]]:
     return names, [tuple(row.get(name) for name in names) for row in rows]
 
 
-def plain(column: Numbers | Coded | Mixed) -> list[Any]:
+def plain(column: Numbers | DictionaryEncoded | Mixed) -> list[Any]:
     if isinstance(column, Mixed):
         return column.values
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryEncoded):
         return [None if code < 0 else column.values[code] for code in column.codes]
     found = column.values.tolist()
     if column.missing is None:
@@ -94,16 +94,16 @@ def test_kinds_of_columns() -> None:
         "address": Mixed,
         "amount": np.float64,
         "exclusive": Mixed,
-        "large": Coded,
+        "large": DictionaryEncoded,
         "n": np.int64,
         "ok": np.bool_,
         "order": np.int64,
         "snapshots": np.int64,
-        "uid": Coded,
+        "uid": DictionaryEncoded,
     }
     order, uid = found["order"], found["uid"]
     assert isinstance(order, Numbers) and order.missing is not None and order.missing.sum() == 1
-    assert isinstance(uid, Coded) and uid.values == ["f0", "f1", "g"]
+    assert isinstance(uid, DictionaryEncoded) and uid.values == ["f0", "f1", "g"]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_texts_the_largest_first_and_the_rest_together() -> None:
     values = found.numbers("amount", "--of")
     made = bins_of(found, "uid", "--by", "sum", values, 4)
     assert made.names == ("f9", "f8", "f7", "(7 others)")
-    assert made.note == "the 3 largest of 10 values of 'uid' are shown, the rest as others"
+    assert made.note == "the chart shows the 3 largest of 10 values of 'uid', and the rest as others"
     assert aggregate("sum", made.codes, values, 4).tolist() == [9, 8, 7, 21]
 
 
@@ -155,7 +155,7 @@ def test_intervals_are_named_by_what_is_in_them() -> None:
     found = resources([{"uid": "f", "size": n, "amount": 1} for n in range(1000)])
     made = bins_of(found, "size", "--per", "sum", found.numbers("amount", "--of"), 10)
     assert made.names[:2] == ("0 to 99", "100 to 199")
-    assert made.note == "1,000 values of 'size' are grouped into intervals of 100"
+    assert made.note == "the chart groups 1,000 values of 'size' into intervals of 100"
 
 
 def test_crossed() -> None:

@@ -10,7 +10,7 @@ import pytest
 from perun.errors import UsageError
 from perun.view._common.chart import Chart, Series
 from perun.view.bars import BarsParams
-from perun.view.bars.view import MOST_BARS, MOST_GROUPS, chart
+from perun.view.bars.view import MAX_BARS, MAX_GROUPS, chart
 
 ROWS: list[dict[str, Any]] = [
     {"uid": "f", "subtype": "a", "amount": 1, "structure-unit-size": 1},
@@ -109,11 +109,11 @@ def test_texts_are_the_largest_first(shown: Any) -> None:
 def test_too_many_are_put_together_and_that_is_told(shown: Any) -> None:
     rows = [{"uid": f"f{n % 40}", "amount": 1, "structure-unit-size": n} for n in range(5000)]
     found = shown(rows, per="structure-unit-size", by="uid")
-    assert len(found.x.names) <= MOST_BARS
-    assert len(found.series) == MOST_GROUPS
+    assert len(found.x.names) <= MAX_BARS
+    assert len(found.series) == MAX_GROUPS
     assert found.notes[1:] == (
-        "5,000 values of 'structure-unit-size' are grouped into intervals of 25",
-        "the 15 largest of 40 values of 'uid' are shown, the rest as others",
+        "the chart groups 5,000 values of 'structure-unit-size' into intervals of 25",
+        "the chart shows the 15 largest of 40 values of 'uid', and the rest as others",
     )
     assert sum(series.value.sum() for series in found.series) == 5000
 
@@ -130,7 +130,7 @@ def test_what_is_no_finite_number_is_left_out(shown: Any) -> None:
         ({"of": ""}, "--of is missing: it names the key that the bars show", "--of"),
         ({"stacked": True}, "--stacked needs a key to divide the bars by", "add --by"),
         ({"grouped": True}, "--grouped needs a key to divide the bars by", "add --by"),
-        ({"by": "uid", "stacked": True, "grouped": True}, "do not go together", "leave out"),
+        ({"by": "uid", "stacked": True, "grouped": True}, "exclude each other", "leave out"),
         ({"of": "amonut"}, "--of: no resource has a key 'amonut'", "'amount'.*known are: amount, snapshots"),
         ({"per": "size"}, "--per: no resource has a key 'size'", "structure-unit-size, subtype, type, uid"),
         ({"by": "q"}, "--by: no resource has a key 'q'", "known are: amount, snapshots"),

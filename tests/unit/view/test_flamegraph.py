@@ -88,15 +88,15 @@ def test_amounts_that_no_width_stands_for_are_counted() -> None:
     assert found.left_out == 5
     notes: list[str] = []
     shown(traced((trace, 1), (trace, -1)), ViewContext(notes.append), format="folded")
-    assert notes == ["1 resources are left out: their amount is negative or no number"]
+    assert notes == ["the graph leaves out 1 resource whose amount is negative or not a number"]
 
 
 def test_other_numbers_and_the_count() -> None:
     profile = traced(([record("f")], 10), ([record("f")], 30), ([record("g")], 0))
     assert named(profile, "count") == {"f": 2, "g": 1}
-    with pytest.raises(UsageError, match="no resource has 'size'") as caught:
+    with pytest.raises(UsageError, match="no resource has a number in 'size'") as caught:
         stacks_of(profile, "size")
-    assert caught.value.hint == "those of the profile are: amount, count"
+    assert caught.value.hint == "name another key with --of; the profile has: amount, count"
 
 
 def test_calls_lie_within_each_other() -> None:
@@ -136,10 +136,10 @@ def test_nested_calls_share_out_the_time_of_the_outermost(spans: list[tuple[int,
 @pytest.mark.parametrize(
     ("profile", "message", "hint"),
     [
-        (Profile(header={"type": "time"}), "no resource has 'amount'", "count"),
-        (timed(("f", 0, 0)), "no stack has a amount above 0", "--of count"),
-        (traced(([record("f")], 0)), "no stack has a amount above 0", "--of count"),
-        (traced(([record("f")], -1)), "no stack has a amount above 0", "--of count"),
+        (Profile(header={"type": "time"}), "no resource has a number in 'amount'", "count"),
+        (timed(("f", 0, 0)), "no call stack has a value of 'amount' above 0", "--of count"),
+        (traced(([record("f")], 0)), "no call stack has a value of 'amount' above 0", "--of count"),
+        (traced(([record("f")], -1)), "no call stack has a value of 'amount' above 0", "--of count"),
     ],
 )
 def test_profiles_without_stacks(profile: Profile, message: str, hint: str) -> None:
@@ -299,7 +299,7 @@ def test_the_difference_to_another_profile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        ({"diff": "x", "format": "folded"}, "--diff needs a page, and --format folded", "leave out one"),
+        ({"diff": "x", "format": "folded"}, "--diff needs --format html, not folded", "leave out --diff"),
         ({"diff": "time"}, "time and the unit s, the profile has memory and B", "the same type and unit"),
         ({"diff": "kB"}, "type memory and the unit kB", "the same type and unit"),
         ({"format": "folded", "view_in_browser": True}, "cannot show --format folded", "--view-in-browser"),
@@ -318,5 +318,5 @@ def test_what_does_not_go_together(tmp_path: Path, options: dict[str, Any], mess
 
 
 def test_without_a_repository_there_is_no_other_profile() -> None:
-    with pytest.raises(UsageError, match="the baseline '0@i' cannot be loaded"):
+    with pytest.raises(UsageError, match="--diff cannot load '0@i'"):
         shown(traced(([record("f")], 1)), diff="0@i")

@@ -17,7 +17,7 @@ from perun.collect._calls.profile import CallTable, Function
 from perun.errors import ProfileError, UsageError
 from perun.plugin.api import Run, ViewContext
 from perun.profile.factory import Profile
-from perun.view.flamegraph.calls import DEEPEST
+from perun.view.flamegraph.calls import MAX_DEPTH
 
 Row = tuple[str, int, int, int, int, str]
 """Function, thread, beginning and duration in ns, size, caller."""
@@ -143,10 +143,10 @@ def test_what_is_too_deep_counts_for_the_innermost_that_is_told() -> None:
     rows: list[Row] = [("f", 1, depth, 20_000 - 2 * depth, -1, "f" if depth else "") for depth in range(5000)]
     notes: list[str] = []
     lines = shown(recorded(*rows), ViewContext(notes.append), format="folded").splitlines()
-    assert len(lines) == DEEPEST
+    assert len(lines) == MAX_DEPTH
     assert sum(float(line.rpartition(" ")[2]) for line in lines) == pytest.approx(20)
     assert notes == [
-        f"{5000 - DEEPEST} calls are nested deeper than {DEEPEST} calls; they count for the call there"
+        f"the graph adds {5000 - MAX_DEPTH:,} calls nested deeper than {MAX_DEPTH} levels to their callers"
     ]
 
 
@@ -307,12 +307,12 @@ def test_profiles_without_times_have_no_chrome_trace(tmp_path: Path) -> None:
     path = tmp_path / "x"
     untimed = Profile(header={"type": "mixed", "units": {"mixed": "us"}}, collector_info={"name": "trace"})
     untimed.update_resources([{"uid": "f", "amount": 1, "caller": "main"}])
-    with pytest.raises(ProfileError, match="no resource has a timestamp") as caught:
+    with pytest.raises(ProfileError, match="but no resource has a timestamp") as caught:
         shown(untimed, format="chrome", filename=str(path))
     assert "perun collect trace" in caught.value.hint
     with pytest.raises(ProfileError, match="the profile are in B"):
         shown(timed(("f", 0, 5), unit="B"), format="chrome", filename=str(path))
-    with pytest.raises(UsageError, match="shows the duration of calls, not"):
+    with pytest.raises(UsageError, match="shows the durations of calls, not"):
         shown(timed(("f", 0, 5)), format="chrome", of="count")
     with pytest.raises(UsageError, match="a browser cannot show --format chrome"):
         shown(timed(("f", 0, 5)), format="chrome", view_in_browser=True)

@@ -10,7 +10,7 @@ import pytest
 from perun.errors import UsageError
 from perun.view._common.chart import Chart
 from perun.view.flow import FlowParams
-from perun.view.flow.view import MOST_LINES, MOST_POINTS, chart
+from perun.view.flow.view import MAX_LINES, MAX_POINTS, chart
 
 ROWS: list[dict[str, Any]] = [
     {"uid": uid, "amount": amount, "structure-unit-size": size}
@@ -75,11 +75,11 @@ def test_a_single_value(shown: Any) -> None:
 def test_very_many_are_put_together_and_that_is_told(shown: Any) -> None:
     rows = [{"uid": f"f{n % 50}", "amount": 1, "structure-unit-size": n} for n in range(20_000)]
     found = shown(rows)
-    assert len(found.series) == MOST_LINES
-    assert all(len(one.x) <= MOST_POINTS for one in found.series)
+    assert len(found.series) == MAX_LINES
+    assert all(len(one.x) <= MAX_POINTS for one in found.series)
     assert found.notes[1:] == (
-        "20,000 values of 'structure-unit-size' are grouped into intervals of 20",
-        "the 15 largest of 50 values of 'uid' are shown, the rest as others",
+        "the chart groups 20,000 values of 'structure-unit-size' into intervals of 20",
+        "the chart shows the 15 largest of 50 values of 'uid', and the rest as others",
     )
     assert sum(one.y[-1] for one in found.series) == 20_000
     assert all((np.diff(one.x) > 0).all() for one in found.series)

@@ -104,5 +104,5 @@ def test_profiles_without_a_heap(tmp_path: Path) -> None:
         data_of(Profile(header={"type": "time"}), tmp_path)
     released = Profile(header={"type": "memory"})
     released.update_resources([{"uid": "f", "subtype": "free", "address": 4, "amount": 0}])
-    with pytest.raises(ProfileError, match="releases of memory, but no allocation"):
+    with pytest.raises(ProfileError, match="no allocations to show, only releases"):
         data_of(released, tmp_path)

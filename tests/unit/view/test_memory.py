@@ -141,7 +141,7 @@ def test_nothing_of_the_kind() -> None:
 
 
 def test_other_profiles_are_refused() -> None:
-    with pytest.raises(ProfileError, match="type 'time', and this view needs one of memory"):
+    with pytest.raises(ProfileError, match="needs a profile of the type 'memory', not 'time'"):
         shown(profile([{"type": "time", "uid": "a", "amount": 1}], kind="time"))
 
 

@@ -129,7 +129,7 @@ def test_the_browser_of_the_user(
     path = tmp_path / "a b#.html"
     open_in_browser(path, ViewContext(notes.append))
     assert seen == ([] if name == "lynx" else [path.as_uri()])
-    assert notes == ([] if opened else [f"no browser could be opened; open {path} yourself"])
+    assert notes == ([] if opened else [f"cannot open a browser; open {path} in one"])
 
 
 def test_no_browser_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

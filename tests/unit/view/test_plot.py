@@ -198,7 +198,7 @@ def test_the_answer_is_the_name_and_no_browser_is_a_note(
     params = view.Params(of="amount", filename=str(path), view_in_browser=True)
     view.render(profile_of(rows), params, out, ViewContext(note=notes.append))
     assert out.getvalue() == f"{path}\n"
-    assert notes == [f"no browser could be opened; open {path} yourself"]
+    assert notes == [f"cannot open a browser; open {path} in one"]
 
 
 def test_the_terminal_and_a_file_do_not_go_together(rows: Any, profile_of: Any) -> None:
@@ -207,7 +207,7 @@ def test_the_terminal_and_a_file_do_not_go_together(rows: Any, profile_of: Any) 
         ({"view_in_browser": True}, "--view-in-browser"),
     ):
         view = ScatterView()
-        with pytest.raises(UsageError, match=f"--terminal and {name} do not go together"):
+        with pytest.raises(UsageError, match=f"--terminal and {name} exclude each other"):
             view.render(profile_of(rows), view.Params(terminal=True, **options), io.StringIO())
 
 

@@ -92,7 +92,7 @@ def test_parquet(profile: Profile, tmp_path: Path) -> None:
 
 
 def test_parquet_needs_a_file(profile: Profile) -> None:
-    with pytest.raises(UsageError, match="does not go to standard output") as caught:
+    with pytest.raises(UsageError, match="needs a file") as caught:
         shown(profile, RawParams("parquet"))
     assert "--output-file" in caught.value.hint
 

@@ -11,7 +11,7 @@ import pytest
 from perun.errors import UsageError
 from perun.view._common.chart import Chart
 from perun.view.scatter import ScatterParams
-from perun.view.scatter.charts import MOST_POINTS, charts
+from perun.view.scatter.charts import MAX_POINTS, charts
 
 ROWS: list[dict[str, Any]] = [
     {"uid": uid, "amount": 2 * size + (uid == "g"), "structure-unit-size": size}
@@ -127,14 +127,14 @@ def test_models_of_other_keys_are_not_drawn(shown: Any) -> None:
     ]
     (chart,) = shown(uid=("f",), models=models)
     assert len(chart.series) == 2
-    assert chart.notes[1:] == ("Models of other keys that are not drawn: 2.",)
+    assert chart.notes[1:] == ("Not drawn: 2 models of other keys.",)
 
 
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
         (model("cubic", coeffs=COEFFICIENTS), "Not drawn: a model 'cubic' of 'f' has no curve."),
-        (model("linear", coeffs=[]), "Not drawn: a model of 'f' is not complete: KeyError('b0')."),
+        (model("linear", coeffs=[]), "Not drawn: a model 'linear' of 'f' is not complete: it has no b0, b1."),
         (
             model("regressogram", bucket_stats=[]),
             "Not drawn: the model 'regressogram' of 'f' has no finite point to draw.",
@@ -152,7 +152,7 @@ def test_a_model_that_cannot_be_drawn_is_told(shown: Any, broken: dict[str, Any]
 
 
 def test_very_many_points_are_their_density(shown: Any) -> None:
-    count = MOST_POINTS + 1
+    count = MAX_POINTS + 1
     rows = [{"uid": f"f{n % 2}", "amount": n % 97, "structure-unit-size": n % 89} for n in range(count)]
     everything, one, _ = shown(rows)
     assert everything.density is not None
@@ -165,7 +165,7 @@ def test_very_many_points_are_their_density(shown: Any) -> None:
 
 @pytest.mark.parametrize("value", [0, 5, -3.5, 5e-324, 1.79e308])
 def test_density_of_a_single_value(shown: Any, value: float) -> None:
-    rows = [{"uid": "f", "amount": value, "structure-unit-size": value}] * (MOST_POINTS + 1)
+    rows = [{"uid": "f", "amount": value, "structure-unit-size": value}] * (MAX_POINTS + 1)
     (chart,) = shown(rows)
     assert chart.density is not None
     assert chart.density.counts.sum() == len(rows)

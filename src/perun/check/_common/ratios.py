@@ -43,7 +43,8 @@ def changes(
 ) -> list[DegradationInfo]:
     """One change for each location whose series can be compared, in the order of the locations.
 
-    The p-values are adjusted for as many ratios as there are.
+    The p-values are adjusted for as many ratios as there are. Nothing is said of the `user` and `sys` time
+    of a command where nothing can be: its `cpu` time tells.
 
     :param paired: whether the k-th values of both belong together.
     """
@@ -59,7 +60,19 @@ def changes(
     pairs = _adjusted(pairs)
     large = _large(pairs, thresholds)
     found += [_change(pair, thresholds, large) for pair in pairs]
-    return sorted(found, key=lambda change: change.location)
+    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, pairs)}
+    told = [one for one in found if one.result is not PerformanceChange.Unknown or one.location not in hidden]
+    return sorted(told, key=lambda change: change.location)
+
+
+def _is_told_by_cpu(pair: _Pair, pairs: list[_Pair]) -> bool:
+    """Whether it is a part of the processor time of a command whose sum is compared as well.
+
+    The parts of a short run are guesses of the kernel, of which often nothing can be said; the sum is none.
+    """
+    metric = pair.old.metric
+    whole = metric._replace(subtype=CPU)
+    return metric.subtype in PARTS_OF_CPU and any(one.old.metric == whole for one in pairs)
 
 
 def _instead(other: Series | None) -> Series | None:
@@ -71,8 +84,8 @@ def _instead(other: Series | None) -> Series | None:
 
 def _in_one_only(location: str, before: Series | None, after: Series | None) -> Iterator[DegradationInfo]:
     one = before or after
-    if one is None or one.metric.subtype in _DERIVED:
-        return  # what it is derived from is reported
+    if one is None or one.metric.subtype in _DERIVED or not _are_comparable(one, one):
+        return  # what it is derived from is reported, or nothing could be said in any case
     kind = PerformanceChange.NotInTarget if after is None else PerformanceChange.NotInBaseline
     yield DegradationInfo(
         kind,
@@ -200,10 +213,9 @@ def _verdict(
     if pair.ratio is None:
         if not (before.values.any() or after.values.any()):
             sizes = before.values.size, after.values.size
-            return judge_exact(0.0, 0.0, sizes, thresholds)
+            return judge_exact(0.0, 0.0, sizes, thresholds)._replace(rule="each measurement is 0")
         zeros, total = _without_ratio(before, after), before.values.size + after.values.size
-        hint = f"; see {before.metric.uid} [{CPU}]" if before.metric.subtype in PARTS_OF_CPU else ""
-        return f"{zeros} of {total} measurements are not above 0, so that there is no ratio{hint}"
+        return f"{zeros} of {total} measurements are not above 0, so that there is no ratio"
     if before.metric.exact:  # it varies, but not with the load of the machine
         thresholds = _as_pairs(thresholds)
     return judge(pair.ratio, thresholds, weaker=pair.weaker, confirmed=_is_confirmed(pair, large))

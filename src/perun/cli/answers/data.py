@@ -25,7 +25,8 @@ def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
 
 
 def change_data(change: DegradationInfo) -> dict[str, Any]:
-    """A change as JSON data; interval and p_value are null where the check does not know them.
+    """A change as JSON data; interval, p_value, sizes, detectable and rule are null where the check does not
+    know them.
 
     A rate, confidence or bound that is no finite number is null, too.
     """
@@ -41,6 +42,9 @@ def change_data(change: DegradationInfo) -> dict[str, Any]:
         "confidence": finite(change.confidence_rate),
         "interval": None if change.interval is None else [finite(bound) for bound in change.interval],
         "p_value": finite(change.p_value),
+        "sizes": None if change.sizes is None else list(change.sizes),
+        "detectable": finite(change.detectable),
+        "rule": change.rule or None,
     }
 
 

@@ -19,11 +19,12 @@ from perun.cli.answers.check.tally import Tally
 from perun.cli.commands.completing import complete_any, complete_minor, minor_option
 from perun.cli.options import takes
 from perun.cli.output import opened
+from perun.cli.progress import Progress
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError
 from perun.plugin.params import param
-from perun.porcelain.check.report import LEVELS, Comparison, Options, Verdict, VersionReport
+from perun.porcelain.check.report import INCONCLUSIVE, LEVELS, Comparison, Options, Verdict, VersionReport
 from perun.porcelain.repository import Repository
 
 MODELS = (
@@ -49,11 +50,44 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
-class CheckOptions:
+class AnswerOptions:
+    """The options of what answers as `check` does."""
+
+    format: str | None = param(None, choices=tuple(FORMATS), help="Format of the answer; text by default.")
+    as_json: bool = param(False, long="--json", help="Answer as JSON: short for --format json.")
+    output: str | None = param(
+        None,
+        metavar="FILE",
+        help="Write the answer to FILE, which is replaced once it is complete; - is standard output.",
+    )
+    fail_on: str | None = param(
+        None,
+        choices=tuple(LEVELS),
+        help="Exit with code 1 on a degradation; maybe: also on a possible one; severe: only on those; "
+        f"inconclusive: and with code {INCONCLUSIVE} where something could not be decided.",
+    )
+
+    @property
+    def destination(self) -> OutputOptions:
+        """How the answer leaves the program.
+
+        :raises click.UsageError: where two formats are asked for.
+        """
+        if self.as_json and self.format not in (None, "json"):
+            raise click.UsageError(f"--json and --format {self.format} contradict each other.")
+        name = "json" if self.as_json else self.format or "text"
+        output = None if self.output in (None, "-") else Path(self.output)
+        return OutputOptions(name, output, self.fail_on)
+
+
+@dataclass(frozen=True)
+class CheckOptions(AnswerOptions):
     """The options of `check`, before or behind the name of the subcommand, as in git."""
 
     force: bool = param(
-        False, short="-f", help="Compare profiles even if their configurations differ or one is incomplete."
+        False,
+        short="-f",
+        help="Compare profiles even if their configurations or machines differ, or one is incomplete.",
     )
     compute_missing: bool = param(
         False, short="-c", help="Run the job matrix first where a version lacks profiles."
@@ -65,18 +99,6 @@ class CheckOptions:
         (),
         metavar="REGEX",
         help="Ignore changes at locations that REGEX matches; may be repeated.",
-    )
-    format: str | None = param(None, choices=tuple(FORMATS), help="Format of the answer; text by default.")
-    as_json: bool = param(False, long="--json", help="Answer as JSON: short for --format json.")
-    output: str | None = param(
-        None,
-        metavar="FILE",
-        help="Write the answer to FILE, which is replaced once it is complete; - is standard output.",
-    )
-    fail_on: str | None = param(
-        None,
-        choices=tuple(LEVELS),
-        help="Exit with code 1 on a degradation; maybe: also on a possible one; severe: only on those.",
     )
 
     def over(self, before: CheckOptions) -> CheckOptions:
@@ -96,18 +118,6 @@ class CheckOptions:
             message = f"{problem.pattern!r} is not a regular expression: {problem}"
             raise click.BadParameter(message, param_hint="'--ignore'") from None
         return Options(self.force, self.compute_missing, self.models_type or MODELS[0], ignore)
-
-    @property
-    def destination(self) -> OutputOptions:
-        """How the answer leaves the program.
-
-        :raises click.UsageError: where two formats are asked for.
-        """
-        if self.as_json and self.format not in (None, "json"):
-            raise click.UsageError(f"--json and --format {self.format} contradict each other.")
-        name = "json" if self.as_json else self.format or "text"
-        output = None if self.output in (None, "-") else Path(self.output)
-        return OutputOptions(name, output, self.fail_on)
 
 
 def _takes_check_options(models_short: str = "-m") -> Callable[[Any], Any]:
@@ -144,8 +154,8 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: 
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
     words = ["check", "head", *([minor] if minor else []), *(["--baseline", baseline] if baseline else [])]
-    with _answering(ctx.obj, destination, words) as (writer, report):
-        writer.version(check_head(_repository(ctx), minor, options, report, baseline))
+    with answering(ctx.obj, destination, words) as (writer, bar):
+        writer.version(check_head(_repository(ctx), minor, options, bar.update, baseline))
     return writer.code
 
 
@@ -160,8 +170,8 @@ def all_(ctx: click.Context, /, minor: str | None, given: CheckOptions) -> int:
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
     words = ["check", "all", *([minor] if minor else [])]
-    with _answering(ctx.obj, destination, words, single=False) as (writer, report):
-        for version in check_all(_repository(ctx), minor, options, report):
+    with answering(ctx.obj, destination, words, single=False) as (writer, bar):
+        for version in check_all(_repository(ctx), minor, options, bar.update):
             writer.version(version)
     return writer.code
 
@@ -180,8 +190,8 @@ def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> 
 
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
-    with _answering(ctx.obj, destination, ["check", "diff", base, target]) as (writer, report):
-        writer.version(check_diff(_repository(ctx), base, target, options, report))
+    with answering(ctx.obj, destination, ["check", "diff", base, target]) as (writer, bar):
+        writer.version(check_diff(_repository(ctx), base, target, options, bar.update))
     return writer.code
 
 
@@ -202,7 +212,7 @@ def profiles(
     options, destination = given.options, given.destination
     words = ["check", "profiles", baseline, target, *(["--minor", minor] if minor else [])]
     # No progress beside a question to the user.
-    with _answering(session, destination, words, progress=False) as (writer, _):
+    with answering(session, destination, words, progress="") as (writer, _):
         writer.pair(check_profiles(_repository(ctx), baseline, target, minor, options, session.confirm))
     return writer.code
 
@@ -213,34 +223,37 @@ def _repository(ctx: click.Context) -> Repository:
 
 
 @contextmanager
-def _answering(
+def answering(
     session: Session,
     destination: OutputOptions,
     words: Iterable[str],
     *,
     single: bool = True,
-    progress: bool = True,
-) -> Iterator[tuple[AnswerWriter, Callable[[str, int, int], None]]]:
-    """The writer of the answer to the command `words`, and the function that gets the progress.
+    progress: str = "checking",
+    verbose: bool = False,
+) -> Iterator[tuple[AnswerWriter, Progress]]:
+    """The writer of the answer to the command `words`, and what gets the progress.
+
+    :param progress: the title of that; empty for none. :param verbose: also what did not change.
 
     Where the block raises, the answer ends there, and its file stays as it was.
     """
     with (
         _output(destination.output) as file,
-        session.progress(0, "checking", enabled=progress) as bar,
+        session.progress(0, progress, enabled=bool(progress)) as bar,
         session.writing_to(bar.out),
     ):
         page = Page(
             out=bar.out if file is None else file,
             command=shlex.join(words),
             paint=session.paint if file is None else plain,
-            verbose=session.verbosity > 0,
+            verbose=verbose or session.verbosity > 0,
             single=single,
             level=destination.fail_on or "degradation",
             describe=partial(_description, session),
         )
         writer = AnswerWriter(destination.fail_on, partial(answer_in, destination.format, page))
-        yield writer, bar.update
+        yield writer, bar
         writer.end()
     if destination.output is not None:
         session.say(f"{writer.tally.summary(session.paint)}; see {one_line(str(destination.output))}")

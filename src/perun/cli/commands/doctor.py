@@ -88,7 +88,7 @@ class _Report:
 
     def _line(self, ok: bool, name: str, message: str, hint: str = "") -> None:
         paint = self._session.paint
-        mark = paint("ok  ", "green") if ok else paint("look", "yellow")
+        mark = paint("ok  ", "green") if ok else paint("warn", "yellow")
         first, *more = clean(message).splitlines() or [""]
         self._session.say(f"  {mark}  {clean(name)}: {first}")
         for line in (*more, *clean(hint).splitlines()):

@@ -27,6 +27,8 @@ COMMAND = (sys.executable, "-P", "-m", "perun")
 DEFAULT = ",".join(MEASURING)
 _DEGRADED = 1
 """Exit code of `perun check --fail-on`."""
+_CONFIRMATION = ("--fail-on", "inconclusive", "--budget", "120")
+"""Options of the comparison with the parent, which must not take the machine for hours."""
 _NOTHING = "0"
 """Git writes zeros where there is no checksum."""
 
@@ -251,17 +253,40 @@ def work(session: Session) -> None:
 
 
 def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
-    """Run the matrix for the version, and check it; the result in one line."""
+    """Run the matrix for the version, and check it; the result in one line.
+
+    What the check finds was measured at different times. So the version is measured side by side with its
+    parent, too, which says whether the time has grown."""
     code = _perun(session, "run", "-m", version, "--in-a-copy", "matrix", "--missing", log=log)
     news = "" if code == 0 else "could not be measured completely"
     if _registers(session.repository):
         code = _perun(session, "check", "--fail-on", "degradation", "head", version, log=log)
         if code == _DEGRADED:
-            news = f"made something slower: perun check head {version[:10]}"
+            confirmed = _confirmed(session, version, log)
+            news = f"made something slower{confirmed}: perun check head {version[:10]}"
         elif code and not news:
             news = "could not be checked"
     log.write(f"perun hooks: {news or 'measured; nothing got slower'}\n")
     return news and f"{news}  (see {path})"
+
+
+def _confirmed(session: Session, version: str, log: IO[str]) -> str:
+    """What measuring the version beside its parent says of the degradation that a check has found.
+
+    Nothing where the job matrix does not measure times, or the answer is inconclusive.
+    """
+    parents = session.repository.vcs.get_minor_version_info(version).parents
+    if not (parents and _measures_times(session.repository)):
+        return ""
+    code = _perun(session, "compare", parents[0], version, *_CONFIRMATION, log=log)
+    if code == _DEGRADED:
+        return ", also side by side with its parent"
+    return ", but took no more time side by side with its parent" if code == 0 else ""
+
+
+def _measures_times(repo: Repository) -> bool:
+    collectors = repo.config.get("collectors") or []
+    return "time" in [one if isinstance(one, str) else one.get("name") for one in collectors]
 
 
 def _registers(repo: Repository) -> bool:

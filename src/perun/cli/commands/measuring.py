@@ -88,7 +88,10 @@ class MatrixOptions:
         help="Measure only every N-th ancestor, beginning with the newest.",
     )
     rounds: int = param(
-        1, minimum=1, metavar="N", help="Run the whole matrix N times, one after the other."
+        1,
+        minimum=1,
+        metavar="N",
+        help="Run the whole matrix N times, the versions in another random order each time.",
     )
     missing: bool = param(False, help="Run only the jobs that have no stored profile.")
     resume: bool = param(

@@ -1,7 +1,7 @@
 """What the engines yield: entries and exits of functions, or completed calls.
 
-Functions are numbers; the engine names them at the end, see
-:class:`perun.collect._calls.profile.Function`. Times are nanoseconds since the beginning of the run.
+Functions are numbers, which :class:`perun.collect._calls.profile.Function` names in the end. Times are
+nanoseconds since the start of the run.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final
 from perun.collect._common.columns import Bools, Columns, Ints
 
 UNKNOWN: Final = -1
-"""A size that is not known, or the caller of a call that none of the traced functions made."""
+"""In place of a size or of a caller: it is not known, or none of the traced functions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Events(Columns):
-    """Entries and exits of one thread in their order.
+    """Entries and exits of one thread in the order of time.
 
     :param time: nanoseconds. :param function: number of the function that is entered or left.
-    :param entry: whether it is an entry. :param size: of the structure, at an entry; else :data:`UNKNOWN`.
+    :param entry: whether it is an entry. :param size: size of the structure, :data:`UNKNOWN` at an exit.
     """
 
     time: Ints
@@ -31,14 +31,14 @@ class Events(Columns):
 
 @dataclass(frozen=True, eq=False)
 class Calls(Columns):
-    """Completed calls, one to a row, in any order.
+    """Completed calls, a row each, in any order.
 
-    :param function: its number. :param thread: number of the thread in the kernel.
-    :param start: nanoseconds. :param duration: from the entry to the exit, in nanoseconds.
-    :param exclusive: the duration without those of the traced functions that the call called.
-    :param size: of the structure that it worked on, :data:`UNKNOWN` where not known.
-    :param caller: number of the innermost traced function it was called within, or :data:`UNKNOWN`.
-    :param order: a number that grows with the entries of a thread; calls of one thread have different ones.
+    :param function: number of the function. :param thread: id of the thread in the kernel.
+    :param start: nanoseconds. :param duration: nanoseconds from the entry to the exit.
+    :param exclusive: the duration minus those of the traced calls that the call made itself.
+    :param size: size of the structure that it worked on, or :data:`UNKNOWN`.
+    :param caller: number of the innermost traced function that was running, or :data:`UNKNOWN`.
+    :param order: sorts the calls of a thread by their entries; no two are equal.
     """
 
     function: Ints

@@ -1,9 +1,8 @@
-"""Matches the entries and exits of one thread to calls, in batches and constant memory.
+"""Matches the entries and exits of one thread to calls, batch by batch and in constant memory.
 
-Entries and exits that fit are matched as parentheses are, without a loop over them. Where an exit is missing
-(a longjmp, a thread that ended, a call the recorder lost) the calls are closed by the next exit of one that
-was entered before; where the entry is missing the exit is left out. Both are counted. An exit of the function
-:data:`UNKNOWN` is that of the last call that is open.
+Entries and exits that fit are matched like parentheses, by array operations. Where an exit is missing (a
+longjmp, the end of a thread, a lost event), the next exit of a caller ends the call, too. An exit without an
+entry is dropped. Both are counted. An exit of the function :data:`UNKNOWN` ends the innermost open call.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from perun.collect._common.columns import Bools, Columns, Ints
 
 @dataclass(frozen=True, eq=False)
 class _Steps(Columns):
-    """Entries and exits; `order` and `inner` mean something at entries only.
+    """Entries and exits; `order` and `callees` have a meaning at entries only.
 
-    :param order: number of the entry. :param inner: nanoseconds of the calls within it that are gone already.
+    :param order: number of the entry. :param callees: nanoseconds of the calls that it has completed so far.
     """
 
     time: Ints
@@ -29,13 +28,13 @@ class _Steps(Columns):
     entry: Bools
     size: Ints
     order: Ints
-    inner: Ints
+    callees: Ints
 
 
 class Nesting:
     """Turns events of one thread into calls.
 
-    :ivar missed: exits that were missing so far; :ivar stray: exits without an entry.
+    :ivar missed: number of missing exits so far. :ivar stray: number of exits without an entry.
     """
 
     def __init__(self, thread: int) -> None:
@@ -47,16 +46,16 @@ class Nesting:
 
     @property
     def depth(self) -> int:
-        """How many calls are open."""
+        """The number of open calls."""
         return len(self._open)
 
     def add(self, events: Events, counts: Ints | None = None) -> Calls:
-        """The calls that these events, which follow those before, complete.
+        """The calls that end with these events, which follow all earlier ones.
 
-        :param counts: how many entries each event stands for in the order of the calls; by default each entry
-            for one.
+        :param counts: by how much each event raises the `order` of later calls, because the recorder left out
+            entries; by default an entry raises it by one.
         """
-        steps = self._after_open(events, counts)
+        steps = self._with_open_calls(events, counts)
         pairs = _matched(steps)
         if pairs is None:
             steps = self._repaired(steps)
@@ -65,20 +64,21 @@ class Nesting:
         return self._calls(steps, *pairs)
 
     def finish(self, time: int) -> Calls:
-        """The calls that are still open, closed at `time` and counted as missed exits."""
-        left = self.depth
-        self.missed += left
+        """The calls that are still open: they end at `time` (ns), and their exits count as missed."""
+        count = self.depth
+        self.missed += count
         function = self._open.function[::-1]
-        ends = np.full(left, time, np.int64)
-        return self.add(Events(ends, function, np.zeros(left, np.bool_), np.full(left, UNKNOWN, np.int64)))
+        ends = np.full(count, time, np.int64)
+        return self.add(Events(ends, function, np.zeros(count, np.bool_), np.full(count, UNKNOWN, np.int64)))
 
-    def _after_open(self, events: Events, counts: Ints | None) -> _Steps:
+    def _with_open_calls(self, events: Events, counts: Ints | None) -> _Steps:
+        """The entries of the open calls, followed by the new events."""
         entry = np.asarray(events.entry, np.bool_)
         order = (entry if counts is None else counts).cumsum() + (self._entries - 1)
         if len(order):
             self._entries = int(order[-1]) + 1
-        inner = np.zeros(len(entry), np.int64)
-        steps = _Steps(events.time, events.function, entry, events.size, order, inner)
+        callees = np.zeros(len(entry), np.int64)
+        steps = _Steps(events.time, events.function, entry, events.size, order, callees)
         return _Steps.joined([self._open, steps])
 
     def _repaired(self, steps: _Steps) -> _Steps:
@@ -86,71 +86,72 @@ class Nesting:
         functions, entries = steps.function.tolist(), steps.entry.tolist()
         running: list[int] = []
         open_calls: Counter[int] = Counter()
-        chosen: list[int] = []  # positions of entries, and of the exits that close a call, maybe several
-        closed: list[int] = []  # the functions they are of
+        chosen: list[int] = []  # positions of entries and exits; an exit that ends several calls is repeated
+        ended: list[int] = []  # the functions of these
         for position, (function, is_entry) in enumerate(zip(functions, entries, strict=True)):
             if is_entry:
                 running.append(function)
                 open_calls[function] += 1
                 chosen.append(position)
-                closed.append(function)
+                ended.append(function)
             elif open_calls[function] or (function == UNKNOWN and running):
                 while True:
                     last = running.pop()
                     open_calls[last] -= 1
                     chosen.append(position)
-                    closed.append(last)
+                    ended.append(last)
                     if function in (last, UNKNOWN):
                         break
                     self.missed += 1
             else:
                 self.stray += 1
-        return steps.where(np.array(chosen, np.int64)).replace(function=np.array(closed, np.int64))
+        return steps.where(np.array(chosen, np.int64)).replace(function=np.array(ended, np.int64))
 
     def _calls(self, steps: _Steps, entries: Ints, exits: Ints, parents: Ints) -> Calls:
-        """The calls of matched steps; those that are not closed are kept.
+        """The completed calls of matched steps; those without an exit stay open.
 
-        :param entries: positions of all entries. :param exits: of their exits, -1 where there is none.
-        :param parents: for each entry the position among `entries` of what it was called within, or -1.
+        :param entries: positions of all entries. :param exits: of each its exit, -1 where there is none.
+        :param parents: of each the position of its caller within `entries`, or -1.
         """
-        left = np.flatnonzero(exits < 0)
-        whole: Ints | slice = np.flatnonzero(exits >= 0) if len(left) else slice(None)
+        still_open = np.flatnonzero(exits < 0)
+        done: Ints | slice = np.flatnonzero(exits >= 0) if len(still_open) else slice(None)
         function, time = steps.function[entries], steps.time[entries]
-        duration = np.maximum(steps.time[exits[whole]] - time[whole], 0)
-        inner, around = steps.inner[entries], parents[whole]
-        called = around >= 0
-        np.add.at(inner, around[called], duration[called])
-        self._open = steps.where(entries[left]).replace(inner=inner[left])
+        duration = np.maximum(steps.time[exits[done]] - time[done], 0)
+        callees, caller = steps.callees[entries], parents[done]
+        has_caller = caller >= 0
+        np.add.at(callees, caller[has_caller], duration[has_caller])
+        self._open = steps.where(entries[still_open]).replace(callees=callees[still_open])
         return Calls(
-            function[whole],
+            function[done],
             np.full(len(duration), self.thread, np.int64),
-            time[whole],
+            time[done],
             duration,
-            np.maximum(duration - inner[whole], 0),
-            steps.size[entries[whole]],
-            np.where(called, function[around], UNKNOWN),
-            steps.order[entries[whole]],
+            np.maximum(duration - callees[done], 0),
+            steps.size[entries[done]],
+            np.where(has_caller, function[caller], UNKNOWN),
+            steps.order[entries[done]],
         )
 
 
 def _matched(steps: _Steps) -> tuple[Ints, Ints, Ints] | None:
-    """Entries, their exits and their parents, see :meth:`Nesting._calls`; None where they do not match."""
+    """Entries, exits and parents for :meth:`Nesting._calls`; None where the steps do not match."""
     count = len(steps.entry)
     entered = steps.entry.cumsum()
-    depth = 2 * entered - np.arange(1, count + 1)  # after each step
+    depth = 2 * entered - np.arange(1, count + 1)  # open calls after each step: entries minus exits
     level = depth + ~steps.entry  # an exit is as deep as its entry
     if count and int(level.min()) < 1:
-        return None
-    # Short numbers are sorted faster.
+        return None  # more exits than entries
+    # numpy sorts 16-bit integers by radix sort, which is several times faster.
     narrow = level.astype(np.int16) if count and int(level.max()) < 1 << 15 else level
     by_level = np.argsort(narrow, kind="stable")
-    # At one depth entries and exits alternate, so that each pair is a call; the last entry may still be open.
-    still_open = np.arange(1, int(depth[-1]) + 1 if count else 1)
-    ends = np.searchsorted(narrow[by_level], still_open.astype(narrow.dtype), "right") - 1
-    begun, ended = np.delete(by_level, ends).reshape(-1, 2).T
+    # At one level entries and exits alternate, so that each pair is a call. Only the last entry of each level
+    # up to the final depth has no exit yet.
+    open_levels = np.arange(1, int(depth[-1]) + 1 if count else 1)
+    unpaired = np.searchsorted(narrow[by_level], open_levels.astype(narrow.dtype), "right") - 1
+    begun, ended = np.delete(by_level, unpaired).reshape(-1, 2).T
     left = steps.function[ended]
     if not ((left == steps.function[begun]) | (left == UNKNOWN)).all():
-        return None
+        return None  # an exit of another function than the one that was entered
     number = entered - 1
     exits = np.full(int(entered[-1]) if count else 0, -1, np.int64)
     exits[number[begun]] = ended
@@ -159,14 +160,15 @@ def _matched(steps: _Steps) -> tuple[Ints, Ints, Ints] | None:
 
 
 def _parents(entry: Bools, number: Ints, level: Ints, by_level: Ints) -> Ints:
-    """Of each entry the number of the entry that it was called within, or -1.
+    """For each entry the number of the entry of its caller, or UNKNOWN.
 
-    Just before the first call within another one that is entered; those after the first have the same caller.
+    The step before the first call of a caller is the entry of that caller; later calls of the same level have
+    the same caller until the next first call.
 
-    :param number: of each step, that of the last entry until then. :param level: of each step.
-    :param by_level: positions of entries, sorted by their level, then in order.
+    :param number: of each step the number of the last entry up to it. :param level: depth of each step.
+    :param by_level: positions of the entries, sorted by level and then by time.
     """
-    is_first = entry[by_level - 1]  # of the outermost calls any may be
+    is_first = entry[by_level - 1]  # at level 1 without a meaning: these have no caller
     first = np.maximum.accumulate(np.where(is_first, np.arange(len(by_level)), 0))
     parents = np.full(len(by_level), UNKNOWN, np.int64)
     parents[number[by_level]] = np.where(level[by_level] > 1, number[by_level[first] - 1], UNKNOWN)

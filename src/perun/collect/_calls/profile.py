@@ -1,9 +1,9 @@
 """The profile of calls (manual 4.1.1): groups by function, caller and thread, in packed columns.
 
-Beyond the manual a resource has its `timestamp` (us from the beginning of the run), `exclusive` time (ns),
-`call-order`, `thread`, `caller` and `location`; and its `process`, where there are several. The constant
-`size-source` says what its `structure-unit-size` is: the expression that it is the value of, or `call-order`,
-where no size could be read: then it is the number of calls of the function before this one.
+Beyond the manual a resource has its `timestamp` (us since the start of the run), `exclusive` time (ns),
+`call-order`, `thread`, `caller` and `location`; and its `process`, if there are several. The constant
+`size-source` tells the meaning of `structure-unit-size`: the expression whose value it is, or `call-order`
+where no size was read, for the number of earlier calls of the function.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
 BY_ORDER: Final = "call-order"
 """The `size-source` of resources whose size is the number of earlier calls of their function."""
 _MICROSECOND: Final = 1000.0
-_MOST_NUMBERS: Final = 1 << 20  # of groups that there may be
+_MAX_NUMBERS: Final = 1 << 20  # combinations of keys that an array can count
 
 
 class Function(NamedTuple):
-    """What the number of a function stands for.
+    """The function that has a number.
 
     :param name: the uid, e.g. `SLList_insert(SLList*, int)`. :param location: path of its binary.
-    :param sizes: the expression that its sizes are values of, e.g. `list->size`; empty where it has none.
+    :param sizes: the expression of its sizes, e.g. `list->size`; empty where it has none.
     """
 
     name: str
@@ -54,8 +54,8 @@ class _Key(NamedTuple):
     sized: bool
 
 
-class _Kept:
-    """The columns of one group while they grow; the times are nanoseconds still."""
+class _GroupColumns:
+    """The columns of one group while they grow; times are in nanoseconds."""
 
     FIELDS: Final = ("start", "duration", "exclusive", "size", "order")
 
@@ -68,26 +68,26 @@ class _Kept:
             column.frombytes(np.ascontiguousarray(more, np.int64).data.cast("B"))
 
     def take(self) -> dict[str, array[int]]:
-        """Take out the columns; the group is empty afterwards."""
+        """Remove and return the columns."""
         taken = dict(zip(self.FIELDS, self.columns, strict=True))
         self.columns = []
         return taken
 
 
 class CallTable:
-    """Collects calls for a profile, in 40 bytes each.
+    """Collects the calls of a profile, in 40 bytes each.
 
     :ivar total: number of calls so far.
     """
 
     def __init__(self) -> None:
         self.total = 0
-        self._groups: dict[_Key, _Kept] = {}
+        self._groups: dict[_Key, _GroupColumns] = {}
 
     def add(self, calls: Calls, process: int = 0) -> None:
-        """Take in more calls, of any threads, in any order.
+        """Add calls of any threads, in any order.
 
-        :param process: number in the kernel of the process that they are of; 0 where it is not known.
+        :param process: id of their process in the kernel; 0 where it is not known.
         """
         if not len(calls):
             return
@@ -100,11 +100,11 @@ class CallTable:
             sorted_key = key[by_group]
             changed |= sorted_key[1:] != sorted_key[:-1]
         starts = [0, *(np.flatnonzero(changed) + 1).tolist(), len(calls)]
-        columns = [getattr(calls, name)[by_group] for name in _Kept.FIELDS]
+        columns = [getattr(calls, name)[by_group] for name in _GroupColumns.FIELDS]
         for start, end in pairwise(starts):
             function, caller, thread, has_size = (int(key[by_group[start]]) for key in keys)
             group = _Key(function, caller, process, thread, bool(has_size))
-            self._groups.setdefault(group, _Kept()).add([column[start:end] for column in columns])
+            self._groups.setdefault(group, _GroupColumns()).add([column[start:end] for column in columns])
 
     def profile(
         self,
@@ -115,11 +115,11 @@ class CallTable:
     ) -> Profile:
         """The profile of all calls; the table is empty afterwards.
 
-        :param functions: what the numbers of functions stand for.
+        :param functions: the functions by their numbers.
         :param collector: the region `collector_info`, with `name` and `params`.
-        :param summary: what is known of the whole run: the region `trace` of the profile.
+        :param summary: totals of the run: the region `trace` of the profile.
         """
-        made = Profile(
+        profile = Profile(
             {
                 "header": {
                     "type": COLLECTOR_TYPE,
@@ -136,22 +136,22 @@ class CallTable:
         resources: dict[str, dict[str, Column]] = {}
         constants: dict[str, dict[str, Any]] = {}
         counts: Counter[str] = Counter()
-        is_one = len({key.process for key in self._groups}) < 2
+        has_processes = len({key.process for key in self._groups}) > 1
         for key, columns in self._finished():
             name = functions[key.function].name
             group = f"{name}#{counts[name]}"
             counts[name] += 1
             resources[group] = columns
             constants[group] = _constants(key, functions, "structure-unit-size" in columns)
-            if key.process and not is_one:
+            if key.process and has_processes:
                 constants[group]["process"] = key.process
-        made["resource_type_map"] = constants
-        made["resources"] = resources
+        profile["resource_type_map"] = constants
+        profile["resources"] = resources
         self.total = 0
-        return made
+        return profile
 
     def _finished(self) -> Iterator[tuple[_Key, dict[str, Column]]]:
-        """The groups, sorted, with the columns that they have in a profile."""
+        """The groups in the order of their keys, each with its columns in the profile."""
         by_function: dict[int, list[_Key]] = {}
         for key in sorted(self._groups):
             by_function.setdefault(key.function, []).append(key)
@@ -174,12 +174,13 @@ class CallTable:
 
 
 def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions that put calls of equal keys together, each group by the order of its calls."""
+    """Positions that sort calls by their keys, and those of equal keys by `order`."""
     lowest = [int(key.min()) for key in keys]
     spans = [int(key.max()) - low + 1 for key, low in zip(keys, lowest, strict=True)]
-    if prod(spans) > _MOST_NUMBERS or (order[1:] < order[:-1]).any():
+    if prod(spans) > _MAX_NUMBERS or (order[1:] < order[:-1]).any():
         return np.lexsort((order, *reversed(keys)))
-    # The order is there already, and nearly always there are few groups: short numbers are sorted fastest.
+    # The calls are in order already, and groups are few: numbering them makes keys of 16 bits, which numpy
+    # sorts by radix sort, several times faster than all keys one after the other.
     number = np.zeros(len(order), np.int64)
     for key, low, span in zip(keys, lowest, spans, strict=True):
         number *= span
@@ -208,7 +209,7 @@ def _constants(
 
 
 def _ranks(starts: Sequence[array[int]]) -> list[array[int]]:
-    """Of each value the number of smaller ones in all of the arrays; of equal ones the first comes first."""
+    """For each value its rank among those of all arrays, from 0; of equal values the first comes first."""
     joined = np.concatenate([np.array(some, np.int64) for some in starts])
     ranks = np.empty(len(joined), np.int64)
     ranks[np.argsort(joined, kind="stable")] = np.arange(len(joined))

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 DEBUG_FILES: Final = "/usr/lib/debug/.build-id"
 """Where distributions put the debug information of the packages that they strip, by build-id."""
-_MOST_HEADERS: Final = 1 << 16
+_MAX_HEADERS: Final = 1 << 16
 """Headers of segments or sections: damaged files name billions, and pyelftools would read them one by one."""
 
 
@@ -62,7 +62,7 @@ def _read(file: BinaryIO) -> Elf | None:
     from elftools.elf.elffile import ELFFile
 
     elf = ELFFile(file)
-    if max(elf.num_segments(), elf.num_sections()) > _MOST_HEADERS:
+    if max(elf.num_segments(), elf.num_sections()) > _MAX_HEADERS:
         return None
     return Elf(
         build_id(elf),

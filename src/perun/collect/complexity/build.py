@@ -1,4 +1,4 @@
-"""Compiles programs so that they tell when functions are entered and left."""
+"""Compiles programs that call the runtime at the entry and exit of each function."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _INSTRUMENT: Final = (
     "-finstrument-functions",
 )
 _OF_GCC: Final = (
-    # Without these gcc makes functions with other parameters, or one of two.
+    # Otherwise gcc changes the parameters of functions, and merges equal functions.
     "-fno-ipa-cp",
     "-fno-ipa-sra",
     "-fno-ipa-icf",
-    # A function that is not declared inline is called, so that what it works on is in memory.
+    # Functions that are not declared inline are really called, so that their parameters can be read.
     "-fno-inline-functions",
     "-fno-inline-small-functions",
     "-fno-inline-functions-called-once",
@@ -37,9 +37,10 @@ _ERRORS: Final = 15
 
 
 class Target(NamedTuple):
-    """What is compiled: the sources, with the options of the compiler, into `folder`.
+    """What to compile.
 
-    :param whole: functions of system headers are instrumented too.
+    :param sources: relative to the folder of the run. :param options: of the compiler, as in a shell.
+    :param folder: where the program goes. :param whole: also instrument functions of system headers.
     """
 
     sources: Sequence[Path]
@@ -49,10 +50,10 @@ class Target(NamedTuple):
 
 
 def build_files(target: Target, cwd: Path, environ: Mapping[str, str]) -> Path:
-    """Compile the sources, each by itself, and link them; the path of the program.
+    """Compile the sources, each by itself, and link them; return the path of the program.
 
     :raises UsageError: where a file is not a C or C++ source. :raises JobFailed: where it does not compile.
-    :raises CollectorUnavailable: where there is no compiler.
+    :raises CollectorUnavailable: where no compiler is installed.
     """
     sources = _sources(target.sources, cwd)
     folder = cwd / target.folder
@@ -63,10 +64,10 @@ def build_files(target: Target, cwd: Path, environ: Mapping[str, str]) -> Path:
     options = shlex.split(target.options)
     for number, source in enumerate(sources):
         compiler = compilers[_is_cpp(source)]
-        made = folder / f"{source.stem}-{number}.o"
+        compiled = str(folder / f"{source.stem}-{number}.o")
         flags = instrumenting(compiler, environ, whole=target.whole)
-        _run([*compiler, *options, *flags, *includes, "-c", str(source), "-o", str(made)], cwd, environ)
-        objects.append(str(made))
+        _run([*compiler, *options, *flags, *includes, "-c", str(source), "-o", compiled], cwd, environ)
+        objects.append(compiled)
     program = folder / sources[0].stem
     linker = compilers[max(compilers)]
     _run([*linker, *objects, "-g", "-pthread", "-o", str(program), *options, "-lm"], cwd, environ)
@@ -76,9 +77,9 @@ def build_files(target: Target, cwd: Path, environ: Mapping[str, str]) -> Path:
 
 
 def build_command(command: str, folder: Path, cwd: Path, environ: Mapping[str, str], *, whole: bool) -> None:
-    """Run the build command with compilers in its PATH that instrument whatever they compile.
+    """Run the build command with wrappers of the compilers first in its PATH, which add the options.
 
-    :param folder: where these are put. :raises JobFailed: where the command fails.
+    :param folder: where the wrappers go. :raises JobFailed: where the command fails.
     """
     from shutil import which
 
@@ -102,19 +103,19 @@ def build_command(command: str, folder: Path, cwd: Path, environ: Mapping[str, s
 def instrumenting(compiler: Sequence[str], environ: Mapping[str, str], *, whole: bool) -> list[str]:
     """The options that make the compiler call the runtime."""
     try:
-        said = subprocess.run([*compiler, "--version"], env=dict(environ), capture_output=True, check=False)
+        done = subprocess.run([*compiler, "--version"], env=dict(environ), capture_output=True, check=False)
     except OSError as problem:
         raise CollectorUnavailable(
-            f"the compiler {shlex.join(compiler)} cannot be started: {problem.strerror}",
-            "correct CC or CXX in the environment, or unset it",
+            f"cannot start the compiler {shlex.join(compiler)}: {problem.strerror}",
+            "correct or unset CC and CXX in the environment",
         ) from None
-    if b"clang" in said.stdout:
+    if b"clang" in done.stdout:
         return [*_INSTRUMENT, *_OF_CLANG]
     return [*_INSTRUMENT, *_OF_GCC, *([] if whole else [_SYSTEM_HEADERS])]
 
 
 def missing_compiler(environ: Mapping[str, str]) -> tuple[str, str]:
-    """Why C or C++ cannot be compiled here, and what to do about it; two empty texts where both can."""
+    """Why C or C++ cannot be compiled, and what to do; two empty texts if both can."""
     try:
         for is_cpp in (False, True):
             instrumenting(_compiler(is_cpp, environ), environ, whole=False)
@@ -128,12 +129,15 @@ def _sources(files: Sequence[Path], cwd: Path) -> list[Path]:
     for file in files:
         path = cwd / file
         if not path.is_file():
-            raise UsageError(f"there is no source file {file}", f"relative paths start at {cwd}")
+            raise UsageError(
+                f"--files: there is no file {file}", f"correct the path; relative paths start at {cwd}"
+            )
         if path.suffix in _C or path.suffix in _CPP:
             sources.append(path)
         elif path.suffix not in _HEADERS:
             raise UsageError(
-                f"{file} is not a C or C++ source", "name files that end in .c, .cpp, or .h for a header"
+                f"--files: {file} is not a C or C++ source",
+                "name files that end in .c, .cpp, or .h for a header",
             )
     if not sources:
         raise UsageError("--files (-f) names only headers", "also name the sources that include them")
@@ -159,7 +163,7 @@ def _compiler(is_cpp: bool, environ: Mapping[str, str]) -> list[str]:
 
 def _no_compiler(language: str) -> CollectorUnavailable:
     return CollectorUnavailable(
-        f"no {language} compiler was found", "install one with: apt-get install build-essential"
+        f"no {language} compiler is installed", "install one with: apt-get install build-essential"
     )
 
 
@@ -175,12 +179,14 @@ def _run(argv: list[str], cwd: Path, environ: Mapping[str, str]) -> None:
             check=False,
         )
     except OSError as problem:
-        raise JobFailed(f"cannot build in {cwd}: {argv[0]}: {problem.strerror}") from None
-    if done.returncode:
-        said = done.stdout.decode("utf-8", "replace").splitlines()
-        wrong = [line for line in said if "error" in line] or said
-        errors = "\n  ".join(["", *wrong[:_ERRORS]])
         raise JobFailed(
-            f"the program does not compile: {shlex.join(argv)}{errors}",
-            "correct the program or the compiler options",
+            f"cannot build in {cwd}: {argv[0]}: {problem.strerror}", "check the path and its permissions"
+        ) from None
+    if done.returncode:
+        output = done.stdout.decode("utf-8", "replace").splitlines()
+        errors = [line for line in output if "error" in line] or output
+        shown = "\n  ".join(["", *errors[:_ERRORS]])
+        raise JobFailed(
+            f"the program does not compile: {shlex.join(argv)}{shown}",
+            "correct the program, --build or --compile-flags",
         )

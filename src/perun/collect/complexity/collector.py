@@ -1,4 +1,4 @@
-"""The complexity collector: has the program compiled, runs it, and makes a profile of its calls."""
+"""The complexity collector: compiles the program for recording, runs it, and makes a profile of its calls."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from perun.collect.complexity.params import ComplexityParams
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.collect._calls.profile import Function
@@ -22,32 +23,33 @@ if TYPE_CHECKING:
 LIBRARY: Final = Path(__file__).with_name("libperun_complexity.so")
 """The runtime, which the build puts beside this module."""
 MANY_CALLS: Final = 2_000_000
-_WHAT: Final = "the runtime that records calls"
+"""From so many calls on a note says how to make the profile smaller."""
+_RUNTIME: Final = "the runtime that records calls"
 
 
 class ComplexityCollector:
-    """Records every call of the functions of a C or C++ program, which is compiled for it.
+    """Records every call of the functions of a C or C++ program that is compiled for it.
 
-    Each resource is one call: how long it took, and the size of the structure that it worked on.
+    Each resource is a call: its duration, and the size of the structure that it worked on.
     """
 
     name: ClassVar[str] = "complexity"
     help: ClassVar[str] = (
-        "Generates `complexity` performance profile, capturing running times of function depending on "
-        "underlying structural sizes."
+        "Records the calls of functions of a C or C++ program that Perun compiles: their times, and the "
+        "sizes of the structures that they work on."
     )
     Params: ClassVar[type] = ComplexityParams
 
     def __init__(self, library: Path | None = None) -> None:
-        """:param library: the runtime, where it does not lie beside this module."""
+        """:param library: path of the runtime; by default it is beside this module."""
         self._library = library or LIBRARY
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
-        """Whether the runtime was built, and programs can be compiled for it."""
+        """Whether the runtime was built, and whether compilers for C and C++ are installed."""
         from perun.collect._common import native
         from perun.collect.complexity.build import missing_compiler
 
-        runtime = native.readiness(self._library, _WHAT)
+        runtime = native.readiness(self._library, _RUNTIME)
         yield runtime
         if runtime.missing:
             return
@@ -56,21 +58,21 @@ class ComplexityCollector:
             yield Readiness("--files and --build", missing, hint)
 
     def collect(self, run: Run, params: ComplexityParams, ctx: CollectContext) -> Profile:
-        """Build the program where that is asked for, run it once, and read what it recorded.
+        """Build the program if the parameters say so, run it once, and read the recording.
 
         :raises CollectorUnavailable: where the runtime was not built, or there is no compiler.
-        :raises UsageError: where a file, or all the functions of the rules, are not there.
-        :raises JobFailed: where the program does not compile, cannot be started, fails (unless that is to be
-            ignored), or calls no function that is recorded.
-        :raises Interrupted: where the user ends the run; with what was recorded until then.
+        :raises UsageError: where a file, or each function of the rules, does not exist.
+        :raises JobFailed: where the program does not compile, cannot be started, fails (unless the parameters
+            ignore that), or calls no recorded function.
+        :raises Interrupted: where the user stops the run; it has the profile of what was recorded by then.
         """
         from perun.collect._common import native
 
-        native.require(self._library, _WHAT)
-        measured, program = _built(run, params, ctx)
-        return self._recorded(run, measured, program, params, ctx)
+        native.require(self._library, _RUNTIME)
+        measured, program = _build(run, params, ctx)
+        return self._record(run, measured, program, params, ctx)
 
-    def _recorded(
+    def _record(
         self, run: Run, measured: Run, program: str, params: ComplexityParams, ctx: CollectContext
     ) -> Profile:
         from perun.collect._common.runs import require_recorded
@@ -97,8 +99,8 @@ class ComplexityCollector:
         return _profile(run, params, ctx, found, selection, sample)
 
 
-def _built(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run, str]:
-    """The run of the program that is recorded, and its path; empty where the command is a script."""
+def _build(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run, str]:
+    """Build the program if the parameters say so; return the run to record and the path of its program."""
     import shlex
 
     from perun.collect.complexity.build import Target, build_command, build_files
@@ -116,7 +118,8 @@ def _built(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run
         ctx.report(f"building with {params.build}", 0, 0)
         build_command(params.build, ctx.scratch / "compilers", run.cwd, run.environ, whole=whole)
         ctx.note(
-            "the program is now built for recording calls; build it again before you measure anything else"
+            f"{params.build} has built the program for recording calls; build it anew before you measure "
+            "anything else"
         )
     program = params.binary or run.command().argv[0]
     return run, find_executable(program, run.cwd, run.environ)
@@ -168,7 +171,7 @@ def _profile(
     numbers: dict[Place, int] = {}
     for process in found:
         own = [numbers.setdefault(place, len(numbers)) for place in process.places]
-        number = np.array([*own, UNKNOWN], np.int64)  # which the caller -1 is the last of
+        number = np.array([*own, UNKNOWN], np.int64)  # the caller -1 picks the last element
         for calls in process.calls(found[0].started):
             calls = calls.replace(function=number[calls.function], caller=number[calls.caller])
             table.add(calls, process.pid)
@@ -185,7 +188,7 @@ def _profile(
 
 
 def _lost(gaps: Gaps) -> int:
-    """Calls that took place and are not in the recording."""
+    """The number of calls that are missing from the recording; a skipped call has an entry and an exit."""
     return gaps.lost + gaps.too_deep + (gaps.skipped + 1) // 2
 
 
@@ -211,37 +214,46 @@ def _notes(
     notes = []
     if gaps.missed:
         notes.append(
-            f"{gaps.missed} calls ended without an exit (longjmp); they end at the next exit of a caller"
+            f"{counted(gaps.missed, 'call')} ended without an exit (longjmp); in the profile they end at the "
+            "next exit of a caller"
         )
     if early:
-        notes.append(f"the run ended early: it {early}; {gaps.open} calls had not ended")
+        notes.append(f"the run ended early: it {early}; {counted(gaps.open, 'call')} had not ended")
     if gaps.lost:
         reason = os.strerror(gaps.error)
-        notes.append(f"{gaps.lost} calls are missing, because their file could not grow: {reason}")
+        lost = counted(gaps.lost, "call")
+        notes.append(f"the profile lacks {lost}, because the runtime could not write its file: {reason}")
     if gaps.too_deep:
-        notes.append(f"{gaps.too_deep} calls are missing, because they were nested too deeply")
+        notes.append(f"the profile lacks {counted(gaps.too_deep, 'call')} that were nested too deeply")
     if gaps.skipped:
-        notes.append(f"{gaps.skipped} entries and exits in signal handlers are missing")
+        notes.append(
+            f"the profile lacks calls in signal handlers that interrupted the recording: {gaps.skipped:,} "
+            "entries and exits"
+        )
     if any(process.lost_functions for process in found):
-        notes.append("the program has more functions than can be recorded; select some with --rules")
+        notes.append("the program has more functions than Perun can record; select some with --rules")
     if not any(function.sizes for function in functions):
         notes.append(
-            "no structure sizes were found, so the number of earlier calls replaces them; name "
-            "sizes with --size <func>=<expression>"
+            "Perun found no sizes of structures and uses the number of earlier calls instead; name sizes "
+            "with --size <func>=<expression>"
         )
     if total > MANY_CALLS:
-        notes.append(f"the profile has {total} calls; use --rules or --sampling to make it smaller")
+        notes.append(
+            f"the profile has {counted(total, 'call')}; record fewer of them with --rules or --sampling"
+        )
     return notes
 
 
 def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) -> JobFailed:
     from perun.process.outcome import outcome
 
-    message = f"no call of a function was recorded: {program} (it {outcome(sample.status)})"
+    message = f"{program} recorded no call of a function (it {outcome(sample.status)})"
     if params.rules:
         return JobFailed(message, "check that the program calls a function named with --rules (-r)")
     if params.files:
-        return JobFailed(message, "link the program without -static, for the same architecture as Python")
+        return JobFailed(
+            message, "compile and link the program without -static, for the same architecture as Python"
+        )
     return JobFailed(
         message,
         "let Perun compile the program: name its sources with --files, or with --build a command that "

@@ -1,7 +1,4 @@
-"""The events of a thread, as the runtime records them, and the calls that they make.
-
-`native/record.h` owns the format and describes it.
-"""
+"""Decodes the events of a thread to calls; `native/record.h` owns the format and describes it."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from perun.collect._common.recordings import Words
 
 ID_BITS: Final = 17
 ID_MASK: Final = (1 << ID_BITS) - 1
-MOST_FUNCTIONS: Final = ID_MASK - 15
-"""Functions that a process may define; the numbers above are markers."""
+MAX_FUNCTIONS: Final = ID_MASK - 15
+"""The most functions of a process; larger ids mark other events."""
 
 EXIT: Final = ID_MASK
 SIZE: Final = ID_MASK - 1
@@ -33,20 +30,20 @@ _SHIFT: Final = np.uint64(ID_BITS)
 
 
 class InvalidEvents(ValueError):
-    """The runtime does not write such events; the message says why."""
+    """The runtime never writes such events; the message says why."""
 
 
 class Decoder:
-    """Makes calls of the events of one thread, piece by piece; times are ticks.
+    """Decodes the events of one thread, piece by piece; times are ticks.
 
-    Calls that sampling omits become calls of imaginary functions, so that no other call gets their time;
-    afterwards they are dropped.
+    Calls that sampling leaves out become calls of imaginary functions, so that their time does not count for
+    their callers; then they are dropped.
 
     :ivar last: the latest tick of an event so far.
     """
 
     def __init__(self, thread: int, functions: int) -> None:
-        """:param functions: how many are defined."""
+        """:param functions: number of defined functions."""
         self.last = 0
         self._functions = functions
         self._nesting = Nesting(thread)
@@ -54,7 +51,7 @@ class Decoder:
         self._tick = 0
 
     def add(self, words: Words) -> Calls:
-        """The calls that these events, which follow those before, complete.
+        """The calls that end with these events, which follow all earlier ones.
 
         :raises InvalidEvents: where the runtime writes no such events.
         """
@@ -67,11 +64,11 @@ class Decoder:
         return self._decoded(words[:whole])
 
     def finish(self, time: int) -> Calls:
-        """The calls that have not ended, after all events were added, as if they had at `time`."""
-        # A count at the end of the events is incomplete: its ticks were never written.
+        """The calls that are open after all events; they end at `time`."""
+        # The last event may be a count whose ticks were never written.
         rest = self._rest[(self._rest & np.uint64(ID_MASK)) != UNSAMPLED_COUNT]
-        made = [self._decoded(rest), self._kept(self._nesting.finish(max(time, self.last)))]
-        return Calls.joined(made)
+        open_calls = [self._decoded(rest), self._recorded(self._nesting.finish(max(time, self.last)))]
+        return Calls.joined(open_calls)
 
     def _decoded(self, words: Words) -> Calls:
         number = (words & np.uint64(ID_MASK)).astype(np.int32)
@@ -84,7 +81,7 @@ class Decoder:
             number, value = number[~is_size], value[~is_size]
             owner = sized - np.arange(1, len(sized) + 1)  # the event before, once no size is among them
             if int(owner[0]) < 0 or not (number[owner] < self._functions).all():
-                raise InvalidEvents("a size belongs to no call")
+                raise InvalidEvents("a size does not follow the entry of a call")
             size[owner] = sizes
         is_entry, is_exit = number < self._functions, number == EXIT
         function = np.where(is_exit, UNKNOWN, number.astype(np.int64))
@@ -95,38 +92,43 @@ class Decoder:
     def _sampled(
         self, number: NDArray[np.int32], value: Ints, is_entry: Bools, events: Events
     ) -> Calls:
-        """The same where sampling omitted calls."""
-        unsampled, taken, omitted = number == UNSAMPLED_COUNT, number == UNSAMPLED_TICKS, number == UNSAMPLED
-        timed = is_entry | (number == EXIT)
-        if not (timed | unsampled | taken | omitted).all():
+        """The calls of events of which some stand for calls that sampling left out."""
+        is_count, is_ticks, is_mark = (
+            number == one for one in (UNSAMPLED_COUNT, UNSAMPLED_TICKS, UNSAMPLED)
+        )
+        has_time = is_entry | (number == EXIT)
+        if not (has_time | is_count | is_ticks | is_mark).all():
             raise InvalidEvents("a call is of a function that is not defined")
-        if np.count_nonzero(unsampled) != len(_before(taken, unsampled)):
-            raise InvalidEvents("the time of calls that sampling left out is missing")
-        events.function[_before(omitted, is_entry)] += self._functions
-        events.function[unsampled], events.function[taken] = 2 * self._functions, UNKNOWN
-        counts = np.where(unsampled, value, is_entry)
-        events.time[unsampled] = 0
-        events.time[timed] = self._unrolled(value[timed])
-        steps = ~omitted
-        entry = (is_entry | unsampled)[steps]
+        if np.count_nonzero(is_count) != len(_before(is_ticks, is_count)):
+            raise InvalidEvents("the ticks of calls that sampling left out are missing")
+        # Function f + n stands for a call of f that is dropped in the end; 2n for a group of calls, which is
+        # entered at 0 and left at its ticks, so that its duration is right.
+        events.function[_before(is_mark, is_entry)] += self._functions
+        events.function[is_count], events.function[is_ticks] = 2 * self._functions, UNKNOWN
+        counts = np.where(is_count, value, is_entry)
+        events.time[is_count] = 0
+        events.time[has_time] = self._unrolled(value[has_time])
+        steps = ~is_mark
+        entry = (is_entry | is_count)[steps]
         chosen = events.where(steps).replace(entry=entry)
         return self._called(chosen, counts[steps])
 
     def _called(self, events: Events, counts: Ints | None = None) -> Calls:
-        made = self._kept(self._nesting.add(events, counts))
+        calls = self._recorded(self._nesting.add(events, counts))
         if self._nesting.stray:
             raise InvalidEvents("more calls end than begin")
-        return made
+        return calls
 
-    def _kept(self, calls: Calls) -> Calls:
+    def _recorded(self, calls: Calls) -> Calls:
+        """The calls of real functions, with real callers."""
         known = self._functions
         caller = np.where(calls.caller >= known, calls.caller - known, calls.caller)
         calls = calls.replace(caller=caller)
-        kept = calls.function < known
-        return calls if kept.all() else calls.where(kept)
+        is_real = calls.function < known
+        return calls if is_real.all() else calls.where(is_real)
 
     def _unrolled(self, ticks: Ints) -> Ints:
-        """Ticks of full width from stored low bits: consecutive events are less than half a cycle apart."""
+        """Ticks of full width from their low bits: consecutive events are less than half a cycle apart."""
         if not len(ticks):
             return ticks
         before = np.empty_like(ticks)
@@ -142,8 +144,8 @@ class Decoder:
 
 
 def _before(events: Bools, owners: Bools) -> Ints:
-    """The positions just before these events, where those are that they belong to."""
+    """The positions just before these events, which must be their owners."""
     at: Ints = np.flatnonzero(events) - 1
     if len(at) and (int(at[0]) < 0 or not owners[at].all()):
-        raise InvalidEvents("a detail of a call stands without the call")
+        raise InvalidEvents("an event about a call does not follow the entry of that call")
     return at

@@ -1,8 +1,8 @@
-"""How the runtime reads the size of a structure as a function is entered.
+"""How the runtime reads the size of a structure at the entry of a function.
 
-The compiler calls the hook at the beginning of a function, with the parameters where they are until the
-function ends: in registers that calls leave as they are, or in its frame. The debug information tells where
-that is, for every place at which the function was compiled, those included where it was inlined.
+The compiler calls the hook at the beginning of a function, when the parameters are already where they stay
+until its end: in registers that calls preserve, or in its frame. The debug information has these places for
+the function itself and wherever it is inlined.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from perun.collect._calls.binary import Binary, Function
     from perun.collect._calls.sizes import Size
 
-_KEPT_BY_CALLS: Final = (3, 6, 12, 13, 14, 15)
-"""Registers of x86-64 that a function finds again after a call, as DWARF numbers them."""
+_PRESERVED: Final = (3, 6, 12, 13, 14, 15)
+"""Registers of x86-64 that a call preserves, as DWARF numbers them: rbx, rbp, r12 to r15."""
 _FRAME_POINTER: Final = 6
 _REG0, _REG31, _BREG0, _BREG31, _FBREG, _CALL_FRAME_CFA, _STACK_VALUE = (
     0x50,
@@ -44,9 +44,9 @@ class _Location(NamedTuple):
 
 
 def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
-    """The programs for all places where one of the functions was compiled.
+    """The programs for all places where the functions of these sizes were compiled.
 
-    A size whose parameter is in no such place as the hook can look at has none there.
+    A place has none if the hook cannot read the parameter there.
     """
     if binary.debug is None or binary.machine != "EM_X86_64":
         return []
@@ -71,10 +71,10 @@ def _within(
     wanted: Mapping[int, tuple[Function, Size, int]],
     around: tuple[int, ...] = (),
 ) -> Iterator[Program]:
-    """The programs of an entry and of what is inlined in it.
+    """The programs of an entry and of the functions that are inlined in it.
 
-    :param around: what it is inlined in. Of a function that is inlined in itself nobody could tell which of
-        the two a place belongs to, so the inner one has none.
+    :param around: the functions around the entry. A function that is inlined in itself has no programs there,
+        because the hook cannot tell to which of the two a place belongs.
     """
     if entry.tag != "DW_TAG_lexical_block":
         origin = _origin(entry).offset
@@ -101,21 +101,22 @@ def _of_instance(
 
 
 def _index(entry: Any, size: Size) -> int:
-    """Which of the parameters the size begins with; -1 where it cannot be told."""
-    from perun.collect._calls.sizes import parameters_of
+    """The index of the parameter with which the size begins; -1 if there is none that the hook can read."""
+    from perun.collect._calls.parameters import parameters_of
 
     if size.register < 0:
-        return -1  # a parameter on the stack: too rare to be worth it
+        return -1  # parameters on the stack are too rare to be supported
     for index, parameter in enumerate(parameters_of(entry)):
         if parameter.place == (size.register, size.stack):
-            # What is handed over as the address of a copy is in the source the object itself.
+            # The debug information of an inlined function describes the object, not the hidden pointer to it.
             return -1 if parameter.indirect else index
     return -1
 
 
 def steps_of(size: Size) -> Iterator[Step]:
-    """What is to be done with the value of the parameter to have the size."""
-    # Below the sum so far lies the parameter, as long as more terms need it.
+    """The steps from the value of the parameter to the size."""
+    # Each term but the last works on a copy of the parameter and then swaps it to the top for the next one,
+    # so that in the end all terms are on the stack and are summed up.
     for number, term in enumerate(size.terms):
         if number + 1 < len(size.terms):
             yield Step(Operation.COPY)
@@ -141,14 +142,14 @@ def steps_of(size: Size) -> Iterator[Step]:
 
 
 def _origin(entry: Any) -> Any:
-    """The abstract entry of a function, of which there may be several concrete ones."""
+    """The abstract entry of a function, which all its concrete entries share."""
     while "DW_AT_abstract_origin" in entry.attributes:
         entry = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
     return entry
 
 
 class _Reader:
-    """Locations of parameters in one function that has code."""
+    """Reads the locations of parameters in one function."""
 
     def __init__(self, debug: Any, entry: Any) -> None:
         from elftools.dwarf.locationlists import LocationParser
@@ -158,14 +159,14 @@ class _Reader:
         top = entry.cu.get_top_DIE()
         self._start = top.attributes["DW_AT_low_pc"].value if "DW_AT_low_pc" in top.attributes else 0
         producer = top.attributes.get("DW_AT_producer")
-        # clang calls the hook before it stores what an unoptimised function is given.
+        # In unoptimised functions clang calls the hook before it stores the parameters.
         self._stores_late = producer is not None and b"clang" in producer.value
         self._debug = debug
         frame = entry.attributes.get("DW_AT_frame_base")
         self._frame_base = tuple(frame.value) if frame is not None and isinstance(frame.value, list) else ()
 
     def locations(self, parameter: Any) -> Iterator[_Location]:
-        """Where a parameter is, by ranges of addresses."""
+        """The locations of a parameter, each with its range of addresses."""
         from elftools.dwarf.locationlists import BaseAddressEntry, LocationEntry, LocationExpr
 
         attribute = parameter.attributes.get("DW_AT_location")
@@ -185,15 +186,15 @@ class _Reader:
                 yield _Location(start + one.begin_offset, start + one.end_offset, tuple(one.loc_expr))
 
     def place(self, expression: tuple[int, ...]) -> tuple[Place, int, int] | None:
-        """Place, base and offset of a location; None where the hook cannot see it."""
+        """Place, base and offset of a location; None if the hook cannot read it."""
         if not expression:
             return None
         code, rest = expression[0], expression[1:]
         if _REG0 <= code <= _REG31:
-            return (Place.REGISTER, code - _REG0, 0) if code - _REG0 in _KEPT_BY_CALLS and not rest else None
+            return (Place.REGISTER, code - _REG0, 0) if code - _REG0 in _PRESERVED and not rest else None
         if code == _FBREG:
             base = self._base()
-        elif _BREG0 <= code <= _BREG31 and code - _BREG0 in _KEPT_BY_CALLS:
+        elif _BREG0 <= code <= _BREG31 and code - _BREG0 in _PRESERVED:
             base = code - _BREG0
         else:
             return None
@@ -209,7 +210,7 @@ class _Reader:
 
 
 def _signed(data: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """The number at the beginning, as signed LEB128, and what comes after it."""
+    """The number that the data begin with, in signed LEB128, and the rest."""
     number = shift = 0
     for position, byte in enumerate(data):
         number |= (byte & 0x7F) << shift

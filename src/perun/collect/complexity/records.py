@@ -1,6 +1,6 @@
-"""Reads what the runtime has recorded; `native/record.h` owns the format and describes it.
+"""Reads recordings of calls; `native/record.h` owns the format and describes it.
 
-Whatever the files hold, the outcome is calls or a :class:`DamagedRecording`.
+Whatever the files hold, the result is calls or a :class:`DamagedRecording`.
 """
 
 from __future__ import annotations
@@ -16,37 +16,39 @@ import numpy as np
 from perun.collect._calls.events import Calls
 from perun.collect._common.columns import Ints
 from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words, words
-from perun.collect.complexity.decoding import MOST_FUNCTIONS, Decoder, InvalidEvents
+from perun.collect.complexity.decoding import MAX_FUNCTIONS, Decoder, InvalidEvents
 
 HEADER_SIZE: Final = 4096
 _CONTENT: Final = "recorded calls"
 PIECE: Final = 1 << 17
-"""Events that are decoded at once."""
+"""How many events are decoded at once."""
 
 PROCESS: Final = Layout(b"PERUNCXP", 2, struct.Struct("=8sIIIIII3Q3QII"))
 """`struct record_process`."""
 THREAD: Final = Layout(b"PERUNCXC", 2, struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ"))
 """`struct record_thread`."""
 FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
-_SURELY: Final = 4096
-_FASTEST: Final = 10_000.0
-_LONGEST: Final = float(1 << 62)
+_MIN_MOVED: Final = 4096
+"""Bytes; a smaller number may be equal by chance."""
+_MAX_SPEED: Final = 10_000.0
+"""Nanoseconds of a tick, and ticks of a nanosecond."""
+_MAX_TIME: Final = float(1 << 62)
 
 
 class Place(NamedTuple):
-    """A function: the path of the file that it is in, and its address as that numbers it."""
+    """A function: the path of its file, and its address in the file."""
 
     path: str
     address: int
 
 
 class Gaps(NamedTuple):
-    """What is missing of a recording, or was made up for.
+    """What a recording lacks.
 
-    :param missed: missed exits, mostly after a longjmp. :param open: calls that had not ended.
+    :param missed: number of missing exits, mostly after a longjmp. :param open: calls that had not ended.
     :param skipped: entries and exits in signal handlers that interrupted the runtime.
-    :param too_deep: calls within too many others. :param lost: calls that could not be written.
-    :param error: number of the error why they could not be, 0 for none.
+    :param too_deep: calls that were nested too deeply. :param lost: calls that could not be written.
+    :param error: number of the error that stopped the writing; 0 for none.
     """
 
     missed: int = 0
@@ -63,11 +65,11 @@ class Gaps(NamedTuple):
 
 
 class Process:
-    """What one process recorded.
+    """The recording of one process.
 
-    :ivar pid: its number in the kernel. :ivar started: CLOCK_MONOTONIC of its first call, in nanoseconds.
-    :ivar places: what the numbers of functions stand for. :ivar has_ended: whether it ended by itself.
-    :ivar gaps: known once :meth:`calls` were read.
+    :ivar pid: its id in the kernel. :ivar started: CLOCK_MONOTONIC at its first call, in nanoseconds.
+    :ivar places: the functions by their numbers. :ivar has_ended: whether the process ended by itself.
+    :ivar gaps: complete once all :meth:`calls` are read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,19 +81,20 @@ class Process:
         self.has_ended = bool(ended)
         self.started = self._clock[0]
         self.gaps = Gaps()
-        if functions > MOST_FUNCTIONS:
-            raise self._file.damaged(f"it defines {functions} functions, more than {MOST_FUNCTIONS}")
+        if functions > MAX_FUNCTIONS:
+            raise self._file.damaged(f"it defines {functions} functions, more than {MAX_FUNCTIONS}")
         self.places = self._places(functions)
         last = 2 if self._ticks[2] > self._ticks[1] else 1
-        ticks, passed = self._ticks[last] - self._ticks[0], self._clock[last] - self._clock[0]
-        self._speed = passed / ticks if ticks > 0 and passed > 0 else 1.0
-        if max(points) >> 63 or not 1 / _FASTEST <= self._speed <= _FASTEST or ticks < 0:
+        ticks, elapsed = self._ticks[last] - self._ticks[0], self._clock[last] - self._clock[0]
+        self._speed = elapsed / ticks if ticks > 0 and elapsed > 0 else 1.0  # nanoseconds of a tick
+        if max(points) >> 63 or not 1 / _MAX_SPEED <= self._speed <= _MAX_SPEED or ticks < 0:
             raise self._file.damaged("its clock values are out of range")
         self._end = ticks
 
     def calls(self, origin: int) -> Iterator[Calls]:
-        """All calls, thread by thread, piece by piece; times are from `origin` on, of CLOCK_MONOTONIC.
+        """All calls, thread by thread and piece by piece, with times in nanoseconds since `origin`.
 
+        :param origin: a time of CLOCK_MONOTONIC in nanoseconds.
         :raises DamagedRecording: where a file is not as the runtime writes it.
         """
         shift = self.started - origin
@@ -123,7 +126,7 @@ class Process:
             opened = decoder.finish(self._end)
         except InvalidEvents as problem:
             raise file.damaged(str(problem)) from None
-        if error:  # whether they have ended is not known, as that could not be written
+        if error:  # calls whose exits could not be written; how long they lasted is not known
             lost += len(opened)
         else:
             yield self._scaled(opened, shift, file)
@@ -135,10 +138,10 @@ class Process:
 
         def scaled(ticks: Ints) -> Ints:
             times = np.rint(ticks * self._speed)
-            if len(times) and float(np.abs(times).max()) > _LONGEST:
+            if len(times) and float(np.abs(times).max()) > _MAX_TIME:
                 raise file.damaged("its times are out of range")
-            made: Ints = times.astype(np.int64)
-            return made
+            nanoseconds: Ints = times.astype(np.int64)
+            return nanoseconds
 
         return calls.replace(
             start=scaled(calls.start) + shift,
@@ -167,7 +170,7 @@ class Process:
 
 
 def processes(folder: Path) -> list[Process]:
-    """The processes that recorded something, the first one first."""
+    """The processes that recorded something, in the order of their first calls."""
     return sorted(map(Process, folder.glob("*.process")), key=lambda process: process.started)
 
 
@@ -177,7 +180,7 @@ def _header(file: RecordedFile, layout: Layout) -> list[Any]:
 
 
 def _pieces(file: RecordedFile, *parts: tuple[int, int]) -> Iterator[Words]:
-    """The events of parts of a file, each with its position and how many there are."""
+    """The events in parts of a file; each part is a position and a number of events."""
     with file.open() as stream:
         for at, total in parts:
             stream.seek(at)
@@ -185,8 +188,13 @@ def _pieces(file: RecordedFile, *parts: tuple[int, int]) -> Iterator[Words]:
 
 
 def _is_twice(path: Path, places: tuple[int, int], size: int) -> bool:
-    """Whether a process was killed after it moved its last events and before it noted that."""
-    if size < _SURELY:  # so many are moved at least; fewer may be the same by chance
+    """Whether the latest events are in the file twice.
+
+    That is so if the process was killed just after it moved them and before it updated the header.
+
+    :param places: the positions of both. :param size: bytes.
+    """
+    if size < _MIN_MOVED:
         return False
     with open(path, "rb") as file:
         parts = []

@@ -1,4 +1,4 @@
-"""Which functions of a program are recorded and how their sizes are read; and what they are called."""
+"""Selects the functions to record and how to read their sizes, and names them in the profile."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Selection(NamedTuple):
     """What the runtime records.
 
-    :param table: for the runtime. :param path: real path of the program; empty where it is none.
-    :param sizes: by address of the function, the expression of its size. :param notes: for the user.
+    :param table: the table for it. :param path: real path of the program; empty if it is a script.
+    :param sizes: address of a function to the expression of its size. :param notes: for the user.
     """
 
     table: bytes
@@ -33,13 +33,13 @@ class Selection(NamedTuple):
     notes: list[str]
 
     def functions(self, places: Sequence[Place], cwd: Path, ctx: CollectContext) -> list[Function]:
-        """What each of the places is called."""
+        """The functions at the places, by their numbers."""
         from perun.collect._calls.binary import Binary
 
         names: dict[str, dict[int, str]] = {}
         for path in {place.path for place in places}:
             names[path] = {}
-            if os.path.isfile(path):  # it may be gone since
+            if os.path.isfile(path):
                 with Binary(path, ctx.cache) as binary:
                     names[path] = {function.address: function.name for function in binary.functions}
         return [
@@ -53,16 +53,17 @@ class Selection(NamedTuple):
 
 
 def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selection:
-    """The table for the program.
+    """Select the functions of a program.
 
-    :raises UsageError: where no function of the rules is there; names the nearest ones.
+    :raises UsageError: where none of the functions of the rules exists; names the most similar ones.
+    :raises JobFailed: where the program cannot be read.
     """
     from perun.collect._calls.binary import Binary
 
     if not _is_elf(program):
         if params.rules or params.sampling or params.size:
             raise UsageError(
-                f"{program} is not an ELF program, so its functions have no names",
+                f"--rules, --sampling and --size need an ELF program, but {program} is something else",
                 "name the program that the command runs with --binary (-b)",
             )
         return Selection(encoded([], only_listed=False), "", {}, [])
@@ -88,7 +89,9 @@ def _is_elf(path: str) -> bool:
         with open(path, "rb") as file:
             return file.read(4) == b"\x7fELF"
     except OSError as problem:
-        raise JobFailed(f"cannot read the program {path}: {problem.strerror}") from None
+        raise JobFailed(
+            f"cannot read the program {path}: {problem.strerror}", "check the path and its permissions"
+        ) from None
 
 
 def _listed(binary: Binary, params: ComplexityParams, notes: list[str]) -> frozenset[Symbol]:
@@ -101,7 +104,7 @@ def _listed(binary: Binary, params: ComplexityParams, notes: list[str]) -> froze
 
 
 def _found(binary: Binary, names: Iterable[str], notes: list[str]) -> list[Symbol]:
-    """The functions of these names; of one that is not there a note says so, as others may be."""
+    """The functions of these names; a note names each one that does not exist, because others may."""
     found: list[Symbol] = []
     for name in names:
         try:
@@ -134,15 +137,15 @@ def _sizes(
 
 
 def _is_without_size(function: Symbol) -> bool:
-    """Whether it is `main`, whose numbers are no sizes, or a constructor, with nothing to look at yet."""
-    from perun.collect._calls.binary import plain_name, without_arguments
+    """Whether it is `main`, whose parameters are no sizes, or a constructor, whose object has no size yet."""
+    from perun.collect._calls.names import plain_name, without_arguments
 
     *scopes, name = without_arguments(plain_name(function.name)).split("::")
     return function.symbol == "main" or scopes[-1:] == [name]
 
 
 def _location(path: str, cwd: Path, scratch: Path) -> str:
-    """The path of a binary as it is in every run: within the project, or without the folder that is gone."""
+    """The path of a binary, made the same for every run: relative to the project or to the build folder."""
     for folder in (scratch / "target", cwd):
         real = os.path.realpath(folder)
         if path.startswith(real + os.sep):

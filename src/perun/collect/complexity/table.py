@@ -1,4 +1,4 @@
-"""The table of what is recorded and how sizes are read; `native/record.h` owns its format."""
+"""The table for the runtime: functions to record and how to read sizes. `native/record.h` owns its format."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from perun.collect._common.recordings import BYTE_ORDER
 MAGIC: Final = b"PERUNCXT"
 VERSION: Final = 2
 FRAME: Final = 255
-"""The base of what lies at a distance from the frame of the function."""
-
+"""In place of the number of a register: the address of the frame of the function."""
 INLINED: Final = 256
+"""Added to the place of a program that is for where the function is inlined."""
+
 HEADER: Final = struct.Struct("=8sIIIIIIII")
 MODULE: Final = struct.Struct("=IIIIII")
 FUNCTION: Final = struct.Struct("=QQII")
@@ -23,7 +24,7 @@ STEP: Final = struct.Struct("=Qq")
 
 
 class Place(IntEnum):
-    """What the first value of a program is."""
+    """What a program begins with: a register, the memory at register and offset, or that address."""
 
     REGISTER = 0
     MEMORY = 1
@@ -31,19 +32,18 @@ class Place(IntEnum):
 
 
 class Operation(IntEnum):
-    """What a step does with the last value."""
+    """What a step does on the stack of values; see `enum table_operation`."""
 
     ADD = 0
     LOAD = 1
     LOAD_INT = 2
     COPY = 3
     SWAP = 4
-    SUBTRACT = 5
-    SUM = 6
-    DIVIDE = 7
-    MULTIPLY = 8
-    MASK = 9
-    EXTEND = 10
+    SUM = 5
+    DIVIDE = 6
+    MULTIPLY = 7
+    MASK = 8
+    EXTEND = 9
 
 
 class Step(NamedTuple):
@@ -54,11 +54,11 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """How a size is read where the hook returns to an address from `low` to `high`.
+    """How to read a size where the hook returns to an address in [`low`, `high`).
 
-    :param function: address of the function that the hook says is entered, which may be inlined in another.
-    :param base: register, as DWARF numbers them, or :data:`FRAME`.
-    :param is_inlined: whether this is for a place where it is.
+    :param function: address of the entered function, which may be inlined in another one.
+    :param base: number of a register in DWARF, or :data:`FRAME`. :param offset: bytes added to it.
+    :param is_inlined: whether the program is for places where the function is inlined.
     """
 
     function: int
@@ -72,7 +72,7 @@ class Program(NamedTuple):
 
 
 class TableFunction(NamedTuple):
-    """A function: where it is, whether its calls are recorded, and every how many."""
+    """A function: its address and bytes, whether its calls are recorded, and one in how many of them."""
 
     address: int
     size: int
@@ -81,7 +81,7 @@ class TableFunction(NamedTuple):
 
 
 class Module(NamedTuple):
-    """What the table has of one file; :param path: its real path."""
+    """The functions and programs of one file; :param path: its real path."""
 
     path: str
     functions: Sequence[TableFunction] = ()
@@ -89,9 +89,9 @@ class Module(NamedTuple):
 
 
 def encoded(modules: Sequence[Module], *, only_listed: bool) -> bytes:
-    """The table as the runtime reads it.
+    """The bytes of the table.
 
-    :param only_listed: functions that are not in the table are not recorded.
+    :param only_listed: record only functions of the table; otherwise all that it does not exclude.
     """
     texts = b""
     functions: list[bytes] = []

@@ -33,7 +33,7 @@ LIBRARY: Final = Path(__file__).with_name("libperun_memory.so")
 """The recorder, which the build puts beside this module."""
 SAMPLING: Final = 0.025
 """Default seconds of a snapshot, from the example of manual 4.1.2."""
-MOST_SNAPSHOTS: Final = 256
+MAX_SNAPSHOTS: Final = 256
 _SECOND: Final = 1_000_000_000
 _WHAT: Final = "the recorder of allocations"
 _SYMBOLISER: Final = "install one with: apt-get install binutils"
@@ -245,7 +245,7 @@ class _Analyst:
         analyses = [
             Analysis(
                 round((sampling or SAMPLING) * _SECOND),
-                0 if sampling else MOST_SNAPSHOTS,
+                0 if sampling else MAX_SNAPSHOTS,
                 keep=self._params.raw,
             )
             for _ in recordings

@@ -37,7 +37,7 @@ METRICS: Final = {
 """Subtypes of the resources that sum up a function or the program, with the sum of the table each is."""
 _SIZE: Final = 3_400_000
 """Bytes of JSON for resources with a trace; with all the rest the file stays below 5 MB."""
-_MOST_METRICS: Final = 3000
+_MAX_METRICS: Final = 3000
 _SECOND: Final = 1_000_000_000
 _ALLOCATORS: Final = {"new": "operator new", "new[]": "operator new[]"} | {
     "delete": "operator delete",
@@ -235,7 +235,7 @@ def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:
     }
     weights = sums["amount"] + sums["peak"] + sums["leaked"]
     functions = list(known)
-    for number in np.argsort(-weights, kind="stable").tolist()[: _MOST_METRICS // len(METRICS)]:
+    for number in np.argsort(-weights, kind="stable").tolist()[: _MAX_METRICS // len(METRICS)]:
         if functions[number] != OTHERS:
             yield functions[number], {column: int(values[number]) for column, values in sums.items()}
 

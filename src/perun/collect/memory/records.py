@@ -35,8 +35,8 @@ TAIL: Final = Layout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x")
 EVENTS_CHUNK, TEXT_CHUNK = 1, 2
 STACK, THREAD, MODULE = 1, 2, 3
 MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
-_MOST_EVENTS: Final = 1 << 24
-_MOST_BYTES: Final = 1 << 30
+_MAX_EVENTS: Final = 1 << 24
+_MAX_BYTES: Final = 1 << 30
 _HELD_BACK: Final = 1024
 _LARGEST_ERROR: Final = 4095  # of Linux
 EVENT: Final = np.dtype(
@@ -169,8 +169,8 @@ class Recording:
         magic, crc, kind, number, packed, unpacked, *fields = CHUNK.unpack(head)
         if magic != CHUNK_MAGIC:
             raise self.damaged("a chunk does not begin with PMCK")
-        if packed > _MOST_BYTES or unpacked > _MOST_BYTES:
-            raise self.damaged(f"chunk {number} is larger than {_MOST_BYTES} bytes")
+        if packed > _MAX_BYTES or unpacked > _MAX_BYTES:
+            raise self.damaged(f"chunk {number} is larger than {_MAX_BYTES} bytes")
         if packed > os.fstat(file.fileno()).st_size - file.tell():
             return None  # asking for so many bytes would reserve them
         data = file.read(packed)
@@ -198,9 +198,9 @@ class Recording:
     def _events(self, chunk: _Chunk) -> Events:
         if (
             max(chunk.events, chunk.sites, chunk.amounts, chunk.fresh, chunk.words, chunk.definitions)
-            > _MOST_EVENTS
+            > _MAX_EVENTS
         ):
-            raise self.damaged(f"chunk {chunk.number} has a count above {_MOST_EVENTS}")
+            raise self.damaged(f"chunk {chunk.number} has a count above {_MAX_EVENTS}")
         if max(chunk.width) > WORD or chunk.address_shift > 63:
             raise self.damaged(f"chunk {chunk.number} has values wider than 8 bytes")
         if chunk.first_ticks >> 62:
@@ -335,7 +335,7 @@ class Recording:
         if not tail.path.exists():
             return None
         with tail.open() as file:
-            data = file.read(min(_MOST_BYTES, os.fstat(file.fileno()).st_size))
+            data = file.read(min(_MAX_BYTES, os.fstat(file.fileno()).st_size))
         return tail.header(TAIL, data), data
 
     def _rest(self, fields: Sequence[int], data: bytes, number: int) -> Iterator[Events]:

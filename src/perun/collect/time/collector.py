@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -62,6 +63,10 @@ class TimeCollector:
         with Execution(run, ctx.scratch, params.timeout) as execution:
             _repeat(execution, params.warmup, "warming up", "warm-up", params, ctx)
             samples = _repeat(execution, params.repeat, f"timing {run}", "run", params, ctx)
+        return self.make_profile(run, samples, params)
+
+    def make_profile(self, run: Run, samples: Sequence[Sample], params: TimeParams) -> Profile:
+        """The profile of runs that were timed, in their order; also by others than this collector."""
         profile = Profile(
             {
                 "header": {
@@ -95,7 +100,7 @@ def _repeat(
     return samples
 
 
-def _resources(uid: str, samples: list[Sample], with_exitcode: bool) -> list[dict[str, Any]]:
+def _resources(uid: str, samples: Sequence[Sample], with_exitcode: bool) -> list[dict[str, Any]]:
     resources = []
     for order, sample in enumerate(samples, 1):
         for subtype, amount in (("real", sample.real), ("user", sample.user), ("sys", sample.system)):

@@ -1,4 +1,4 @@
-"""The trace collector: finds out what to trace, has an engine record it, and makes a profile of the calls."""
+"""The trace collector: plans what to trace, has an engine record it, and makes a profile of the calls."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.collect._calls.events import Calls
@@ -28,134 +29,131 @@ ENGINES: Final = ("ebpf", "uftrace", "stap")
 
 @dataclass(frozen=True)
 class TraceParams:
-    """What is traced, by what, and what becomes of the command's output and of temporary files."""
+    """The functions to trace, the engine, and what happens to the command's output and temporary files."""
 
     engine: str = param(
         "auto",
         short="-e",
         choices=("auto", *ENGINES),
-        help="Sets the data collection engine to be used: ebpf (needs root), uftrace (needs none), stap "
-        "(SystemTap), or auto: what suits the program and this machine.",
+        help="The engine that records calls: ebpf (needs root), uftrace, stap (SystemTap, needs root), or "
+        "auto: the best one for the program and this machine.",
     )
     strategy: str = param(
         "userspace",
         short="-s",
         choices=("userspace", "all", "u_sampled", "a_sampled", "custom"),
-        help="Select strategy for probing the binary: all functions of its own source, those of libraries "
-        "too (all), the sampled versions of both, or only what --func and --usdt name (custom).",
+        help="The functions to trace: those of the program's own source (userspace), those of libraries too "
+        "(all), the sampled versions of both, or only what --func, --usdt and --dynamic name (custom).",
     )
     func: tuple[str, ...] = param(
         (),
         short="-f",
         metavar="<func>",
-        help="Set the probe point for the given function as <lib>#<func>#<sampling>.",
+        help="Also trace this function, as <func> or <lib>#<func>#<sampling>; may be repeated.",
     )
     usdt: tuple[str, ...] = param(
         (),
         short="-u",
         metavar="<usdt>",
-        help="Set the probe point for the given USDT location as <lib>#<usdt>#<sampling>, or for a pair of "
-        "them as <usdt1>#<usdt2>.",
+        help="Also trace this USDT probe, as <lib>#<usdt>#<sampling>, or the time between two of them, as "
+        "<usdt1>#<usdt2>; may be repeated.",
     )
     dynamic: tuple[str, ...] = param(
         (),
         short="-d",
         metavar="<dynamic>",
-        help="Set the probe point for the given dynamic location as <lib>#<source>:<line>#<sampling>, or "
-        "for a pair of them as <source>:<line>#<source>:<line>.",
+        help="Also trace this line, as <lib>#<source>:<line>#<sampling>, or the time between two of them, as "
+        "<source>:<line>#<source>:<line>; may be repeated.",
     )
     size: tuple[str, ...] = param(
         (),
         metavar="<func>=<expression>",
-        help="What the size of the structure is that a function works on, e.g. 'List_search=l->size'; it is "
-        "found by itself where a parameter or member is called size, length, count ..., or is a container of "
-        "the C++ library.",
+        help="The size of the structure that a function works on, e.g. 'List_search=l->size'. By default it "
+        "is a parameter or member called size, length, count ..., or the size of a container of the C++ "
+        "library.",
     )
     global_sampling: int = param(
         0,
         short="-g",
         metavar="<global_sampling>",
         minimum=0,
-        help="Set the global sample for all probes, sampling parameter for specific rules have higher "
-        "priority.",
+        help="Keep only one in so many calls of each function; the <sampling> of a rule takes precedence.",
     )
-    with_usdt: bool = param(False, help="The selected strategy will also extract and profile USDT probes.")
+    with_usdt: bool = param(False, help="Also trace all USDT probes of the traced files.")
     binary: str = param(
         "",
         short="-b",
         metavar="<binary>",
-        help="The profiled executable. If not set, then the command is considered to be the profiled "
-        "executable.",
+        help="The program to trace, if the command is only a script that starts it.",
     )
     libs: tuple[str, ...] = param(
-        (), short="-l", metavar="<libs>", help="Additional libraries that should also be profiled."
+        (), short="-l", metavar="<libs>", help="A library to trace, too; may be repeated."
     )
     timeout: float = param(
         0.0,
         short="-t",
         metavar="<timeout>",
         minimum=0,
-        help="Set time limit (in seconds) for the profiled command, i.e. the command will be terminated "
-        "after reaching the time limit, and what was collected until then is kept; 0 for none.",
+        help="Stop the command after so many seconds, and keep what was recorded until then as an incomplete "
+        "profile; 0 means no limit.",
     )
     zip_temp: bool = param(
         False,
         short="-z",
-        help="Zip and compress the temporary files into the cache folder before deleting them.",
+        help="Compress the temporary files into an archive in the cache folder before deleting them.",
     )
-    keep_temp: bool = param(False, short="-k", help="Do not delete the temporary files in the file system.")
+    keep_temp: bool = param(False, short="-k", help="Keep the temporary files.")
     verbose_trace: bool = param(
-        False, short="-vt", help="Write what was decoded as text too; useful for debugging."
+        False, short="-vt", help="Write the decoded calls as text to a temporary file; useful for debugging."
     )
-    quiet: bool = param(False, short="-q", help="Reduces the verbosity of the collector info messages.")
-    watchdog: bool = param(False, short="-w", help="Enable detailed logging of the whole collection process.")
+    quiet: bool = param(False, short="-q", help="Print neither progress nor notes.")
+    watchdog: bool = param(False, short="-w", help="Log each step of the collection to a temporary file.")
     output_handling: str = param(
         "default",
         short="-o",
         choices=("default", "capture", "suppress"),
-        help="Sets the output handling of the profiled command: default: the output is displayed in the "
-        "terminal; capture: it is written to a file as well; suppress: it is thrown away.",
+        help="What happens to the output of the command: default: it goes to the terminal; capture: also to "
+        "a temporary file; suppress: it is discarded.",
     )
     diagnostics: bool = param(
         False,
         short="-i",
-        help="Enable detailed surveillance mode of the collector: logging, verbose trace, capturing of "
-        "output, and all temporary files in an archive.",
+        help="The same as --watchdog --verbose-trace --output-handling capture --zip-temp.",
     )
     stap_cache_off: bool = param(
-        False, short="-sc", help="Disables the SystemTap caching of compiled scripts."
+        False, short="-sc", help="Have SystemTap cache no compiled scripts."
     )
     no_profile: bool = param(
-        False, short="-np", help="Tracer will not transform and save processed data into a perun profile."
+        False, short="-np", help="Record only: make an empty profile, e.g. to keep the temporary files alone."
     )
-    ignore_failure: bool = param(False, help="Also make a profile where the command fails.")
+    ignore_failure: bool = param(False, help="Also make a profile if the command fails.")
 
 
 class TraceCollector:
-    """Records every call of chosen functions: its duration, and the size of the structure it worked on."""
+    """Records every call of chosen functions: its duration, and the size of the structure it works on."""
 
     name: ClassVar[str] = "trace"
     help: ClassVar[str] = (
-        "Generates `trace` performance profile, capturing running times of function depending on underlying "
-        "structural sizes."
+        "Records the calls of functions of a compiled program: their times, and the sizes of the structures "
+        "that they work on."
     )
     Params: ClassVar[type] = TraceParams
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
-        """Whether any engine can trace here, and what each of them lacks."""
+        """Whether any engine can trace on this machine, and what each of them lacks."""
         engines = [Readiness(name, *make_engine(name, environ).unavailable()) for name in ENGINES]
         if all(engine.missing for engine in engines):
-            yield Readiness("", "no engine can trace on this machine", "one of these is enough")
+            yield Readiness("", "no engine can trace on this machine", "make one of these work")
         else:
             yield Readiness()
         yield from engines
 
     def collect(self, run: Run, params: TraceParams, ctx: CollectContext) -> Profile:
-        """Run the command once, traced.
+        """Run the command once under an engine.
 
-        :raises UsageError: where a function, probe or size is named that is not there.
-        :raises CollectorUnavailable: where no engine can run here, or not the one that was asked for.
-        :raises JobFailed: where the command cannot be started, fails, or is no program that has functions.
+        :raises UsageError: where a named function, probe or size does not exist.
+        :raises CollectorUnavailable: where no engine can run on this machine, or not the chosen one.
+        :raises JobFailed: where the command cannot be started, fails, or is not a compiled program.
         """
         if params.diagnostics:
             params = dataclasses.replace(
@@ -185,11 +183,11 @@ class _Session:
         rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
         try:
-            self._tell("finding functions")
+            self._report("finding functions")
             plan = self._plan()
             engine = self._engine(plan)
             self._write_log(f"engine {engine.name}: {len(plan.probes)} functions, {len(plan.pairs)} pairs")
-            self._tell(f"tracing {self._run} with {engine.name}")
+            self._report(f"tracing {self._run} with {engine.name}")
             context = EngineContext(
                 self._run,
                 self._folder,
@@ -207,11 +205,11 @@ class _Session:
                 ignore_failure=self._params.ignore_failure,
                 hint="correct the command, or trace it anyway with --ignore-failure",
             )
-            self._tell("making a profile of the calls")
-            profile = self._made(plan, engine, recorded)
+            self._report("making a profile of the calls")
+            profile = self._make_profile(plan, engine, recorded)
             return closed(profile, sample, shortfalls(sample, limit, engine.lost))
         finally:
-            self._put_away()
+            self._remove_temporary_files()
 
     def _plan(self) -> Plan:
         from contextlib import ExitStack
@@ -230,22 +228,22 @@ class _Session:
             return make_plan(binaries, wanted)
 
     def _engine(self, plan: Plan) -> Engine:
-        """The engine to use: the one that was asked for, or the best that can run here."""
+        """The engine to use: the chosen one, or the best that can run on this machine."""
         wanted = self._params.engine
         if wanted != "auto":
             engine = make_engine(wanted, self._run.environ, self._ctx.cache)
             why, hint = engine.unavailable(plan)
             if why:
-                raise CollectorUnavailable(f"the engine {wanted} cannot run here: {why}", hint)
+                raise CollectorUnavailable(f"--engine {wanted} cannot trace on this machine: {why}", hint)
             return engine
-        order, reason = choose(plan)
+        order, reason = suitable_engines(plan)
         refused: list[tuple[str, str, str]] = []
         for name in order:
             engine = make_engine(name, self._run.environ, self._ctx.cache)
             why, hint = engine.unavailable(plan)
             if not why:
-                without = "".join(f"; {other} cannot run here: {problem}" for other, problem, _ in refused)
-                self._note(f"traced with {name}: {reason if not refused else 'the next best'}{without}")
+                others = "".join(f"; {other} cannot: {problem}" for other, problem, _ in refused)
+                self._note(f"traced with {name}: {reason if not refused else 'the next best engine'}{others}")
                 return engine
             refused.append((name, why, hint))
         raise CollectorUnavailable(
@@ -253,7 +251,7 @@ class _Session:
             next((hint for _, _, hint in refused if hint), ""),
         )
 
-    def _made(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
+    def _make_profile(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
         from perun.collect._calls.profile import CallTable
         from perun.collect._common.runs import early_end
         from perun.process.outcome import outcome
@@ -275,12 +273,13 @@ class _Session:
             self._note(note)
         if engine.missed:
             self._note(
-                f"{engine.missed} calls ended without an exit (longjmp, exit ...); they end with their caller"
+                f"{counted(engine.missed, 'call')} ended without an exit (longjmp, exit ...); in the profile "
+                "they end with their callers"
             )
         if engine.lost:
-            self._note(f"{engine.lost} calls were lost")
+            self._note(f"the profile lacks {counted(engine.lost, 'call')} that the engine lost")
         if self._params.no_profile:
-            self._note("--no-profile was given, so no profile was made")
+            self._note("the profile is empty because of --no-profile")
         elif not total:
             self._note("the program called none of the traced functions")
         summary = {
@@ -293,8 +292,8 @@ class _Session:
             "ended": f"early: {early}" if early else "normally",
             "notes": list(self._notes),
         }
-        if engine.way:
-            summary["attached"] = engine.way
+        if engine.method:
+            summary["attached"] = engine.method
         info = {"name": TraceCollector.name, "params": to_mapping(self._params)}
         if not self._params.quiet:
             for note in self._notes:
@@ -305,7 +304,7 @@ class _Session:
         self._notes.append(text)
         self._write_log(text)
 
-    def _tell(self, activity: str) -> None:
+    def _report(self, activity: str) -> None:
         if not self._params.quiet:
             self._ctx.report(activity, 0, 0)
         self._write_log(activity)
@@ -327,8 +326,8 @@ class _Session:
             ):
                 file.write(f"{start} {thread} {duration} {size} {names[function].name}\n")
 
-    def _put_away(self) -> None:
-        """Keep the temporary files where that was asked for."""
+    def _remove_temporary_files(self) -> None:
+        """Remove the temporary files, after copying them to where the parameters want them."""
         from shutil import copytree, make_archive, rmtree
         from tempfile import mkdtemp
 
@@ -336,18 +335,18 @@ class _Session:
         if params.keep_temp:
             kept = mkdtemp(prefix="perun-trace-")
             copytree(self._folder, kept, dirs_exist_ok=True, symlinks=True)
-            self._ctx.note(f"the temporary files are kept in {kept}")
+            self._ctx.note(f"--keep-temp: the temporary files are in {kept}")
         if params.zip_temp:
             folder = (self._ctx.cache or Path(os.path.dirname(self._ctx.scratch))) / "logs"
             folder.mkdir(parents=True, exist_ok=True)
             name = time.strftime("trace-%Y-%m-%d-%H-%M-%S")
             archive = make_archive(str(folder / name), "gztar", self._folder)
-            self._ctx.note(f"the temporary files are in {archive}")
+            self._ctx.note(f"--zip-temp: the temporary files are in {archive}")
         rmtree(self._folder, ignore_errors=True)
 
 
-def choose(plan: Plan) -> tuple[tuple[str, ...], str]:
-    """The engines that suit a plan, the best first, and why it is the best."""
+def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
+    """The engines that support a plan, the best first, and why it is the best."""
     if plan.pairs:
         return ("ebpf", "stap"), "it supports USDT probes and source lines"
     if plan.throws:
@@ -382,7 +381,7 @@ def _functions(plan: Plan) -> list[Function]:
 
 
 def _sampled(pieces: Iterator[Calls], sampling: Sequence[int]) -> Iterator[Calls]:
-    """Of every function one call in so many, the first one among them."""
+    """Of each function the first call and then one in `sampling` calls."""
     import numpy as np
 
     wanted = np.array(sampling, np.int64)
@@ -391,10 +390,11 @@ def _sampled(pieces: Iterator[Calls], sampling: Sequence[int]) -> Iterator[Calls
         return
     seen = np.zeros(len(wanted), np.int64)
     for calls in pieces:
+        # The number of each call among all calls of its function, over all batches.
         order = np.argsort(calls.function, kind="stable")
         functions = calls.function[order]
         starts = np.searchsorted(functions, functions, "left")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order)) - starts + seen[functions]
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order)) - starts + seen[functions]
         seen += np.bincount(calls.function, minlength=len(wanted))
-        yield calls.where(place % wanted[calls.function] == 0)
+        yield calls.where(number % wanted[calls.function] == 0)

@@ -1,12 +1,13 @@
-"""What is to be traced: functions with their sizes and sampling, and pairs of USDT probes."""
+"""The plan of a trace: functions with their sizes and sampling, and pairs of USDT probes or lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect._calls.binary import Function, Usdt, is_own, plain_name
-from perun.collect._calls.sizes import Size
+from perun.collect._calls.binary import Function, Usdt
+from perun.collect._calls.names import is_own, plain_name
+from perun.collect._calls.sizes import Size, find_size, size_of
 from perun.errors import UsageError
 from perun.plugin.params import nearest
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from perun.collect._calls.binary import Binary
 
 SAMPLED: Final = 20
-"""Default sampling of the sampled strategies: they keep one call in so many."""
+"""Default sampling of the sampled strategies: they keep one in so many calls."""
 _ENDINGS: Final = ("_end", "_END", "_exit", "_return", "_done", "_stop", "_finish")
 _BEGINNINGS: Final = ("_start", "_begin", "_entry", "_START", "_BEGIN")
 
@@ -32,7 +33,7 @@ class Wanted(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What `<lib>#<what>#<sampling>` says; empty and 0 where it does not."""
+    """The parts of `<lib>#<what>#<sampling>`; empty or 0 if left out."""
 
     library: str
     what: str
@@ -40,7 +41,7 @@ class Rule(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A function that is traced; its number is its position in the plan."""
+    """A traced function; its number is its position in the plan."""
 
     path: str
     function: Function
@@ -49,7 +50,7 @@ class Probe(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two USDT probes or lines that time is measured between, or one from a hit to the next one.
+    """Two USDT probes or lines of source between which time is measured; without `end` from hit to hit.
 
     A line is a probe without a provider.
     """
@@ -62,7 +63,7 @@ class Pair(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that is traced in `program` and its libraries; the numbers of pairs follow those of the probes."""
+    """All that is traced in `program` and its libraries; pairs are numbered after the probes."""
 
     probes: tuple[Probe, ...]
     pairs: tuple[Pair, ...]
@@ -71,7 +72,7 @@ class Plan(NamedTuple):
 
     @property
     def sampling(self) -> list[int]:
-        """For each number, one call in how many is kept."""
+        """For each number its sampling: one in how many calls is kept."""
         return [probe.sampling for probe in self.probes] + [pair.sampling for pair in self.pairs]
 
 
@@ -88,14 +89,15 @@ def parse_rule(text: str) -> Rule:
         parts.pop()
     library = parts.pop(0) if len(parts) == 2 else ""
     if len(parts) != 1 or not parts[0]:
-        raise UsageError(f"cannot parse the rule {text!r}", "write <lib>#<name>#<sampling>, or <name>")
+        raise UsageError(f"cannot parse the rule {text!r}", "write <name> or <lib>#<name>#<sampling>")
     return Rule(library, parts[0], sampling)
 
 
 def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
-    """Plan what the parameters select in the program, which comes first, and its libraries.
+    """The plan of what the parameters select.
 
-    :raises UsageError: where a function, probe or member is not there, naming the nearest ones.
+    :param binaries: the program, and then its libraries.
+    :raises UsageError: where a function, probe or member does not exist; names the most similar ones.
     """
     sampled = wanted.strategy.endswith("sampled")
     everywhere = wanted.global_sampling or (SAMPLED if sampled else 1)
@@ -104,7 +106,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
         whole = wanted.strategy in ("all", "a_sampled")
         for binary in binaries if whole else binaries[:1]:
             for function in binary.functions:
-                if whole or is_own(function):
+                if whole or is_own(function.symbol, function.name):
                     chosen[binary.path, function.address] = (binary, function, everywhere)
     for text in wanted.func:
         rule = parse_rule(text)
@@ -116,7 +118,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
         Probe(
             binary.path,
             function,
-            sizes.get((binary.path, function.address)) or _found(binary, function),
+            sizes.get((binary.path, function.address)) or find_size(binary, function),
             sampling,
         )
         for binary, function, sampling in chosen.values()
@@ -131,7 +133,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
 
 
 def _functions(binaries: Sequence[Binary], rule: Rule) -> tuple[Binary, list[Function]]:
-    candidates = [_named(binaries, rule.library)] if rule.library else binaries
+    candidates = [_library(binaries, rule.library)] if rule.library else binaries
     problem: UsageError | None = None
     for binary in candidates:
         try:
@@ -142,36 +144,31 @@ def _functions(binaries: Sequence[Binary], rule: Rule) -> tuple[Binary, list[Fun
     raise problem
 
 
-def _named(binaries: Sequence[Binary], library: str) -> Binary:
+def _library(binaries: Sequence[Binary], library: str) -> Binary:
     names = {binary.path.rpartition("/")[2]: binary for binary in binaries}
     for binary in binaries:
         file = binary.path.rpartition("/")[2]
         if library in (binary.path, file, file.partition(".so")[0]) or binary.path.endswith(f"/{library}"):
             return binary
     raise UsageError(
-        f"no traced library is called {library!r}", f"{nearest(library, names)}; add it with --libs"
+        f"{library!r} is not among the traced files",
+        f"{nearest(library, names)}; add a library with --libs (-l)",
     )
 
 
 def _sizes(binaries: Sequence[Binary], expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
-    from perun.collect._calls.sizes import size_of
 
     sizes = {}
     for text in expressions:
         name, equals, expression = text.partition("=")
         if not equals or not name.strip() or not expression.strip():
-            raise UsageError(f"cannot parse the size {text!r}", "write it as 'List_search=l->size'")
+            raise UsageError(f"cannot parse --size {text!r}", "write it as 'List_search=l->size'")
         rule = parse_rule(name.strip())
         binary, functions = _functions(binaries, rule)
         for function in functions:
             sizes[binary.path, function.address] = size_of(binary, function, expression)
     return sizes
 
-
-def _found(binary: Binary, function: Function) -> Size | None:
-    from perun.collect._calls.sizes import find_size
-
-    return find_size(binary, function)
 
 
 def _pairs(binaries: Sequence[Binary], wanted: Wanted, sampling: int) -> Iterable[Pair]:
@@ -199,10 +196,10 @@ def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
     candidates = list(binaries)
     known = {name for binary in binaries for name in _by_name(binary)}
     if len(parts) > 1 and parts[0] not in known:
-        candidates = [_named(binaries, parts.pop(0))]
+        candidates = [_library(binaries, parts.pop(0))]
     if not 1 <= len(parts) <= 2:
         raise UsageError(
-            f"cannot parse the rule {text!r}", "write <lib>#<probe>#<sampling>, or <one>#<other>"
+            f"cannot parse --usdt {text!r}", "write <lib>#<probe>#<sampling>, or <probe1>#<probe2>"
         )
     for binary in candidates:
         probes = _by_name(binary)
@@ -210,17 +207,23 @@ def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
             end = parts[1] if len(parts) == 2 else _end_of(parts[0], probes)
             return _pair(binary, parts[0], end, sampling)
     missing = next((part for part in parts if part not in known), parts[0])
-    raise UsageError(f"there is no USDT probe {missing!r}", nearest(missing, known))
+    raise UsageError(
+        f"there is no USDT probe {missing!r} in {', '.join(one.path for one in candidates)}",
+        nearest(missing, known),
+    )
 
 
 def _dynamic(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
-    """Of `<lib>#<source>:<line>#<sampling>`, or of two lines with a `#` between them."""
+    """The pair of `<lib>#<source>:<line>#<sampling>` or `<source>:<line>#<source>:<line>`."""
     parts = [part for part in text.split("#") if part]
     if len(parts) > 1 and parts[-1].isdecimal():
         sampling = int(parts.pop())
-    binary = _named(binaries, parts.pop(0)) if parts and ":" not in parts[0] else binaries[0]
+    binary = _library(binaries, parts.pop(0)) if parts and ":" not in parts[0] else binaries[0]
     if not 1 <= len(parts) <= 2:
-        raise UsageError(f"cannot parse the rule {text!r}", "write <lib>#<source>:<line>#<sampling>")
+        raise UsageError(
+            f"cannot parse --dynamic {text!r}",
+            "write <lib>#<source>:<line>#<sampling>, or <source>:<line>#<source>:<line>",
+        )
     places = [tuple(binary.places(part)) for part in parts]
     return Pair(binary.path, places[0], places[1] if len(places) == 2 else (), "#".join(parts), sampling)
 
@@ -239,7 +242,7 @@ def _by_name(binary: Binary) -> dict[str, list[Usdt]]:
 
 
 def _end_of(name: str, probes: Iterable[str]) -> str:
-    """The probe that ends what `name` begins: `sort_end` of `sort` or `sort_start`; empty where none does."""
+    """The probe that closes the pair of `name`: `sort_end` for `sort` or `sort_start`; empty without one."""
     known = set(probes)
     stems = [name, *(name.removesuffix(ending) for ending in _BEGINNINGS if name.endswith(ending))]
     for stem in stems:
@@ -250,7 +253,7 @@ def _end_of(name: str, probes: Iterable[str]) -> str:
 
 
 def shown_name(function: Function) -> str:
-    """The name of a function in a profile; the result of a template is no part of it."""
+    """The name of a function in a profile, without the result type that templates have in their names."""
     plain = plain_name(function.name)
     start = function.name.find(plain)
     return function.name[start:] if start > 0 else function.name

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.models.kernel.local import Regression, fitted, left_out
+from perun.models.kernel.local import Regression, fitted, leave_one_out
 from perun.models.kernel.points import Floats, Points, points_of
 from perun.models.kernel.simplex import minimum
 from perun.models.result import NoModel
@@ -19,7 +19,7 @@ from perun.models.result import NoModel
 Criterion = Literal["cv_ls", "aic"]
 Rule = Literal["scott", "silverman"]
 
-_TO_DEVIATION: Final = 1.349
+_NORMAL_IQR: Final = 1.349
 """Interquartile range of a normal distribution in standard deviations, as the manual rounds it."""
 _TOLERANCE: Final = 1e-4
 """Of bandwidth and criterion, as scipy's `fmin` has it, which statsmodels searches with."""
@@ -47,12 +47,12 @@ def rule_of_thumb(x: Floats, rule: Rule) -> float:
     Where half of the points have the same x, so that their interquartile range is 0, A is the deviation.
     """
     upper, lower = np.percentile(x, (75, 25))
-    spread = _smaller(float(np.std(x, ddof=1)), float(upper - lower) / _TO_DEVIATION)
-    return {"scott": 1.059, "silverman": 0.9}[rule] * spread * shrinking(x.size)
+    spread = _robust_spread(float(np.std(x, ddof=1)), float(upper - lower) / _NORMAL_IQR)
+    return {"scott": 1.059, "silverman": 0.9}[rule] * spread * bandwidth_rate(x.size)
 
 
-def shrinking(number: int) -> float:
-    """n^(-1/5): how the best bandwidth shrinks with the number of points."""
+def bandwidth_rate(number: int) -> float:
+    """n^(-1/5), in proportion to which the best bandwidth shrinks with the number n of points."""
     return float(number**-0.2)
 
 
@@ -69,7 +69,7 @@ def best(x: Floats, y: Floats, settings: EstimatorSettings) -> float | NoModel:
     if not scales:
         return NoModel(f"no sub-sample of {settings.n_sub_samples} points has a bandwidth")
     middle = np.median(scales) if settings.return_median else np.mean(scales)
-    return float(middle) * _dispersion(x) * shrinking(x.size)
+    return float(middle) * _dispersion(x) * bandwidth_rate(x.size)
 
 
 def search(points: Points, settings: EstimatorSettings) -> float:
@@ -79,7 +79,7 @@ def search(points: Points, settings: EstimatorSettings) -> float:
     are absolute; where x has so small a unit that they would end the search at once, the tolerance
     is a hundredth of the start.
     """
-    start = 1.06 * float(np.std(points.x[points.group])) * shrinking(points.y.size)
+    start = 1.06 * float(np.std(points.x[points.group])) * bandwidth_rate(points.y.size)
     criterion = _CRITERIA[settings.criterion]
     if not np.isfinite(criterion(points, start, settings.regression)):
         # Some point has no neighbour at this bandwidth; at a tenth of the widest gap its weight is no 0.
@@ -104,7 +104,7 @@ def _widest_gap(points: Points) -> float:
 
 def cross_validation(points: Points, bandwidth: float, regression: Regression) -> float:
     """CV(h): the mean square error where each point is estimated from all others; NaN where one cannot be."""
-    return float(np.mean(np.square(points.y - left_out(points, bandwidth, regression))))
+    return float(np.mean(np.square(points.y - leave_one_out(points, bandwidth, regression))))
 
 
 def aic(points: Points, bandwidth: float, regression: Regression) -> float:
@@ -140,11 +140,11 @@ def _sub_samples(number: int, settings: EstimatorSettings) -> Iterator[NDArray[n
 
 
 def _scale(x: Floats, y: Floats, settings: EstimatorSettings) -> float:
-    """What the bandwidth of a sub-sample is in units of its dispersion; 0 where it has none."""
+    """The bandwidth of a sub-sample, divided by its dispersion and rate; 0 where it has none."""
     points = points_of(x, y)
     if isinstance(points, NoModel):
         return 0
-    unit = _dispersion(x) * shrinking(settings.n_sub_samples)
+    unit = _dispersion(x) * bandwidth_rate(settings.n_sub_samples)
     scale = search(points, settings) / unit if unit else 0
     return scale if np.isfinite(scale) else 0
 
@@ -153,7 +153,7 @@ def _dispersion(x: Floats) -> float:
     """A of the sub-samples: with the deviation of a population and quantiles at 0.4 + 0.2 p + n p."""
     ascending = np.sort(x)
     upper, lower = _quantile(ascending, 0.75), _quantile(ascending, 0.25)
-    return _smaller(float(np.std(x)), (upper - lower) / _TO_DEVIATION)
+    return _robust_spread(float(np.std(x)), (upper - lower) / _NORMAL_IQR)
 
 
 def _quantile(ascending: Floats, p: float) -> float:
@@ -163,5 +163,5 @@ def _quantile(ascending: Floats, p: float) -> float:
     return float(ascending[below - 1] + (place - below) * (ascending[below] - ascending[below - 1]))
 
 
-def _smaller(deviation: float, from_quartiles: float) -> float:
+def _robust_spread(deviation: float, from_quartiles: float) -> float:
     return min(deviation, from_quartiles) if from_quartiles > 0 else deviation

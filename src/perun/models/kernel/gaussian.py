@@ -25,12 +25,12 @@ __all__ = [
 ]
 
 
-_USUAL = EstimatorSettings()
+_DEFAULTS = EstimatorSettings()
 
 
 @np.errstate(all="ignore")
 def estimator_settings(
-    x: ArrayLike, y: ArrayLike, settings: EstimatorSettings = _USUAL
+    x: ArrayLike, y: ArrayLike, settings: EstimatorSettings = _DEFAULTS
 ) -> KernelEstimate | NoModel:
     """The estimate with the bandwidth that the settings lead to.
 

@@ -1,4 +1,4 @@
-"""Local-constant (Nadaraya-Watson) and local-linear estimates with Gaussian weights.
+"""LocalMoments-constant (Nadaraya-Watson) and local-linear estimates with Gaussian weights.
 
 Q. Li and J. S. Racine: Nonparametric Econometrics, 2007, sections 2.1 and 2.4. With weights K_j around x_i,
 
@@ -16,31 +16,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.models.kernel.points import Floats, Points
-from perun.models.kernel.sums import Local, others
+from perun.models.kernel.sums import LocalMoments, moments_of_others
 
 Regression = Literal["ll", "lc"]
 
 _SINGULAR: Final = 1e-15
 """Ratio of singular values from which on `numpy.linalg.pinv` takes a matrix for singular."""
-_ILL: Final = 1e-6
-"""Share of the mean square of z below which its variance leaves the slope undetermined."""
+_ILL_CONDITIONED: Final = 1e-6
+"""Variance of z, as a share of its mean square, below which the slope is undetermined."""
 
 
 def fitted(points: Points, bandwidth: float, regression: Regression) -> tuple[Floats, Floats]:
     """The estimate at each distinct x, and the sum of the weights it is made of; both of shape (m,)."""
-    local = others(points, bandwidth, regression == "ll")
+    local = moments_of_others(points, bandwidth, regression == "ll")
     own = points.total / points.counts
     values = _estimate(local, points.counts, own, bandwidth, points.mean, regression)
     return values, local.weight + points.counts
 
 
-def left_out(points: Points, bandwidth: float, regression: Regression) -> Floats:
+def leave_one_out(points: Points, bandwidth: float, regression: Regression) -> Floats:
     """The estimate for each point that is made of all points but itself; shape (n,).
 
     Where no other point has any weight, it is NaN for `lc`, and 0, the solution of least norm, for `ll`.
     """
-    distinct = others(points, bandwidth, regression == "ll")
-    local = Local(*(values[points.group] for values in distinct))
+    distinct = moments_of_others(points, bandwidth, regression == "ll")
+    local = LocalMoments(*(values[points.group] for values in distinct))
     own = points.counts[points.group] - 1
     sums = points.total[points.group] - (points.y - points.mean)
     mean = np.where(own > 0, sums / np.maximum(own, 1), 0)
@@ -48,7 +48,7 @@ def left_out(points: Points, bandwidth: float, regression: Regression) -> Floats
 
 
 def _estimate(
-    local: Local, own: Floats, own_y: Floats, bandwidth: float, offset: float, regression: Regression
+    local: LocalMoments, own: Floats, own_y: Floats, bandwidth: float, offset: float, regression: Regression
 ) -> Floats:
     """The estimate from the other points and the `own` ones at x_i, whose mean y is `own_y`."""
     weight = local.weight + own
@@ -84,7 +84,7 @@ def _singular(variance: Floats, z: Floats, bandwidth: float) -> NDArray[np.bool_
     # The second condition keeps large units of x, in which the first one always holds, from mattering.
     determinant = _in_units_of_x(variance, bandwidth)
     return (determinant <= _SINGULAR * _largest(variance, z, bandwidth) ** 2) & (
-        variance <= _ILL * (variance + z**2)
+        variance <= _ILL_CONDITIONED * (variance + z**2)
     )
 
 

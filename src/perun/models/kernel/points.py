@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 _LARGEST: Final = 1e100
 """Beyond it, products of three values come near the largest floating-point number."""
-_SAME: Final = 1e-12
+_EQUAL_Y: Final = 1e-12
 """Relative difference up to which an estimate is the y that all points have."""
 
 
@@ -58,7 +58,7 @@ def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
     :param x: values of the independent variable, shape (n,); :param y: of the dependent one, shape (n,).
     """
     xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    trouble = _trouble(xs, ys)
+    trouble = _reason_against(xs, ys)
     if trouble:
         return NoModel(trouble)
     order = np.argsort(xs, kind="stable")
@@ -100,7 +100,8 @@ def windows(
             start = stop
 
 
-def _trouble(x: Floats, y: Floats) -> str:
+def _reason_against(x: Floats, y: Floats) -> str:
+    """Why there can be no model of the points, as a clause; empty where there can be one."""
     if x.size < 2:
         return "it has one point only" if x.size else "it has no point"
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -148,4 +149,4 @@ def _squared_correlation(y: Floats, estimate: Floats) -> float:
 
 
 def _equal_y(y: Floats, estimate: Floats) -> float:
-    return float(np.abs(estimate - y).max() <= _SAME * np.abs(y).max())
+    return float(np.abs(estimate - y).max() <= _EQUAL_Y * np.abs(y).max())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from perun.models.kernel.local import fitted, left_out
+from perun.models.kernel.local import fitted, leave_one_out
 from perun.models.kernel.points import KernelEstimate, Points, finished, points_of
 from perun.models.result import NoModel
 
@@ -27,16 +27,16 @@ def ridge(x: ArrayLike, y: ArrayLike, gammas: Sequence[float]) -> KernelEstimate
     points = points_of(x, y)
     if isinstance(points, NoModel):
         return points
-    errors = [error_of(points, gamma) for gamma in gammas]
+    errors = [leave_one_out_error(points, gamma) for gamma in gammas]
     if not errors or not np.isfinite(min(errors)):
-        return NoModel("no gamma of the range reaches from each x to another one")
+        return NoModel("with every gamma of the range, some x is too far from all others")
     gamma = gammas[int(np.argmin(errors))]
     return finished(points, fitted(points, _bandwidth(gamma), "lc")[0], gamma)
 
 
-def error_of(points: Points, gamma: float) -> float:
+def leave_one_out_error(points: Points, gamma: float) -> float:
     """Mean square error where each point is estimated from all others; infinite where one cannot be."""
-    error = float(np.mean(np.square(points.y - left_out(points, _bandwidth(gamma), "lc"))))
+    error = float(np.mean(np.square(points.y - leave_one_out(points, _bandwidth(gamma), "lc"))))
     return error if np.isfinite(error) else np.inf
 
 

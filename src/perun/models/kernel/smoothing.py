@@ -2,7 +2,7 @@
 
 With weights K((x_j - x_i) / h) around x_i, the estimate is their weighted mean of y (spatial average), or
 the constant term of the line (local linear, with normal weights only) or of the polynomial of order q in
-x_j - x_i (local polynomial) that minimises the weighted sum of squares (J. Fan and I. Gijbels: Local
+x_j - x_i (local polynomial) that minimises the weighted sum of squares (J. Fan and I. Gijbels: LocalMoments
 Polynomial Modelling and Its Applications, 1996, section 3.1).
 
 Kernels of finite support are stretched to variance 1, so that a bandwidth means about the same for all of
@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from perun.models.kernel.bandwidth import Rule, shrinking
+from perun.models.kernel.bandwidth import Rule, bandwidth_rate
 from perun.models.kernel.local import fitted
 from perun.models.kernel.points import Floats, KernelEstimate, Points, finished, points_of, windows
 from perun.models.result import NoModel
@@ -25,10 +25,11 @@ from perun.models.result import NoModel
 Method = Literal["spatial-average", "local-linear", "local-polynomial"]
 
 _ELEMENTS: Final = 1 << 18
+"""Weights of one block, 2 MB; :data:`_ROWS` distinct x at most."""
 _ROWS: Final = 256
-_ILL: Final = 1e10
+_ILL_CONDITIONED: Final = 1e10
 """Condition number from which on normal equations, which square it, lose more than half of the digits."""
-_MARGIN: Final = 1.01
+_INSIDE: Final = 1.01
 """By how much of its reach the outermost neighbour is inside, so that its weight is not next to 0."""
 _FACTORS: Final[dict[str, float]] = {"scott": 1.0, "silverman": (4 / 3) ** 0.2}
 
@@ -37,14 +38,14 @@ class Kernel(NamedTuple):
     """A kernel.
 
     :param weights: of z = (x_j - x_i) / h.
-    :param reach: weights of a larger z are 0, or too small to be seen beside that of x_i itself.
-    :param useful: weights of a smaller z are large enough for a polynomial to be fitted.
+    :param reach: weights of a larger |z| are 0, or vanish in floating point beside that of x_i itself.
+    :param fit_reach: weights of a smaller |z| are large enough to fit a polynomial.
     :param positive: whether no weight is below 0.
     """
 
     weights: Callable[[Floats], Floats]
     reach: float
-    useful: float
+    fit_reach: float
     positive: bool
 
 
@@ -71,8 +72,8 @@ def _epanechnikov4(z: Floats) -> Floats:
 
 _TRICUBE: Final = (243 / 35) ** 0.5
 KERNELS: Final[Mapping[str, Kernel]] = {
-    "epanechnikov": Kernel(_epanechnikov, 5**0.5, 5**0.5 / _MARGIN, True),
-    "tricube": Kernel(_tricube, _TRICUBE, _TRICUBE / _MARGIN, True),
+    "epanechnikov": Kernel(_epanechnikov, 5**0.5, 5**0.5 / _INSIDE, True),
+    "tricube": Kernel(_tricube, _TRICUBE, _TRICUBE / _INSIDE, True),
     "normal": Kernel(_normal, 9.0, 6.0, True),
     "epanechnikov4": Kernel(_epanechnikov4, 1.0, 1.0, False),
     "normal4": Kernel(_normal4, 9.5, 6.0, False),
@@ -112,14 +113,14 @@ def smoothing(
         return finished(points, _spatial_average(points, size, KERNELS[kernel]), size)
     if points.x.size <= order:
         return NoModel(f"a local polynomial of order {order} needs more than {order} different x")
-    size = max(size, _farthest(points.x, order) / KERNELS[kernel].useful)
+    size = max(size, _widest_neighbourhood(points.x, order) / KERNELS[kernel].fit_reach)
     return finished(points, _local_polynomial(points, size, KERNELS[kernel], order), size)
 
 
 def spread_rule(points: Points, rule: Rule) -> float:
     """Scott's sigma n^(-1/5), or Silverman's sigma (3 n / 4)^(-1/5), for a kernel of variance 1."""
     deviation = float(np.std(points.x[points.group], ddof=1))
-    return _FACTORS[rule] * deviation * shrinking(points.y.size)
+    return _FACTORS[rule] * deviation * bandwidth_rate(points.y.size)
 
 
 def _blocks(x: Floats, reach: float) -> Iterator[tuple[slice, slice]]:
@@ -155,7 +156,7 @@ def _local_polynomial(points: Points, bandwidth: float, kernel: Kernel, order: i
         solution = np.linalg.pinv(matrices, hermitian=True) @ (products / scale)[:, :, None]
         values[rows] = solution[:, 0, 0] / scale[:, 0]
         if kernel.positive:
-            for row in np.flatnonzero(~(np.linalg.cond(matrices) < _ILL)):
+            for row in np.flatnonzero(~(np.linalg.cond(matrices) < _ILL_CONDITIONED)):
                 values[rows.start + row] = _least_squares(z[row], weights[row], points, near, order)
     return values + points.mean
 
@@ -179,7 +180,7 @@ def _least_squares(z: Floats, weights: Floats, points: Points, near: slice, orde
     return float(solution[0])
 
 
-def _farthest(x: Floats, neighbours: int) -> float:
+def _widest_neighbourhood(x: Floats, neighbours: int) -> float:
     """The largest distance from a distinct x to the last of so many nearest ones of the others."""
     nearest = np.full(x.size, np.inf)
     position = np.arange(x.size)

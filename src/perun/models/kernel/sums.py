@@ -26,26 +26,26 @@ from perun.models.kernel.points import Floats, Points, windows
 _ORDER: Final = 18
 """Chebyshev polynomials in a box: the series of exp(-z^2 / 2) z^2 over one unit of z is exact to 1e-16."""
 _BOXES: Final = 10
-"""Boxes looked at to each side: weights beyond are less than 1e-21."""
-_DIRECT: Final = 64
-"""Up to so many distinct x all pairs of them take less time than the boxes do."""
-_MOST_BOXES: Final = 2.0**53
-"""Beyond it, neighbouring numbers of boxes are the same floating-point number."""
+"""Boxes to each side that count: weights beyond are less than 1e-21."""
+_DIRECT_UP_TO: Final = 64
+"""Number of distinct x up to which summing over all pairs takes less time than the boxes do."""
+_MAX_BOXES: Final = 2.0**53
+"""Beyond it the numbers of neighbouring boxes are the same floating-point number."""
 _UNDERFLOW: Final = 38.7
 """Weights at that many bandwidths and more are 0 in floating point."""
-_LEAST_WEIGHT: Final = 0.1
+_MIN_WEIGHT: Final = 0.1
 """A sum of weights below it has lost digits: the boxes are exact to 1e-16 of the sum of all that is near."""
-_LEAST_VARIANCE: Final = 1e-8
+_MIN_VARIANCE: Final = 1e-8
 """A variance of z below it is mostly what is left of rounding by the subtraction of the squared mean."""
-_LEAST_SPREAD: Final = 0.01
+_MIN_SPREAD: Final = 0.01
 """Share of the mean square of z that its variance needs, for the same reason."""
 _ROWS: Final = 64
 _ELEMENTS: Final = 1 << 20
 """Weights that are in memory at a time: 8 MB."""
 
 
-class Local(NamedTuple):
-    """What the points other than those at x_i weigh, for each distinct x_i; all of shape (m,).
+class LocalMoments(NamedTuple):
+    """Weighted moments of the points with another x than x_i, for each distinct x_i; all of shape (m,).
 
     :param weight: their sum of weights; where it is 0 the others are 0, too.
     :param z: their mean z; :param y: their mean deviation of y from the mean of all.
@@ -60,40 +60,41 @@ class Local(NamedTuple):
     covariance: Floats
 
 
-def others(points: Points, bandwidth: float, slopes: bool) -> Local:
+def moments_of_others(points: Points, bandwidth: float, slopes: bool) -> LocalMoments:
     """Weighted moments of all points with another x, around each distinct x.
 
     :param bandwidth: h, above 0.
     :param slopes: whether more than `weight` and `y` will be used.
     """
     boxes = (points.x - points.x[0]) / bandwidth
-    if points.x.size <= _DIRECT or not boxes[-1] < _MOST_BOXES:
-        return _one_by_one(points, bandwidth, np.arange(points.x.size))
-    local = _in_boxes(points, boxes)
+    if points.x.size <= _DIRECT_UP_TO or not boxes[-1] < _MAX_BOXES:
+        return _direct_sums(points, bandwidth, np.arange(points.x.size))
+    local = _box_sums(points, boxes)
     own = points.counts - 1
-    reliable = local.weight + own > _LEAST_WEIGHT
+    reliable = local.weight + own > _MIN_WEIGHT
     if slopes:
         reliable &= _slopes_are_reliable(local, own)
     doubtful = np.flatnonzero(~reliable)
     if doubtful.size:
-        exact = _one_by_one(points, bandwidth, doubtful)
+        exact = _direct_sums(points, bandwidth, doubtful)
         for values, right in zip(local, exact, strict=True):
             values[doubtful] = right
     return local
 
 
-def _slopes_are_reliable(local: Local, own: Floats) -> NDArray[np.bool_]:
+def _slopes_are_reliable(local: LocalMoments, own: Floats) -> NDArray[np.bool_]:
     """Where rounding errors, which are those of numbers of size 1, are small compared with the variance.
 
     :param own: weight of the points at x_i themselves, of which one is left out.
     """
     share = local.weight / (local.weight + own)
     variance = local.variance + (1 - share) * local.z**2
-    return (share * variance > _LEAST_VARIANCE) & (variance > _LEAST_SPREAD * (local.variance + local.z**2))
+    return (share * variance > _MIN_VARIANCE) & (variance > _MIN_SPREAD * (local.variance + local.z**2))
 
 
-def _one_by_one(points: Points, bandwidth: float, rows: NDArray[np.intp]) -> Local:
-    local = Local(*(np.zeros(rows.size) for _ in Local._fields))
+def _direct_sums(points: Points, bandwidth: float, rows: NDArray[np.intp]) -> LocalMoments:
+    """The moments at the distinct x of these positions, weight by weight."""
+    local = LocalMoments(*(np.zeros(rows.size) for _ in LocalMoments._fields))
     for part, low, high in windows(points.x, bandwidth * _UNDERFLOW, rows, _ROWS, _ELEMENTS):
         z = (points.x[low:high] - points.x[rows[part], None]) / bandwidth
         # z of a point far outside may be so large that its square, times a weight of 0, is no number.
@@ -114,7 +115,7 @@ def _one_by_one(points: Points, bandwidth: float, rows: NDArray[np.intp]) -> Loc
     return local
 
 
-def _in_boxes(points: Points, place: Floats) -> Local:
+def _box_sums(points: Points, place: Floats) -> LocalMoments:
     """The moments by way of boxes; `place` is x in bandwidths, counted from the first one."""
     box = place.astype(np.intp)
     # Each point in its own box, which the polynomials see as -1 to 1.
@@ -124,7 +125,7 @@ def _in_boxes(points: Points, place: Floats) -> Local:
     weight = sums[0] - points.counts
     scale = np.where(weight > 0, weight, 1)
     z, y = sums[1] / scale, (sums[3] - points.total) / scale
-    return Local(np.maximum(weight, 0), z, y, sums[2] / scale - z**2, sums[4] / scale - z * y)
+    return LocalMoments(np.maximum(weight, 0), z, y, sums[2] / scale - z**2, sums[4] / scale - z * y)
 
 
 def _sums(series: Floats, box: NDArray[np.intp], counts: Floats, total: Floats) -> Floats:

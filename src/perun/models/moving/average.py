@@ -12,15 +12,15 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.models.moving.decay import smoothing_factor
-from perun.models.moving.order_statistics import OrderStatistics, prepared
+from perun.models.moving.order_statistics import OrderStatistics
 from perun.models.moving.rolling import (
     DEFAULT_WINDOW,
     Window,
     exponential_mean,
-    median_of,
-    quick_mean,
-    quick_weighted_mean,
+    fast_mean,
+    fast_weighted_mean,
     rolling_mean,
+    rolling_median,
     rolling_weighted_mean,
 )
 from perun.models.points import Floats, r_square, scaled, usable
@@ -29,10 +29,10 @@ from perun.models.result import NoModel
 GOOD_FIT: Final = 0.88
 """Coefficient of determination at which the search for a width ends."""
 _FIRST_WIDTH: Final = 0.05  # of the interval of x
-_FEWEST_WIDTHS: Final = 100
-_PATIENCE: Final = 10_000_000
-"""How often the search looks at points, one width after the other; 100 widths where there are 100,000 points.
-Some 60 are enough for its long steps, but where wide windows fit nearly well enough, it takes steps of 1."""
+_MIN_WIDTHS: Final = 100
+_MAX_POINT_VISITS: Final = 10_000_000
+"""Points that the search of a width visits, all widths together: 100 widths of 100,000 points. Some 60 widths
+are enough for its long steps, but where wide windows fit nearly well enough, it takes steps of 1."""
 
 
 class MovingAverage(NamedTuple):
@@ -62,8 +62,8 @@ def simple(
     :param kind: one of :data:`perun.models.moving.windows.KINDS`.
     """
     if not kind:
-        return _smoothed(x, y, width, window, rolling_mean, quick_mean)
-    exact, quick = partial(rolling_weighted_mean, kind=kind), partial(quick_weighted_mean, kind=kind)
+        return _smoothed(x, y, width, window, rolling_mean, fast_mean)
+    exact, quick = partial(rolling_weighted_mean, kind=kind), partial(fast_weighted_mean, kind=kind)
     return _smoothed(x, y, width, window, exact, quick)
 
 
@@ -73,8 +73,8 @@ def median(x: Floats, y: Floats, width: int = 0, window: Window = DEFAULT_WINDOW
 
     def quick(unit: Floats, width: int, window: Window) -> Floats:
         nonlocal values
-        values = values or prepared(unit)  # the search tries many widths on the same points
-        return median_of(values, width, window)
+        values = values or OrderStatistics.of(unit)  # the search tries many widths on the same points
+        return rolling_median(values, width, window)
 
     return _smoothed(x, y, width, window, quick, quick)
 
@@ -122,13 +122,13 @@ def best_width(x: Floats, fit: Callable[[int], float]) -> int:
 
     With a coefficient of determination R2 the width w shrinks by max(1, int(min(0.9 w - 1,
     0.15 (w - 1) (0.88 - R2)))). It is never more than the number of points. Where that would take too long
-    (see :data:`_PATIENCE`), the widest good one is searched for by bisection, as if the coefficient grew with
-    each shorter window.
+    (see :data:`_MAX_POINT_VISITS`), bisection finds the widest one that fits well enough, as if the
+    coefficient grew with each shorter window.
 
     :param x: in ascending order. :param fit: coefficient of determination of a width.
     """
     width = max(1, int(min(_FIRST_WIDTH * (float(x[-1]) - float(x[0])), x.size)))
-    for _ in range(max(_FEWEST_WIDTHS, _PATIENCE // x.size)):
+    for _ in range(max(_MIN_WIDTHS, _MAX_POINT_VISITS // x.size)):
         reached = fit(width)
         if width == 1 or reached >= GOOD_FIT:
             return width

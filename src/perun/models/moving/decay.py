@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 
 class Decay(NamedTuple):
-    """A way to say it by a number: alpha as a function of the number, and which numbers it takes."""
+    """A parameter of the average: alpha as a function of it, and its valid values, as a test and as text."""
 
     alpha: Callable[[float], float]
-    takes: Callable[[float], bool]
+    is_valid: Callable[[float], bool]
     range: str
 
 
@@ -32,6 +32,6 @@ def smoothing_factor(decay: str, value: float) -> float:
     """
     if decay not in DECAYS:
         raise ValueError(f"the decay is one of {', '.join(DECAYS)}, not {decay!r}")
-    if not (math.isfinite(value) and DECAYS[decay].takes(value)):
+    if not (math.isfinite(value) and DECAYS[decay].is_valid(value)):
         raise ValueError(f"a decay by {decay} needs {DECAYS[decay].range}, not {value:g}")
     return DECAYS[decay].alpha(value)

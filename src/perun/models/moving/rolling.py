@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.models.moving.order_statistics import OrderStatistics, prepared
+from perun.models.moving.order_statistics import OrderStatistics
 from perun.models.moving.windows import weights
 from perun.models.points import Floats
 
@@ -52,7 +52,7 @@ def rolling_mean(y: Floats, width: int, window: Window) -> Floats:
     return _mean(y, width, window, _exact_sums)
 
 
-def quick_mean(y: Floats, width: int, window: Window) -> Floats:
+def fast_mean(y: Floats, width: int, window: Window) -> Floats:
     """As :func:`rolling_mean`, but the rounding error is that of the sum of all values."""
     return _mean(y, width, window, _running_sums)
 
@@ -66,18 +66,17 @@ def rolling_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> F
     return _weighted_mean(y, width, window, kind, _correlate)
 
 
-def quick_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floats:
+def fast_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floats:
     """As :func:`rolling_weighted_mean`, but the rounding error is that of the largest sum."""
     return _weighted_mean(y, width, window, kind, _correlate_by_fourier)
 
 
-def rolling_median(y: Floats, width: int, window: Window) -> Floats:
-    """The median of each window; parameters are those of :func:`rolling_mean`."""
-    return median_of(prepared(y), width, window)
+def rolling_median(values: OrderStatistics, width: int, window: Window) -> Floats:
+    """The median of each window; where there is none, NaN.
 
-
-def median_of(values: OrderStatistics, width: int, window: Window) -> Floats:
-    """As :func:`rolling_median`, of values that were prepared once for many widths."""
+    :param values: prepared once for many widths, shape (n,). :param width: points in a window.
+    :returns: shape (n,).
+    """
     size = values.ascending.size
     before, behind = window.reach(width, size)
     position = np.arange(size, dtype=np.int32)

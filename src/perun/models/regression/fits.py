@@ -202,7 +202,7 @@ def quadratic(points: Points) -> Fit | NoModel:
     curved -= k * u
     curved_square = _dot(curved, curved)
     if curved_square <= _CURVED * points.count:
-        return NoModel("there are no three different x, as far as numbers can tell")
+        return NoModel("there are no three different x within the precision of numbers")
     along, across = _dot(u, y.deviations), _dot(curved, y.deviations)
     c1, c2 = along / square, across / curved_square
     explained = along * c1 + across * c2

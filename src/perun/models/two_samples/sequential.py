@@ -36,24 +36,30 @@ def spent(alpha: float, fraction: float, power: float = POWER) -> float:
     return float(alpha * min(1.0, fraction) ** power)
 
 
-def nominal_levels(alpha: float, sizes: Sequence[int], most: int, power: float = POWER) -> list[float]:
+def nominal_levels(
+    alpha: float, sizes: Sequence[int], most: int, power: float = POWER, *, ends: bool = False
+) -> list[float]:
     """The two-sided level of each look, so that the probability of any false alarm is at most `alpha`.
 
     The statistic is taken to be a sum of independent increments, as the signed-rank statistic nearly is.
 
     :param sizes: pairs at each look, ascending. :param most: pairs at which the series ends at the latest.
+    :param ends: the last look is the end of the series, as the time for it is over: what is left of the level
+        is spent there. The end must not depend on what was measured.
     """
-    return [2 * _NORMAL.cdf(-bound) for bound in boundaries(alpha, sizes, most, power)]
+    return [2 * _NORMAL.cdf(-bound) for bound in boundaries(alpha, sizes, most, power, ends=ends)]
 
 
-def boundaries(alpha: float, sizes: Sequence[int], most: int, power: float = POWER) -> list[float]:
+def boundaries(
+    alpha: float, sizes: Sequence[int], most: int, power: float = POWER, *, ends: bool = False
+) -> list[float]:
     """The absolute value that a standard normal statistic must exceed at each look; parameters as above."""
     bounds: list[float] = []
     paid = 0.0
     grid, density = np.zeros(1), np.ones(1)  # of the sum of the increments, where no look has stopped it
     before = 0
-    for size in sizes:
-        due = spent(alpha, size / most, power)
+    for look, size in enumerate(sizes, 1):
+        due = alpha if ends and look == len(sizes) else spent(alpha, size / most, power)
         step = math.sqrt(size - before)
         bound = _bound(grid, density, step, math.sqrt(size), due - paid)
         bounds.append(bound)

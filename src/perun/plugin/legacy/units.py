@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from perun.errors import JobFailed, PerunError, PluginError
-from perun.plugin.api import UNTOLD, CollectContext, PostprocessContext, Run
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CollectContext, PostprocessContext, Run
 from perun.plugin.legacy.calling import (
     Executable,
     accepted,
@@ -130,7 +130,9 @@ class LegacyPostprocessor(_Unit):
         entries = [supported] if isinstance(supported, str) else supported
         self.supported_profiles = tuple(one for entry in entries for one in str(entry).split("|"))
 
-    def process(self, profile: Profile, params: FreeParams, ctx: PostprocessContext = UNTOLD) -> Profile:
+    def process(
+        self, profile: Profile, params: FreeParams, ctx: PostprocessContext = NO_POSTPROCESS_CONTEXT
+    ) -> Profile:
         """Run the phases on `profile`.
 
         :raises JobFailed: where a phase raises, or returns a status that is not 0.

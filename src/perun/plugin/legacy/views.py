@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from perun.errors import PluginError, UsageError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.legacy.calling import run_module, summary
 from perun.plugin.legacy.commands import command_of, guarded
 from perun.plugin.params import FreeParams, nearest
@@ -50,7 +50,9 @@ class LegacyView:
         self.command = command
         self.help = self.help or command.get_short_help_str() or f"The view {name}."
 
-    def render(self, profile: Profile, params: FreeParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: FreeParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Run the command with `params` as its options and arguments; what it prints goes to `out`.
 
         It knows of no context.

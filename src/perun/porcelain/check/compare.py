@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, ProfileError
 from perun.plugin.api import CheckContext, MinorVersion
 from perun.porcelain import postprocessby
+from perun.porcelain.check.comparable import Difference, differences
 from perun.porcelain.check.report import Comparison, MethodResult, Options
 from perun.porcelain.check.rules import Rule, applicable, rules
 from perun.porcelain.repository import Repository
@@ -42,10 +44,11 @@ class Outcome(NamedTuple):
     reason: str = ""
     error: PerunError | None = None
     incomplete: str = ""
+    environment: str = ""
 
     def of(self, pair: Pair) -> Comparison:
         """The comparison of the pair that this is the outcome of."""
-        return Comparison(pair.target, pair.baseline, pair.baseline_version, *self)
+        return Comparison(pair.target, pair.baseline, pair.baseline_version, **self._asdict())
 
 
 class Comparer:
@@ -60,7 +63,7 @@ class Comparer:
         self._profiles = _Profiles(repo)
         self._force = options.force
         settings = repo.config.section("degradation")
-        self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.once)
+        self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
 
     def registered(self, pair: Pair) -> Outcome:
         """What the checks find of two registered profiles; where one cannot be read, that is the outcome."""
@@ -86,11 +89,16 @@ class Comparer:
     def _outcome(self, chosen: list[Rule], baseline: Profile, target: Profile) -> Outcome:
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
         reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
+        found = differences(baseline, target)
+        environment = "; ".join(f"{one.name}: {one.baseline} and {one.target}" for one in found)
         if reasons and not self._force:
-            unknown = (_unknown(target, lacks["baseline"], lacks["target"]),)
-            results = tuple(MethodResult(rule.check.name, unknown) for rule in chosen)
-            return Outcome(results, incomplete=reasons)
-        return Outcome(tuple(self._apply(rule, baseline, target) for rule in chosen), incomplete=reasons)
+            unknown = _unknown(target, lacks["baseline"], lacks["target"])
+            return Outcome(_of_all(chosen, unknown), incomplete=reasons, environment=environment)
+        if found and not self._force:
+            unknown = _incomparable(target, found)
+            return Outcome(_of_all(chosen, unknown), environment=environment)
+        results = (self._apply(rule, baseline, target) for rule in chosen)
+        return Outcome(_without_replaced(chosen, list(results)), incomplete=reasons, environment=environment)
 
     def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
         name = rule.check.name
@@ -115,6 +123,47 @@ def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> Degrada
     )
 
 
+def _incomparable(target: Profile, found: Sequence[Difference]) -> DegradationInfo:
+    """That the change of the whole program is unknown, as both were measured under different conditions."""
+    names = ", ".join(one.name for one in found)
+    return DegradationInfo(
+        PerformanceChange.Unknown,
+        str(target.get("header", {}).get("cmd", "")),
+        "; ".join(one.baseline for one in found),
+        "; ".join(one.target for one in found),
+        "environment",
+        rule=f"not comparable, as these differ: {names}; compare nevertheless with --force",
+    )
+
+
+def _of_all(chosen: list[Rule], change: DegradationInfo) -> tuple[MethodResult, ...]:
+    """The same answer of each method that is applied in any case."""
+    return tuple(MethodResult(rule.check.name, (change,)) for rule in chosen if not rule.instead_of)
+
+
+def _without_replaced(chosen: list[Rule], results: list[MethodResult]) -> tuple[MethodResult, ...]:
+    """The results, each place once: what a method says in place of another only where that says nothing.
+
+    Places are the same where one location names the uid and the other, in brackets, a metric of it.
+    """
+    by_name = {result.method: result for result in results}
+    kept = []
+    for rule, result in zip(chosen, results, strict=True):
+        other = by_name.get(rule.instead_of)
+        if other is not None:
+            told = {change.location for change in other.changes}
+            told |= {location.rpartition(" [")[0] for location in told if not location.endswith(_CALLS)}
+            left = tuple(change for change in result.changes if change.location not in told)
+            result = replace(result, changes=left)
+            if not left and (other.changes or result.reason):
+                continue
+        kept.append(result)
+    taken = {rule.instead_of for rule, result in zip(chosen, results, strict=True) if not result.reason}
+    return tuple(result for result in kept if not (result.reason and result.method in taken))
+
+
+_CALLS: Final = " [calls]"
+"""End of a location that says how often a function was called, but not how long that took."""
 _NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to this profile")
 
 
@@ -147,7 +196,7 @@ class _Profiles:
         self._bytes += len(body)
         return profile
 
-    def once(self, profile: Profile, make: Callable[[Profile], Any]) -> Any:
+    def cached(self, profile: Profile, make: Callable[[Profile], Any]) -> Any:
         """What `make` makes of the profile, kept as long as the profile stays in memory."""
         made = self._made.get(id(profile))
         if made is None:

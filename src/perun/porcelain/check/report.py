@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from perun.errors import PerunError
 from perun.plugin.api import MinorVersion
@@ -50,6 +50,10 @@ class Comparison:
     `error` is there where one of the two profiles, or the index that would list it, is damaged or missing;
     `reason` tells its message then, which names the object. `incomplete` says which of the profiles lacks a
     part of its run, and why: what each method finds is Unknown then, unless the comparison was forced.
+    `environment` names what differs of the machines, or of the builds, that the two were measured on or of;
+    it has the same consequence.
+    `notes` are what else there is to say of the comparison. Where both were measured for it side by side,
+    `session` says how, as JSON data.
     """
 
     target: ProfileInfo
@@ -59,6 +63,9 @@ class Comparison:
     reason: str = ""
     error: PerunError | None = None
     incomplete: str = ""
+    environment: str = ""
+    notes: tuple[str, ...] = ()
+    session: Mapping[str, Any] | None = None
 
     @cached_property
     def changes(self) -> list[DegradationInfo]:
@@ -98,6 +105,7 @@ class Verdict:
     def __init__(self, fail_on: str | None = None) -> None:
         self._fail_on = fail_on
         self._failed = False
+        self._undecided = False
         self._trouble = 0
 
     def add(self, report: VersionReport | Comparison) -> None:
@@ -116,11 +124,18 @@ class Verdict:
         level = self._fail_on
         if level is not None and not self._failed:
             self._failed = any(is_degradation(change.result, level) for change in comparison.changes)
+        if level == "inconclusive":
+            self._undecided |= any(
+                change.result is PerformanceChange.Unknown for change in comparison.changes
+            )
 
     @property
     def code(self) -> int:
-        """1 where a change is a failure; else the code of the first trouble (see `perun.errors`); else 0."""
-        return 1 if self._failed else self._trouble
+        """1 where a change is a failure; else the code of the first trouble (see `perun.errors`); else
+        :data:`INCONCLUSIVE` where that is one; else 0."""
+        if self._failed:
+            return 1
+        return self._trouble or (INCONCLUSIVE if self._undecided else 0)
 
 
 def exit_code(reports: Iterable[VersionReport | Comparison], fail_on: str | None = None) -> int:
@@ -137,8 +152,11 @@ LEVELS: Final = {
     "degradation": _CERTAIN,
     "maybe": (*_CERTAIN, PerformanceChange.MaybeDegradation),
     "severe": _SEVERE,
+    "inconclusive": _CERTAIN,
 }
-"""The changes that `check --fail-on` fails on, by its value."""
+"""The changes that `--fail-on` fails on, by its value; `inconclusive` fails on Unknown besides."""
+INCONCLUSIVE: Final = 12
+"""Exit code of `--fail-on inconclusive` where something is Unknown; see :data:`perun.errors.EXIT_CODES`."""
 
 
 def is_degradation(change: PerformanceChange, level: str = "degradation") -> bool:

@@ -12,16 +12,22 @@ from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
 
 CONDITIONS = ("type", "cmd", "args", "workload", "collector", "postprocessor")
-"""Keys of a rule that a profile has to match; besides these a rule has `method`."""
+"""Keys of a rule that a profile has to match; besides these a rule has `method` and :data:`INSTEAD_OF`."""
+INSTEAD_OF = "instead_of"
+"""Key of a rule: another method, in whose place this one is applied where that can say nothing."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A check with its parameters, and the conditions under which it is applied."""
+    """A check with its parameters, and the conditions under which it is applied.
+
+    `instead_of` names the check in whose place it is applied, or is empty: then it is applied in any case.
+    """
 
     check: Any
     params: Any
     conditions: Mapping[str, str]
+    instead_of: str = ""
 
     def applies_to(self, info: ProfileInfo) -> bool:
         """Whether the profile meets all conditions; a dash and an underscore are the same."""
@@ -38,16 +44,16 @@ def rules(repo: Repository) -> list[Rule]:
 
 
 def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> list[Rule]:
-    """The rules for one profile: all that apply, or with `degradation.apply: first` the first of them.
+    """The rules for one profile: all that apply, or with `degradation.apply: first` the first of them, and
+    what is applied in its place.
 
     A method that several rules name is applied once, as the most local of them says.
     """
     chosen: dict[str, Rule] = {}
+    only_first = repo.config.get("degradation.apply") == "first"
     for rule in all_rules:
-        if rule.applies_to(info):
+        if rule.applies_to(info) and not (only_first and chosen and rule.instead_of not in chosen):
             chosen.setdefault(rule.check.name, rule)
-            if repo.config.get("degradation.apply") == "first":
-                break
     return list(chosen.values())
 
 
@@ -57,17 +63,18 @@ def _rule(repo: Repository, entry: Any) -> Rule:
             f"degradation.strategies: {entry!r} has no method",
             "write e.g. - method: average_amount_threshold",
         )
-    unknown = [str(key) for key in entry if key != "method" and key not in CONDITIONS]
+    unknown = [str(key) for key in entry if key not in ("method", INSTEAD_OF, *CONDITIONS)]
     if unknown:
         raise ConfigError(
             f"degradation.strategies: unknown key {unknown[0]!r} in the rule for {entry['method']}",
-            nearest(unknown[0], ("method", *CONDITIONS)),
+            nearest(unknown[0], ("method", INSTEAD_OF, *CONDITIONS)),
         )
     check = repo.registry.get("check", str(entry["method"]))
     settings = repo.config.section(f"degradation.{check.name}")
     params = from_mapping(check.Params, settings, f"degradation.{check.name}")
-    conditions = {key: str(value) for key, value in entry.items() if key != "method"}
-    return Rule(check, params, conditions)
+    conditions = {key: str(value) for key, value in entry.items() if key in CONDITIONS}
+    other = entry.get(INSTEAD_OF)
+    return Rule(check, params, conditions, repo.registry.get("check", str(other)).name if other else "")
 
 
 def _meets(info: ProfileInfo, key: str, value: str) -> bool:

@@ -21,7 +21,7 @@ def store_changes(repo: Repository, version: MinorVersion, comparisons: Sequence
     for comparison in comparisons:
         if comparison.baseline_version is None or all(one.reason for one in comparison.results):
             continue
-        if comparison.incomplete:  # what an earlier check found of whole profiles still holds
+        if comparison.incomplete or comparison.environment:  # what an earlier check found still holds
             continue
         command = command_of(comparison.target)
         commands.add(command)

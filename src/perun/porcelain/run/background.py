@@ -1,12 +1,15 @@
 """Measuring commits in the background for a hook: a queue of versions, and one worker process.
 
 The queue is a folder with an empty file for each version, so that adding one needs no lock. The worker holds
-a lock, which the kernel releases at its end; a second worker that finds it taken ends at once.
+a lock, which the kernel releases at its end; a second worker that finds it taken ends at once. A stranger may
+have filled the folder: what is not an empty file for a version is neither followed nor measured.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -14,8 +17,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun import atomic
-from perun.errors import LockTimeout
+from perun.errors import DamagedStore, LockTimeout
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.regular import IrregularFile, open_for_writing
 from perun.store import tree
 from perun.store.lock import Lock
 
@@ -40,10 +44,9 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
     """Queue the version and start a worker; returns the path of the log.
 
     :param command: the command that starts Perun.
+    :raises DamagedStore: where a link or the like is in the place of its file in the queue.
     """
-    queue = _queue(repo)
-    queue.mkdir(parents=True, exist_ok=True)
-    (queue / version).touch()
+    _enqueue(_queue(repo) / version)
     process = subprocess.Popen(
         [*command, "hooks", "work"],
         cwd=repo.working_root,
@@ -55,6 +58,15 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
     )
     process.returncode = 0  # this process does not wait for it; without this Python warns
     return log_of(repo, version)
+
+
+def _enqueue(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open_for_writing(path, append=True) as file:
+            os.utime(file.fileno())  # the queue is in the order of these times, also of what is there already
+    except IrregularFile as problem:
+        raise DamagedStore(f"cannot queue a commit: {path}: {problem.strerror}", "remove it") from None
 
 
 def work(repo: Repository, measure: Callable[[str], str]) -> None:
@@ -76,7 +88,7 @@ def work(repo: Repository, measure: Callable[[str], str]) -> None:
 
 def state(repo: Repository) -> State:
     """The current state."""
-    logs = sorted(_logs(repo).glob(f"*{LOG_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+    logs = sorted(_logs(repo).glob(f"*{LOG_SUFFIX}"), key=lambda path: path.lstat().st_mtime_ns)
     return State(_is_working(repo), waiting(repo), logs[-1] if logs else None)
 
 
@@ -100,7 +112,9 @@ def waiting(repo: Repository) -> list[str]:
     found = []
     for name in tree.listing(queue):
         with contextlib.suppress(FileNotFoundError):
-            found.append(((queue / name).stat().st_mtime_ns, name))
+            status = (queue / name).lstat()
+            if stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime_ns, name))
     return [name for _, name in sorted(found)]
 
 

@@ -69,9 +69,9 @@ class Checkouts:
             self._begin_in_place()
             self._repo.vcs.checkout(version)
             return here
-        folder = self._working_copy().switch(version) / _inside(self._repo)
+        folder = self._working_copy().switch(version) / inside(self._repo)
         if not folder.is_dir():
-            raise VersionControlError(f"version {version[:10]} has no folder {str(_inside(self._repo))!r}")
+            raise VersionControlError(f"version {version[:10]} has no folder {str(inside(self._repo))!r}")
         return folder
 
     def _is_measured_here(self, version: str) -> bool:
@@ -183,7 +183,7 @@ def _head(repo: Repository) -> str | None:
         return None
 
 
-def _inside(repo: Repository) -> Path:
+def inside(repo: Repository) -> Path:
     """Where the Perun root lies below the wrapped repository's root; `.` in the usual case."""
     try:
         return repo.working_root.resolve().relative_to(repo.vcs.root)

@@ -12,7 +12,7 @@ from perun import conditions, machine
 from perun.plugin.api import CollectContext, Interrupted, MinorVersion, Report, Run
 from perun.plugin.params import to_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.run import workloads
+from perun.porcelain.run import pre_run, workloads
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.pre_run import environment
 
@@ -36,7 +36,7 @@ def collect(
     """
     run = Run(job.cmd, job.args, job.workload, folder, environment(repo), version.checksum)
     # Before the run: the load it finds, not the one it makes.
-    machine_state = {**machine.describe(), "conditions": conditions.settled()}
+    machine_state = describe_machine(repo)
     generated = job.generated
     try:
         if generated is None:
@@ -48,12 +48,21 @@ def collect(
     except Interrupted as interruption:
         if generated is not None and generated.merged:  # it is of one of the workloads, not of them all
             raise (interruption.__cause__ or KeyboardInterrupt()) from None
-        _complete(interruption.profile, job, machine_state)
+        complete(interruption.profile, job, machine_state)
         raise
-    return _complete(profile, job, machine_state)
+    return complete(profile, job, machine_state)
 
 
-def _complete(profile: Profile, job: Job, machine_state: Mapping[str, Any]) -> Profile:
+def describe_machine(repo: Repository) -> dict[str, Any]:
+    """What a profile that is measured now says of the machine, and of how versions are built on it."""
+    return {
+        **machine.describe(),
+        "conditions": conditions.lasting(),
+        "build": pre_run.build(repo),
+    }
+
+
+def complete(profile: Profile, job: Job, machine_state: Mapping[str, Any]) -> Profile:
     """The profile with what every collector would say the same of."""
     generated = job.generated
     if generated is not None:

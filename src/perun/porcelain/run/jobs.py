@@ -42,10 +42,11 @@ class Job:
         return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
 
 
-def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
+def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) -> list[Job]:
     """The jobs of the matrix in the local configuration: all combinations, in its order.
 
     :param seed: of the generators of workloads, before their own.
+    :param apart: each generated workload is a job of its own, also where the configuration merges them.
     :raises PerunError: names file and line of a part that is wrong; nothing was measured then.
     """
     repo.require_trust("making the jobs of the job matrix")  # generators of workloads may be programs
@@ -66,6 +67,7 @@ def matrix(repo: Repository, seed: int | None = None) -> list[Job]:
         _configured_units(repo, "collect", "collectors"),
         _configured_units(repo, "postprocess", "postprocessors"),
         seed,
+        apart=apart,
     )
 
 
@@ -98,9 +100,11 @@ def combine_units(
     collectors: Sequence[Unit],
     postprocessors: Sequence[Unit] = (),
     seed: int | None = None,
+    *,
+    apart: bool = False,
 ) -> list[Job]:
-    """As :func:`combine`, of units that are made already."""
-    loads = workloads_of_jobs.expand(repo, workloads or [""], seed)
+    """As :func:`combine`, of units that are made already; :func:`matrix` says what `apart` is."""
+    loads = workloads_of_jobs.expand(repo, workloads or [""], seed, apart=apart)
     after = tuple(postprocessors)
     return [
         Job(cmd, arguments, load.name, unit, after, load.generated)

@@ -25,6 +25,9 @@ _OF_A_HOOK = (
 )
 """Set inside a hook of git: a git that the measured version calls would work on the user's index."""
 
+_BUILD = ("CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS")
+"""Variables that make, CMake, meson and most scripts build by."""
+
 
 class PreparationFailed(JobFailed):
     """A command of `execute.pre_run` ended by itself and said that it failed: it would do so again."""
@@ -50,6 +53,21 @@ def commands(repo: Repository) -> list[tuple[str, list[str]]]:
         if argv:
             found.append((command, argv))
     return found
+
+
+def build(repo: Repository) -> str:
+    """What decides how a version is built, as one text: profiles of unlike builds are not comparable.
+
+    It names the compilers and flags of the environment that there are. Of `execute.pre_run` it has a checksum
+    only, as commands may hold what is not to be published with a profile.
+    """
+    from hashlib import sha256
+
+    parts = [f"{name}={repo.environ[name]}" for name in _BUILD if repo.environ.get(name)]
+    prepared_by = "\n".join(command for command, _ in commands(repo))
+    if prepared_by:
+        parts.append(f"execute.pre_run {sha256(prepared_by.encode()).hexdigest()[:8]}")
+    return " ".join(parts) or "as usual"
 
 
 def run_commands(repo: Repository, version: str, folder: Path) -> None:

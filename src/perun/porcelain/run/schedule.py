@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
@@ -13,7 +14,7 @@ from perun.plugin.params import to_mapping
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job
-from perun.profile import incomplete
+from perun.profile import incomplete, session
 from perun.profile.factory import Configuration
 
 if TYPE_CHECKING:
@@ -36,16 +37,25 @@ class VersionSlot(NamedTuple):
     round: int = 0
 
 
-def plan_slots(jobs: Sequence[Job], versions: Iterable[MinorVersion], rounds: int = 1) -> list[VersionSlot]:
+def plan_slots(
+    jobs: Sequence[Job],
+    versions: Iterable[MinorVersion],
+    rounds: int = 1,
+    dice: random.Random | None = None,
+) -> list[VersionSlot]:
     """Every job on every version, as often as there are rounds.
 
     A round is the whole of it, so that what drifts while a batch runs (the temperature, what else the machine
-    does) reaches all versions and jobs alike.
+    does) reaches all versions and jobs alike. Where there are several, each has the versions in a random
+    order, so that what happens at regular times does not meet the same version again and again either.
+
+    :param dice: decides the orders.
     """
     versions = list(versions)
+    dice = dice or random.Random()
     made: list[VersionSlot] = []
     for number in range(1, rounds + 1):
-        for version in versions:
+        for version in dice.sample(versions, len(versions)) if rounds > 1 else versions:
             first = len(made) * len(jobs)
             tasks = tuple(Task(*one) for one in enumerate(jobs, first))
             made.append(VersionSlot(version, tasks, number if rounds > 1 else 0))
@@ -139,8 +149,9 @@ class _Stored:
         found: dict[str, list[ProfileInfo]] = {}
         for info in self._repo.store.pending.list() if self._pending else ():
             if info.configuration in self._wanted:
-                origin = lookup.head(self._repo, info).get("origin")
-                found.setdefault(str(origin or ""), []).append(info)
+                head = lookup.head(self._repo, info)
+                if not session.is_uncommitted(head):
+                    found.setdefault(str(head.get("origin") or ""), []).append(info)
         return found
 
     def _has_params(self, info: ProfileInfo, job: Job) -> bool:

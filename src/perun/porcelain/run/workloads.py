@@ -76,28 +76,35 @@ class NamedWorkload:
     generated: Generated | None = None
 
 
-def expand(repo: Repository, texts: Iterable[str], seed: int | None = None) -> list[NamedWorkload]:
+def expand(
+    repo: Repository, texts: Iterable[str], seed: int | None = None, *, apart: bool = False
+) -> list[NamedWorkload]:
     """The workloads that the texts stand for: one that is the id of a generator for all that it generates.
 
     `< id` gives each generated file as standard input.
 
     :param seed: of all generators, before the seed of each in the configuration.
+    :param apart: as if all of them were configured with `profile_for_each_workload`.
     :raises ConfigError: names file and line of a generator that is wrong.
     :raises PluginError: where it is of a type that there is not.
     :raises JobFailed: where a program that writes workloads fails.
     """
     known = _Generators(repo)
-    return [load for text in texts for load in _expanded(repo, known, text, seed)]
+    return [load for text in texts for load in _expanded(repo, known, text, seed, apart)]
 
 
-def _expanded(repo: Repository, known: _Generators, text: str, seed: int | None) -> list[NamedWorkload]:
+def _expanded(
+    repo: Repository, known: _Generators, text: str, seed: int | None, apart: bool
+) -> list[NamedWorkload]:
     start, name = _parts(text)
     if name not in known.settings:
         return [NamedWorkload(text)]
     if known.is_configured(name):
         repo.require_trust(f"generating workloads by {name!r}")
     with known.naming_place(name):
-        return list(_generate(repo, known.settings[name], start, seed))
+        settings = known.settings[name]
+        merged = not (apart or is_true(settings.get("profile_for_each_workload", False)))
+        return list(_generate(repo, settings, start, seed, merged))
 
 
 def _parts(text: str) -> tuple[str, str]:
@@ -138,7 +145,7 @@ class _Generators:
 
 
 def _generate(
-    repo: Repository, settings: Mapping[str, Any], start: str, given_seed: int | None
+    repo: Repository, settings: Mapping[str, Any], start: str, given_seed: int | None, merged: bool
 ) -> Iterator[NamedWorkload]:
     name, type_ = str(settings["id"]), str(settings.get("type"))
     seed = _seed(settings) if given_seed is None else given_seed
@@ -151,7 +158,6 @@ def _generate(
     made, content = _made(repo, name, plugin, params, seed)
     for workload in made:
         _check(start, workload)
-    merged = not is_true(settings.get("profile_for_each_workload", False))
     if merged:
         inputs = tuple(_input(start, workload) for workload in made)
         yield NamedWorkload(start + name, Generated(name, type_, seed, True, content, inputs))

@@ -35,7 +35,7 @@ REGRESSIONS: Final = ("ll", "lc")
 KERNELS: Final = ("epanechnikov", "tricube", "normal", "epanechnikov4", "normal4")
 SMOOTHINGS: Final = ("spatial-average", "local-linear", "local-polynomial")
 SMALLEST: Final = 1e-10
-_MOST_GAMMAS: Final = 10_000
+_MAX_GAMMAS: Final = 10_000
 _ROUNDING: Final = 1e-9
 _BANDWIDTH: Final = "The float value of <bandwidth> defined by user, which will be used at kernel regression."
 _RULE: Final = {
@@ -217,8 +217,8 @@ class KernelParams:
         step = low if self.gamma_step > length else self.gamma_step
         # Rounding shall not make one more of a range that is a whole number of steps long.
         number = length / step * (1 - _ROUNDING)
-        if number > _MOST_GAMMAS:
-            raise ValueError(f"gamma_range has {number:.0f} steps of {step:g}, more than {_MOST_GAMMAS}")
+        if number > _MAX_GAMMAS:
+            raise ValueError(f"gamma_range has {number:.0f} steps of {step:g}, more than {_MAX_GAMMAS}")
         return [low + position * step for position in range(int(number) + 1)]
 
 

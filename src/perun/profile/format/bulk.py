@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from perun.profile.format.grouping import Grouping
     from perun.profile.format.older import Place
 
-_AT_A_TIME: Final = 2048  # resources: more would only give the garbage collector more to look at
+_BATCH: Final = 2048  # resources; with more of them the garbage collector visits more objects
 _LARGE_COLUMN: Final = 1 << 20
 _LONGEST_NUMBER: Final = 1 << 10
-_WORTH_A_TYPE: Final = 64  # resources for which it pays to find out what they look like
+_MIN_UNIFORM_ROWS: Final = 64  # resources from which on a decoder of their own fields saves time
 
 
 class Unsuitable(Exception):
@@ -45,15 +45,15 @@ class Rows:
         """
         import msgspec
 
-        with _told_as_unsuitable():
+        with _errors_as_unsuitable():
             texts = msgspec.json.decode(self._text, type=list[msgspec.Raw])
-            alike: _Alike | None = None
-            for start in range(0, len(texts), _AT_A_TIME):
-                some = texts[start : start + _AT_A_TIME]
-                if alike is None or not alike.add(some):
-                    alike = _Alike.of(some, grouping, place)
-                    if alike is None or not alike.add(some):
-                        grouping.add(place.complete(_checked(some)))
+            uniform: _UniformRows | None = None
+            for start in range(0, len(texts), _BATCH):
+                batch = texts[start : start + _BATCH]
+                if uniform is None or not uniform.add(batch):
+                    uniform = _UniformRows.of(batch, grouping, place)
+                    if uniform is None or not uniform.add(batch):
+                        grouping.add(place.complete(_checked(batch)))
 
 
 def _checked(texts: Iterable[Raw]) -> Iterator[dict[str, Any]]:
@@ -67,10 +67,10 @@ def _checked(texts: Iterable[Raw]) -> Iterator[dict[str, Any]]:
         yield row
 
 
-class _Alike:
+class _UniformRows:
     """Adds resources that all have the same fields.
 
-    Constants are compared as they are spelled, and decoded once for all resources that spell them alike.
+    Constants are compared as JSON text, and decoded once for all resources that have the same text.
 
     :param spelled: names of the constants to be compared as JSON; :param plain: of those that are text.
     :param columns: names of the columns, sorted.
@@ -93,9 +93,9 @@ class _Alike:
         self._known: dict[tuple[Any, ...], list[list[Any]]] = {}
 
     @classmethod
-    def of(cls, texts: list[Raw], grouping: Grouping, place: Place) -> _Alike | None:
-        """What adds resources like the first one, where that is worth its while."""
-        if len(texts) < _WORTH_A_TYPE:
+    def of(cls, texts: list[Raw], grouping: Grouping, place: Place) -> _UniformRows | None:
+        """What adds resources with the fields of the first one; None where that would not save time."""
+        if len(texts) < _MIN_UNIFORM_ROWS:
             return None
         first = next(_checked(texts))
         columns = sorted(grouping.columns.intersection(first))
@@ -127,14 +127,14 @@ class _Alike:
         keys: Iterable[tuple[Any, ...]] = map(itemgetter(slice(len(self._constants))), rows)
         if self._spelled:
             keys = [(*map(bytes, key[: self._spelled]), *key[self._spelled :]) for key in keys]
-        found = _Adders()
+        found = _RowsByKey()
         values = map(itemgetter(slice(len(self._constants), None)), rows)
         for add, value in zip(map(found.__getitem__, keys), values, strict=True):
             add(value)
         return found.rows
 
     def _columns_of(self, key: tuple[Any, ...], row: tuple[Any, ...]) -> list[list[Any]]:
-        values = (*map(_anything, key[: self._spelled]), *key[self._spelled :], *row)
+        values = (*map(_decoded, key[: self._spelled]), *key[self._spelled :], *row)
         resource = dict(zip((*self._constants, *self._columns), values, strict=True))
         (complete,) = self._place.complete([resource])
         return self._grouping.columns_of(complete)
@@ -144,7 +144,7 @@ class _Alike:
 def _row_decoder(
     spelled: tuple[str, ...], plain: tuple[str, ...], columns: tuple[str, ...]
 ) -> Callable[[Raw], Any]:
-    """What decodes a resource with exactly these fields: as JSON text, as text, and as whatever they are."""
+    """Decodes a resource with exactly these fields, to JSON text, to text, and to any value."""
     import msgspec
 
     kinds = [
@@ -162,8 +162,8 @@ def _row_decoder(
     return msgspec.json.Decoder(row).decode
 
 
-class _Adders(dict[tuple[Any, ...], Callable[[tuple[Any, ...]], None]]):
-    """What adds a row to those of a key; `rows` are these."""
+class _RowsByKey(dict[tuple[Any, ...], Callable[[tuple[Any, ...]], None]]):
+    """By key, a function that adds a row to `rows[key]`; made when the key is first looked up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,13 +184,13 @@ def regions(data: bytes) -> dict[str, Any]:
     """
     import msgspec
 
-    with _told_as_unsuitable():
+    with _errors_as_unsuitable():
         texts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        return {key: _READERS.get(key, _anything)(text) for key, text in texts.items()}
+        return {key: _READERS.get(key, _decoded)(text) for key, text in texts.items()}
 
 
 @contextmanager
-def _told_as_unsuitable() -> Iterator[None]:
+def _errors_as_unsuitable() -> Iterator[None]:
     import msgspec
 
     try:
@@ -199,16 +199,16 @@ def _told_as_unsuitable() -> Iterator[None]:
         raise Unsuitable from problem
 
 
-def _anything(text: Raw | bytes) -> Any:
+def _decoded(text: Raw | bytes) -> Any:
     import msgspec
 
     return msgspec.json.decode(text)
 
 
-def _taken_apart(text: Raw, levels: int) -> Any:
-    """Mappings within one another as many levels deep, with what is in the last one not decoded.
+def _split(text: Raw, levels: int) -> Any:
+    """Nested mappings, decoded to that many levels; the values of the last one are left as JSON.
 
-    None where that is not what there is.
+    None where the JSON is something else.
     """
     import msgspec
 
@@ -222,9 +222,9 @@ def _taken_apart(text: Raw, levels: int) -> Any:
 
 
 def _resources(text: Raw) -> Any:
-    groups = _taken_apart(text, 2)
+    groups = _split(text, 2)
     if groups is None:
-        return _anything(text)
+        return _decoded(text)
     for columns in groups.values():
         for name, column in columns.items():
             columns[name] = _column(column)
@@ -235,12 +235,12 @@ def _column(text: Raw) -> Any:
     view = memoryview(text)
     if len(view) > _LARGE_COLUMN and (packed := _packed_in_slices(view)) is not None:
         return packed
-    values = _anything(text)
+    values = _decoded(text)
     return pack_decoded(values, text) if isinstance(values, list) else values
 
 
 def _packed_in_slices(text: memoryview) -> Column | None:
-    """A long column, of which only some numbers are objects at a time; None where they are not all alike."""
+    """A long column, decoded slice by slice to save memory; None where its values are not all of one kind."""
     import msgspec
 
     found: Any = None
@@ -269,22 +269,22 @@ def _packed_in_slices(text: memoryview) -> Column | None:
 
 
 def _constants(text: Raw) -> Any:
-    groups = _taken_apart(text, 2)
+    groups = _split(text, 2)
     if groups is None:
-        return _anything(text)
+        return _decoded(text)
     known: dict[bytes, Any] = {}
     for constants in groups.values():
         for name, value in constants.items():
             spelling = bytes(value)
             if spelling not in known:
-                known[spelling] = _anything(spelling)
+                known[spelling] = _decoded(spelling)
             constants[name] = known[spelling]
     return groups
 
 
 def _global(text: Raw) -> Any:
-    place = _taken_apart(text, 1)
-    return _anything(text) if place is None else _place(place)
+    place = _split(text, 1)
+    return _decoded(text) if place is None else _place(place)
 
 
 def _snapshots(text: Raw) -> Any:
@@ -293,12 +293,12 @@ def _snapshots(text: Raw) -> Any:
     try:
         places = msgspec.json.decode(text, type=list[dict[str, msgspec.Raw]])
     except msgspec.ValidationError:
-        return _anything(text)
+        return _decoded(text)
     return [_place(place) for place in places]
 
 
 def _place(texts: dict[str, Raw]) -> dict[str, Any]:
-    return {key: Rows(text) if key == "resources" else _anything(text) for key, text in texts.items()}
+    return {key: Rows(text) if key == "resources" else _decoded(text) for key, text in texts.items()}
 
 
 _READERS: Final[dict[str, Callable[[Raw], Any]]] = {

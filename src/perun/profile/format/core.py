@@ -46,7 +46,7 @@ class Profile(MutableMapping[str, Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._storage: dict[str, Any] = {"resources": {}, "resource_type_map": {}, "models": []}
         self._may_be_packed = False
-        self._forget_groups()
+        self._drop_group_index()
         regions: dict[str, Any] = dict(*args, **kwargs)
         # Old regions come last, as they add to the groups of the new ones.
         for key in sorted(regions, key=older.OLD_REGIONS.__contains__):
@@ -65,12 +65,12 @@ class Profile(MutableMapping[str, Any]):
         self._storage[key] = _converted(key, value)
         if key in ("resources", "resource_type_map"):
             self._may_be_packed = True
-            self._forget_groups()
+            self._drop_group_index()
 
     def __delitem__(self, key: str) -> None:
         del self._storage[key]
         if key in ("resources", "resource_type_map"):
-            self._forget_groups()
+            self._drop_group_index()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._storage)
@@ -140,7 +140,7 @@ class Profile(MutableMapping[str, Any]):
             incoming.add(resources)
             if replace:
                 self["resources"], self["resource_type_map"] = {}, {}
-            self._recall_groups()
+            self._build_group_index()
         except RecursionError:
             raise too_deep("a resource") from None
         self._merge(incoming)
@@ -233,7 +233,7 @@ class Profile(MutableMapping[str, Any]):
                     place.resources.add_to(incoming, place)
                 else:
                     incoming.add(place.complete(place.resources))
-            self._recall_groups()
+            self._build_group_index()
         except RecursionError:
             raise too_deep("a resource") from None
         self._merge(incoming)
@@ -285,11 +285,11 @@ class Profile(MutableMapping[str, Any]):
                     columns[name] = unpacked(column)
         self._may_be_packed = False
 
-    def _forget_groups(self) -> None:
+    def _drop_group_index(self) -> None:
         self._tuple_to_resource_type_map: dict[tuple[Any, ...], str] = {}
         self._uid_counter: Counter[str] = Counter()
 
-    def _recall_groups(self) -> None:
+    def _build_group_index(self) -> None:
         # Only a profile that is added to needs these, so reading one does not pay for them.
         if self._uid_counter:
             return

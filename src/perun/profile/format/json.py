@@ -1,6 +1,6 @@
 """Profiles as JSON: reading, checking and writing them (manual 2.1).
 
-Reading takes bytes that nobody vouches for. Whatever they hold, the outcome is a profile or a
+The bytes that are read may come from anywhere: whatever they hold, the result is a profile or a
 :class:`~perun.errors.ProfileError`.
 """
 
@@ -31,11 +31,11 @@ __all__ = [
 SIZE_LIMIT: Final = 512 << 20
 """Bytes of JSON that are read at most; as much again, and some more, is needed in memory."""
 
-_WORTH_MSGSPEC: Final = 1 << 20  # bytes that json decodes in about the time that importing msgspec takes
+_MSGSPEC_FROM: Final = 1 << 20  # bytes; json decodes them in the time that importing msgspec takes
 _NUMBERS: Final = {int, float}
 _PIECE: Final = 1 << 18
-_NUMBERS_AT_A_TIME: Final = 512
-_WORTH_QUICK: Final = 1 << 16  # numbers that json encodes in about the time that importing msgspec takes
+_NUMBERS_PER_PIECE: Final = 512
+_FAST_NUMBERS_FROM: Final = 1 << 16  # json encodes them in the time that importing msgspec takes
 _WRITTEN_FIRST: Final = ("origin", "header", "collector_info", "postprocessors")
 """The regions of the head stand in front, in this order, so that a reader of the head stops behind them."""
 
@@ -48,7 +48,7 @@ def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
     :raises ProfileError: where it is not UTF-8, not JSON, not a profile, or larger than `limit`.
     """
     _check_size(data, source, limit)
-    if _is_worth_msgspec(data):
+    if _uses_msgspec(data):
         try:
             regions = bulk.regions(data)
             validate(regions, source)
@@ -65,7 +65,7 @@ def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
 def decode_head(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> dict[str, Any]:
     """The regions `header`, `collector_info`, `postprocessors` and `origin`, checked, in today's layout.
 
-    Resources are passed over as quickly as can be, and are not checked.
+    Resources are skipped, and not checked.
 
     :raises ProfileError: as :func:`loads`, for these regions.
     """
@@ -125,7 +125,7 @@ class _Style(NamedTuple):
 
 
 def _encoded(regions: dict[str, Any], style: _Style) -> Iterator[bytes]:
-    """The JSON of the regions, the head first, in pieces of some size."""
+    """The JSON of the regions, the head first, in pieces of about :data:`_PIECE` bytes."""
     ordered = {key: regions[key] for key in _WRITTEN_FIRST if key in regions} | regions
     parts: list[str] = []
     size = 0
@@ -177,9 +177,9 @@ def _groups(groups: Mapping[str, Any], style: _Style) -> Iterator[str]:
 def _numbers(column: Any, style: _Style) -> Iterator[str]:
     """A packed column, some numbers at a time."""
     opening = "["
-    encode = _quick_numbers() if len(column) >= _WORTH_QUICK else _plain_numbers
-    for start in range(0, len(column), _NUMBERS_AT_A_TIME):
-        text = encode(column[start : start + _NUMBERS_AT_A_TIME].tolist())
+    encode = _fast_numbers() if len(column) >= _FAST_NUMBERS_FROM else _plain_numbers
+    for start in range(0, len(column), _NUMBERS_PER_PIECE):
+        text = encode(column[start : start + _NUMBERS_PER_PIECE].tolist())
         yield opening + (text if style.between == "," else text.replace(",", style.between))
         opening = style.between
     yield "]"
@@ -191,14 +191,14 @@ def _plain_numbers(values: list[Any]) -> str:
     return json.dumps(values, separators=(",", ":"))[1:-1]
 
 
-def _quick_numbers() -> Callable[[list[Any]], str]:
+def _fast_numbers() -> Callable[[list[Any]], str]:
     import msgspec
 
     encode = msgspec.json.encode
 
     def encoded(values: list[Any]) -> str:
         text: bytes = encode(values)
-        # The same digits as Python's own, but where Python writes an exponent, and for what is no JSON.
+        # msgspec writes the digits that Python does, except where Python uses an exponent, NaN or Infinity.
         if b"e" in text or b"n" in text or b"0.0000" in text:
             return _plain_numbers(values)
         return text[1:-1].decode("ascii")
@@ -222,12 +222,12 @@ def _check_size(data: bytes, source: str, limit: int) -> None:
         )
 
 
-def _is_worth_msgspec(data: bytes) -> bool:
-    return len(data) >= _WORTH_MSGSPEC or "msgspec" in sys.modules
+def _uses_msgspec(data: bytes) -> bool:
+    return len(data) >= _MSGSPEC_FROM or "msgspec" in sys.modules
 
 
 def _decode(data: bytes, source: str, regions: Any) -> dict[str, Any]:
-    """The regions as Python's reader of JSON sees them, where they were not found in a quicker way."""
+    """The regions; decoded by Python's own reader of JSON where `regions` is None."""
     try:
         if regions is None:
             regions = _decode_leniently(data)
@@ -248,8 +248,8 @@ def _decode(data: bytes, source: str, regions: Any) -> dict[str, Any]:
 
 
 def _head_of(data: bytes) -> dict[str, Any] | None:
-    """The head as msgspec sees it; None where it is not worth the import, or msgspec finds fault."""
-    if not _is_worth_msgspec(data):
+    """The head as msgspec decodes it; None where msgspec is not used, or refuses the JSON."""
+    if not _uses_msgspec(data):
         return None
     import msgspec
 
@@ -315,14 +315,14 @@ def _pretty_text(value: Any, newline: str) -> str:
 def _compact_text(value: Any, newline: str) -> str:
     import json
 
-    return json.dumps(value, separators=(",", ":"), default=_plain)
+    return json.dumps(value, separators=(",", ":"), default=_default)
 
 
 _PRETTY: Final = _Style("  ", ", ", ": ", _pretty_text)
 _COMPACT: Final = _Style(None, ",", ":", _compact_text)
 
 
-def _plain(value: Any) -> Any:
+def _default(value: Any) -> Any:
     if is_packed(value):
         return unpacked(value)
     raise TypeError(f"{value!r} has no JSON")

@@ -90,7 +90,7 @@ class _Check:
                 value.encode()
             except UnicodeEncodeError:
                 # JSON can spell half a surrogate pair; an index or a file name cannot.
-                self.fail(path, "text that UTF-8 can spell", value)
+                self.fail(path, "text that can be written as UTF-8", value)
         return value
 
     def scalar(self, path: str, value: Any) -> None:

@@ -8,9 +8,9 @@ from shutil import rmtree
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, write-protected parts of it included; nothing happens where there is none.
+    """Remove a folder, write-protected parts of it included; nothing happens if there is none.
 
-    :raises OSError: names the folder, where something of it cannot be removed.
+    :raises OSError: names the folder, if something of it cannot be removed.
     """
     if not folder.exists():
         return

@@ -28,6 +28,6 @@ def current(environ: Mapping[str, str]) -> Person:
     return Person(name or login, address if "@" in address else f"{login}@{os.uname().nodename}")
 
 
-def moment() -> str:
+def now() -> str:
     """Now, as a version tells its date: `YYYY-MM-DD HH:MM:SS` in UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())

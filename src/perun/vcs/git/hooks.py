@@ -22,7 +22,7 @@ def folder(git: GitCommand) -> Path:
 
 
 def are_shared(git: GitCommand) -> bool:
-    """Whether the folder of hooks lies outside of this repository, so that others run the same hooks."""
+    """Whether the folder of hooks is outside of this repository, so that others run the same hooks."""
     place = folder(git).resolve()
     own = [git.folder / git.ask("rev-parse", "--git-common-dir")]
     if git.ask("rev-parse", "--is-bare-repository") != "true":
@@ -31,9 +31,9 @@ def are_shared(git: GitCommand) -> bool:
 
 
 def configured_folder(git: GitCommand) -> str:
-    """The value of `core.hooksPath` of the user or the repository; empty where it is not set."""
+    """The value of `core.hooksPath` of the user or the repository; empty if it is not set."""
     answer = git.attempt("config", "--null", "--type=path", "--get-all", "core.hooksPath")
-    values = answer.output.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    values = answer.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
     # The last one is what every call here sets, so that git runs no hooks on behalf of Perun.
     return values[-2] if len(values) > 1 else ""
 

@@ -31,14 +31,14 @@ class Git(GitVcs):
     def init(self, params: Mapping[str, Any]) -> bool:
         """`git init` with the given options: `{"bare": True, "separate-git-dir": path}`.
 
-        A relative path is relative to `root`, which is made where it is missing.
+        A relative path is relative to `root`, which is made if it is missing.
         """
         options = [_option(str(key), value) for key, value in params.items() if value not in (False, None)]
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise VersionControlError(f"cannot make the folder {self.root}: {problem.strerror}") from None
-        self._tree.alter("init", "--quiet", *options)
+        self._work_git.alter("init", "--quiet", *options)
         return True
 
     def missing_history(self) -> str:
@@ -58,13 +58,13 @@ class Git(GitVcs):
     def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
         """Whether git has any file in `folder`; it has none outside of a repository.
 
-        :raises VersionControlError: where git cannot tell.
+        :raises VersionControlError: if git cannot tell.
         """
         git = GitCommand(folder, environ)
         answer = git.attempt("ls-files", "--cached", "-z", "--", ".")
-        if answer.code and "not a git repository" not in answer.complaint:
+        if answer.code and "not a git repository" not in answer.stderr:
             raise git.failure("ls-files", answer)
-        return bool(answer.output)
+        return bool(answer.stdout)
 
     @staticmethod
     def safe_folders(environ: Mapping[str, str]) -> list[str]:
@@ -72,14 +72,14 @@ class Git(GitVcs):
         # Git itself heeds no such setting of a repository; from `/` it sees none.
         answer = GitCommand(Path("/"), environ).attempt("config", "--null", "--get-all", "safe.directory")
         found: list[str] = []
-        for folder in answer.output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        for folder in answer.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]:
             found = [*found, folder] if folder else []  # an empty one takes back what was said before
         return found
 
     def exclude(self, folder: Path) -> None:
         """Keep an untracked folder inside the repository out of `git status`, for this copy of it alone.
 
-        Where git ignores it already, or it lies outside, nothing is written.
+        If git ignores it already, or it is outside of the repository, nothing is written.
         """
         if self._git.attempt("check-ignore", "--quiet", f"{folder}/").code != 1:
             return

@@ -34,7 +34,7 @@ class Svs(Vcs):
         self._file = root / FILE
 
     def init(self, params: Mapping[str, Any]) -> bool:
-        """Make `.svs` where it is missing; `{"description": TEXT}` describes the version."""
+        """Make `.svs` if it is missing; `{"description": TEXT}` describes the version."""
         unknown = [str(key) for key in params if key != "description"]
         if unknown:
             raise VersionControlError(
@@ -45,7 +45,7 @@ class Svs(Vcs):
             return True
         author, email = person.current(self.environ)
         described = {
-            "date": person.moment(),
+            "date": person.now(),
             "author": author,
             "email": email,
             "desc": str(params.get("description") or f"The only version of {self.root.name}"),

@@ -11,7 +11,7 @@ from typing import Final
 from perun import atomic
 from perun.errors import VersionControlError
 from perun.regular import read_regular
-from perun.vcs._common.git.command import Answer, GitCommand, Purpose
+from perun.vcs._common.git.command import GitCommand, GitResult, Purpose
 
 _OWN_FILES: Final = {
     "config": """\
@@ -26,7 +26,7 @@ _OWN_FILES: Final = {
 }
 """Files of the git directory that decide what git does: every file is kept byte for byte."""
 
-_ELSEWHERE: Final = ("commondir", "gitdir")
+_REDIRECTIONS: Final = ("commondir", "gitdir")
 """Files that name another folder to git; links do so, too."""
 
 _SETTINGS: Final = (
@@ -37,7 +37,11 @@ _SETTINGS: Final = (
     "gc.auto=6700",
     "gc.autoDetach=false",
 )
-_NOBODYS: Final = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ATTR_NOSYSTEM": "1"}
+_NO_OTHER_SETTINGS: Final = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+}
 """Settings of the user and of the machine are for repositories that they know of."""
 
 
@@ -55,7 +59,7 @@ class TagitCommand(GitCommand):
         self._git_folder = git_folder
         for setting in _SETTINGS:
             self._prefix += ["-c", setting]
-        self._environ |= {"GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(folder), **_NOBODYS}
+        self._environ |= {"GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(folder), **_NO_OTHER_SETTINGS}
 
     @property
     def typed(self) -> str:
@@ -67,9 +71,9 @@ class TagitCommand(GitCommand):
         """What the user does to have a version of changed files."""
         return "make a version of them (perun tag NAME)"
 
-    def failure(self, verb: str, answer: Answer) -> VersionControlError:
+    def failure(self, verb: str, answer: GitResult) -> VersionControlError:
         """The error that tells what git answered, of snapshots instead of a repository of the user's."""
-        if "not a git repository" in answer.complaint:
+        if "not a git repository" in answer.stderr:
             return VersionControlError(
                 f"the snapshots in {self._git_folder} are damaged", "restore that folder from a backup"
             )
@@ -79,12 +83,12 @@ class TagitCommand(GitCommand):
 def secure(git_folder: Path) -> None:
     """Make the files that decide what git does those of Perun, and refuse what would lead git elsewhere.
 
-    :raises VersionControlError: where the folder is not what Perun makes, or cannot be read or written.
+    :raises VersionControlError: if the folder is not what Perun makes, or cannot be read or written.
     """
     with os.scandir(git_folder) as found:
         entries = list(found)
     for entry in entries:
-        if entry.is_symlink() or entry.name in _ELSEWHERE:
+        if entry.is_symlink() or entry.name in _REDIRECTIONS:
             raise VersionControlError(
                 f"{entry.path} would lead git to another folder", "Perun makes no such file: remove it"
             )

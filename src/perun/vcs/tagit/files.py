@@ -13,9 +13,9 @@ from perun.errors import VersionControlError
 from perun.regular import read_regular
 
 IGNORE_FILE: Final = ".tagitignore"
-_LARGEST: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 """Bytes of a file of patterns."""
-_NEVER: Final = frozenset({".tagit", ".svs", ".perun", ".git", ".hg", ".svn", "__pycache__"})
+_ALWAYS_IGNORED: Final = frozenset({".tagit", ".svs", ".perun", ".git", ".hg", ".svn", "__pycache__"})
 
 
 class Ignored:
@@ -24,7 +24,7 @@ class Ignored:
     A pattern without a slash is that of a name anywhere, one with a slash inside that of a path below the
     root; a slash at the end means folders only.
 
-    :raises VersionControlError: where a line begins with `!`, which is not supported.
+    :raises VersionControlError: if a line begins with `!`, which is not supported.
     """
 
     def __init__(self, root: Path) -> None:
@@ -35,7 +35,7 @@ class Ignored:
         name = path.rpartition("/")[2]
         # Git takes no `.GIT` either, for the sake of file systems that do not tell letters apart by case.
         return (
-            name in _NEVER
+            name in _ALWAYS_IGNORED
             or name.lower() == ".git"
             or any(
                 (is_folder or not folders_only) and match(path if whole else name) is not None
@@ -68,7 +68,7 @@ def scan(root: Path) -> Iterator[str]:
 
 def _patterns(file: Path) -> Iterator[tuple[Callable[[str], object], bool, bool]]:
     try:
-        text = read_regular(file, _LARGEST).decode("utf-8", "surrogateescape")
+        text = read_regular(file, _MAX_BYTES).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return
     except OSError as problem:

@@ -76,8 +76,8 @@ class Tagit(GitVcs):
     def snapshot(self, name: str, message: str = "") -> str:
         """Make a snapshot of all files that are not ignored, named `name`; its checksum.
 
-        :raises VersionControlError: where the name is taken or cannot be one; where the folder does not hold
-            the newest snapshot, since history is linear; where a file cannot be read.
+        :raises VersionControlError: if the name is taken or cannot be one, or if the folder does not hold
+            the newest snapshot, since history is linear; if a file cannot be read.
         """
         git = self._git
         with self._lock():
@@ -139,13 +139,19 @@ class Tagit(GitVcs):
             with self._lock():
                 self._git.alter("symbolic-ref", "-m", f"perun: back to {LINE}", "HEAD", _BRANCH)
 
+    def changed_files(self) -> list[str]:
+        """Files that differ from the snapshot that the folder holds, and those that the next one adds."""
+        known = set(self._git.ask("ls-files", "-z").split("\0"))
+        new = [path for path in scan(self.root) if path not in known]
+        return [*self._changed("--untracked-files=no"), *new]
+
     def _checksum(self, minor_version: str) -> str:
         if history.is_checksum(minor_version):
             return minor_version
         return self.massage_parameter(minor_version)
 
     def _newest(self) -> str:
-        """Checksum of the newest snapshot; empty where there is none yet."""
+        """Checksum of the newest snapshot; empty if there is none yet."""
         return self._git.attempt("rev-parse", "--verify", "--quiet", f"{_BRANCH}^{{commit}}").text
 
     def _tags(self) -> dict[str, str]:
@@ -172,7 +178,7 @@ class Tagit(GitVcs):
             earlier.unlink(missing_ok=True)
         env = {"GIT_INDEX_FILE": str(index)}
         self._git.ask("read-tree", "--empty", env=env)
-        for paths in _portions(scan(self.root)):
+        for paths in _batches(scan(self.root)):
             self._git.ask("update-index", "--add", "--", *paths, env=env)
         return self._git.ask("write-tree", env=env), index
 
@@ -188,7 +194,7 @@ class Tagit(GitVcs):
     def _lock(self) -> Iterator[None]:
         """Keep other processes from making snapshots; waits for one that does.
 
-        :raises VersionControlError: where git works here, or nothing may be written, now or in the block.
+        :raises VersionControlError: if git works here, or nothing may be written, now or in the block.
         """
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -198,7 +204,7 @@ class Tagit(GitVcs):
                 if lock.exists():
                     raise VersionControlError(
                         f"perun tag --restore or a run in place is at work in {self.root}, or was killed",
-                        f"wait for it; where nothing runs any more: rm {lock}",
+                        f"wait for it; if nothing runs any more: rm {lock}",
                     )
                 # The gits of a snapshot hold our lock, too: what such a git has left is of one that is gone.
                 for left_over in (f"{_BRANCH}.lock", "HEAD.lock"):
@@ -211,21 +217,21 @@ class Tagit(GitVcs):
         except OSError as problem:
             where = problem.filename or self._folder
             raise VersionControlError(
-                f"tagit cannot go on: {where}: {problem.strerror}",
+                f"tagit failed: {where}: {problem.strerror}",
                 "check permissions and the space on the disk",
             ) from problem
 
 
-def _portions(paths: Iterable[str]) -> Iterator[list[str]]:
-    """The paths in portions that the command line of one call can take."""
-    portion: list[str] = []
+def _batches(paths: Iterable[str]) -> Iterator[list[str]]:
+    """The paths in batches that the command line of one call can take."""
+    batch: list[str] = []
     size = 0
     for path in paths:
         length = len(os.fsencode(path)) + 1
-        if portion and size + length > _MAX_ARGUMENTS:
-            yield portion
-            portion, size = [], 0
-        portion.append(path)
+        if batch and size + length > _MAX_ARGUMENTS:
+            yield batch
+            batch, size = [], 0
+        batch.append(path)
         size += length
-    if portion:
-        yield portion
+    if batch:
+        yield batch

@@ -58,7 +58,7 @@ def binned(found: Categories, key: str, sizes: Floats, limit: int) -> Bins:
     kept = limit - 1
     ranks[:-1] = np.minimum(ranks[:-1], kept)
     rest = len(names) - kept
-    note = f"the {kept:,} largest of {len(names):,} values of {key!r} are shown, the rest as others"
+    note = f"the chart shows the {kept:,} largest of {len(names):,} values of {key!r}, and the rest as others"
     return Bins(ranks[found.codes], (*names[:kept], f"({rest:,} others)"), None, note)
 
 
@@ -99,7 +99,7 @@ def _intervals(found: Categories, key: str, limit: int) -> Bins:
     starts = (occupied + first) * width
     names = tuple(_interval(start, width, whole) for start in starts.tolist())
     codes = np.append(bins, -1)[found.codes]
-    note = f"{len(values):,} values of {key!r} are grouped into intervals of {readable(width)}"
+    note = f"the chart groups {len(values):,} values of {key!r} into intervals of {readable(width)}"
     return Bins(codes, names, starts + width / 2, note)
 
 

@@ -13,7 +13,7 @@ _IN_TERMINAL: Final = ("www-browser", "links", "elinks", "lynx", "w3m")
 
 
 def open_in_browser(path: Path, ctx: ViewContext) -> None:
-    """Open the file in the user's browser; if that fails, a note says so, as the file itself is complete."""
+    """Open the file in the user's browser; a failure is only a note, because the file is complete."""
     import webbrowser
 
     try:
@@ -24,4 +24,4 @@ def open_in_browser(path: Path, ctx: ViewContext) -> None:
     except (webbrowser.Error, OSError):
         opened = False
     if not opened:
-        ctx.note(f"no browser could be opened; open {path} yourself")
+        ctx.note(f"cannot open a browser; open {path} in one")

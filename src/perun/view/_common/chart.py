@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from perun.view._common.numbers import unit_label
+from perun.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,8 +111,7 @@ def profile_summary(profile: Profile, size: int) -> str:
         f"of {shortened(command, _LONGEST_COMMAND)}" if command else "",
         f"by the collector {collector}" if collector else "",
     )
-    resources = "1 resource" if size == 1 else f"{size:,} resources"
-    return " ".join(part for part in parts if part) + f"; {resources}"
+    return " ".join(part for part in parts if part) + f"; {counted(size, 'resource')}"
 
 
 def short_names(names: Sequence[str], limit: int) -> list[str]:

@@ -1,11 +1,11 @@
-"""What the views that draw charts do alike: bars, flow and scatter differ only in the charts they make."""
+"""The base of the views bars, flow and scatter, which differ only in the charts that they make."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TextIO, TypeVar
 
-from perun.plugin.api import ALONE, Readiness, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, Readiness, ViewContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ P = TypeVar("P", bound=ChartParams)
 
 
 class ChartView(ABC, Generic[P]):
-    """A view whose charts go to a page or to the terminal; a subclass says which charts."""
+    """A view whose charts go to a page or to the terminal; a subclass makes the charts."""
 
     name: ClassVar[str]
 
@@ -48,7 +48,7 @@ class ChartView(ABC, Generic[P]):
 
         return readiness()
 
-    def render(self, profile: Profile, params: P, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(self, profile: Profile, params: P, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT) -> None:
         """Write the charts to a page and its name to `out`, or draw the first chart on `out` as text.
 
         :raises UsageError: if no resource has a key, options contradict each other, or the file cannot be
@@ -75,7 +75,7 @@ def _draw(charts: Sequence[Chart], params: ChartParams, out: TextIO, ctx: ViewCo
 
     if params.filename or params.view_in_browser:
         option = "--filename" if params.filename else "--view-in-browser"
-        raise UsageError(f"--terminal and {option} do not go together", "leave out one of them")
+        raise UsageError(f"--terminal and {option} exclude each other", f"leave out --terminal or {option}")
     out.write(chart_text(charts[0], Screen.of(out, ctx)))
     if len(charts) > 1:
         ctx.note(f"the terminal shows the first of {len(charts)} charts; choose another one with --uid")

@@ -1,4 +1,4 @@
-"""The files that views write: the one that the user names, or a new one, never half written."""
+"""The files that views write: the one that the user names, or a new one; always complete or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def destination(
 ) -> Path:
     """The file to write: `filename` if it is given, else a name that no file has yet.
 
-    That is `<view>-<collector>-<cmd>-<workload>.<extension>`, with `(1)`, `(2)` ... added while it is taken.
+    That is `<view>-<collector>-<cmd>-<workload>.<extension>`, with `(1)`, `(2)` ... added if that exists.
 
     :param option: the option that names the file, for the message.
     :raises UsageError: if no name is free.
@@ -42,12 +42,12 @@ def destination(
         if not os.path.lexists(name):
             return Path(name)
     raise UsageError(
-        f"all names from {names[0]} to {names[-1]} are taken", f"name another file with {option}"
+        f"all files from {names[0]} to {names[-1]} exist already", f"name another file with {option}"
     )
 
 
 def report(path: Path, out: TextIO, ctx: ViewContext, *, browse: bool) -> None:
-    """Answer with the name of the file that was written, and open it in the browser if that is wanted."""
+    """Write the name of the finished file to `out`, and open it in the browser if `browse` is true."""
     out.write(f"{path}\n")
     if browse:
         from perun.view._common.browser import open_in_browser

@@ -1,7 +1,7 @@
-"""Charts as a page: each is the JSON of a Bokeh document, which the script of the page draws with BokehJS.
+"""Charts as a page: the JSON of a Bokeh document for each, which the script of the page draws with BokehJS.
 
-The documents are written here without Bokeh's models in Python, as importing those takes longer than all the
-rest. The tests load the documents with those models to prove them valid. BokehJS is a file of the package.
+This module makes the JSON without Bokeh's Python models, because their import takes longer than everything
+else. The tests load the documents with these models, which proves them valid. The package contains BokehJS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME_ON_AXIS: Final = 26
 _NAME_IN_HOVER: Final = 200
 _MANY_POINTS: Final = 500
 """More points than these are drawn smaller."""
-_MOST_MARKED: Final = 60
+_MAX_MARKED: Final = 60
 """A line with more points has no markers."""
 _MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
 _DENSITY_COLOURS: Final = 48
@@ -179,10 +179,10 @@ class _Document:
         )
 
     def _model(self, kind: str, /, **attributes: Any) -> Json:
-        made: Json = {"type": "object", "name": kind, "id": f"p{next(self._numbers)}"}
+        model: Json = {"type": "object", "name": kind, "id": f"p{next(self._numbers)}"}
         if attributes:
-            made["attributes"] = attributes
-        return made
+            model["attributes"] = attributes
+        return model
 
     def _axis(self, axis: Axis, *, x: bool) -> Json:
         code, args = "return perunTick(tick, ticks, unit)", {"unit": axis.unit}
@@ -272,7 +272,7 @@ class _Document:
         if series.kind == "area":
             area = self._model("VArea", x=x, y1=_field("base"), y2=y, fill_color=shade, fill_alpha=0.7)
             return [area, drawn]
-        marked = series.marked and len(series.x) <= _MOST_MARKED
+        marked = series.marked and len(series.x) <= _MAX_MARKED
         return [drawn, self._points(series, shade, 6, 1.0)] if marked else [drawn]
 
     def _points(self, series: Series, shade: str, size: int, alpha: float) -> Json:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _USUAL_WIDTH: Final = 80
 _LEAST_WIDTH: Final = 40
-_MOST_WIDTH: Final = 160
+_MAX_WIDTH: Final = 160
 _COLOURS: Final = (33, 166, 36, 175, 74, 178, 245, 227)
 """The palette of the pages in the 256 colours of a terminal."""
 _FILLS: Final = "█▓▒░▚▞▄▀abcdefgh"
@@ -32,7 +32,7 @@ class Screen(NamedTuple):
     @classmethod
     def of(cls, out: TextIO, ctx: ViewContext) -> Screen:
         """The screen behind `out`: its encoding decides on Unicode, the context on width and colours."""
-        columns = max(_LEAST_WIDTH, min(_MOST_WIDTH, ctx.columns or _USUAL_WIDTH))
+        columns = max(_LEAST_WIDTH, min(_MAX_WIDTH, ctx.columns or _USUAL_WIDTH))
         try:
             "█⣿µ…".encode(getattr(out, "encoding", None) or "utf-8")
         except (UnicodeEncodeError, LookupError):

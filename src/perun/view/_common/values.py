@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
 from perun.plugin.params import nearest
-from perun.profile.table import Coded, Mixed, Numbers, assembled, table_of
+from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, table_of
 from perun.view._common.aggregate import NON_NUMERIC
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Resources:
             values = column.values.astype(np.float64)
             if column.missing is not None:
                 values[column.missing] = np.nan
-        elif isinstance(column, Coded):
+        elif isinstance(column, DictionaryEncoded):
             known = np.array([*map(_number, column.values), math.nan])
             values = known[column.codes]
         else:
@@ -122,7 +122,7 @@ class Resources:
             if column.missing is not None:
                 codes[column.missing] = -1
             return _ordered(codes, values.tolist())
-        if isinstance(column, Coded):
+        if isinstance(column, DictionaryEncoded):
             return _ordered(column.codes.astype(np.intp), list(column.values))
         cells = column.values if isinstance(column, Mixed) else column.values.tolist()
         if isinstance(column, Numbers) and column.missing is not None:
@@ -149,7 +149,7 @@ class Resources:
         }
         return found.pop() if len(found) == 1 else ""
 
-    def _column(self, key: str, option: str) -> Numbers | Coded | Mixed:
+    def _column(self, key: str, option: str) -> Numbers | DictionaryEncoded | Mixed:
         pieces = self._columns.get(_ALIASES.get(key, key))
         if pieces is None:
             hint = nearest(key, self.keys)

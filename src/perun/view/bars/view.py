@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.view._common.chart import Chart, Floats, Series
 
-MOST_BARS: Final = 200
-MOST_GROUPS: Final = 16
+MAX_BARS: Final = 200
+MAX_GROUPS: Final = 16
 """Limits of the bins of the two keys; a note of the chart says when values share bins."""
 
 _GROUP_WIDTH: Final = 0.84
@@ -67,7 +67,7 @@ class BarsView(ChartView[BarsParams]):
     """
 
     name: ClassVar[str] = "bars"
-    help: ClassVar[str] = "Customizable interpretation of resources using the bar format."
+    help: ClassVar[str] = "Bar chart: an aggregate of one key for each value of another one."
     Params: ClassVar[type] = BarsParams
 
     def charts(self, profile: Profile, params: BarsParams) -> tuple[Chart, ...]:
@@ -85,8 +85,8 @@ def chart(profile: Profile, params: BarsParams) -> Chart:
     from perun.view._common.pivot import Key, pivot_of
 
     _check(params)
-    by = Key(params.by, "--by", MOST_GROUPS) if params.by else None
-    found = pivot_of(profile, params.function, params.of, Key(params.per, "--per", MOST_BARS), by)
+    by = Key(params.by, "--by", MAX_GROUPS) if params.by else None
+    found = pivot_of(profile, params.function, params.of, Key(params.per, "--per", MAX_BARS), by)
     what = found.description
     how = f", {'grouped' if params.grouped else 'stacked'} by {params.by!r}" if params.by else ""
     return Chart(
@@ -103,7 +103,7 @@ def _check(params: BarsParams) -> None:
     if not params.of:
         raise UsageError("--of is missing: it names the key that the bars show", "add it, e.g. --of amount")
     if params.stacked and params.grouped:
-        raise UsageError("--stacked and --grouped do not go together", "leave out one of them")
+        raise UsageError("--stacked and --grouped exclude each other", "leave out one of them")
     if (params.stacked or params.grouped) and not params.by:
         option = "--stacked" if params.stacked else "--grouped"
         raise UsageError(f"{option} needs a key to divide the bars by", "add --by <key>, e.g. --by uid")

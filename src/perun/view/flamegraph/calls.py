@@ -1,8 +1,8 @@
-"""Calls with the times at which they began: which one lies within which, thread by thread, in columns.
+"""Calls with the times at which they began, thread by thread in columns, and which call made which.
 
-A resource is a call where it has no trace but a `timestamp`: it starts then and lasts its `amount`, both in
-the same unit. It was made by the call that it lies in, which is of the same `thread` (or `tid`) of the same
-`process` (or `pid`); where times are too coarse to tell, its `call-order` and its `caller` do.
+A resource is a call if it has no trace but a `timestamp`: it starts then and lasts its `amount`, both in the
+same unit. Its caller is the call whose time contains its own, of the same `thread` (or `tid`) and the same
+`process` (or `pid`). Where times are too coarse to decide, `call-order` and `caller` of the resource do.
 """
 
 from __future__ import annotations
@@ -14,45 +14,46 @@ import numpy as np
 
 from perun.profile.format.columns import is_packed
 from perun.profile.uid import flatten
-from perun.view.flamegraph.frames import LARGEST, Frame, frame_of
+from perun.view.flamegraph.frames import MAX_AMOUNT, Frame, frame_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perun.profile.format.grouping import Group
 
-DEEPEST: Final = 1000
-"""Calls within more calls than these count for the innermost one that is still told."""
+MAX_DEPTH: Final = 1000
+"""Deeper calls have no node of their own; they count for their caller at this depth."""
 NONE: Final = -1
-"""Number of a frame or a node that is not there."""
+"""In place of the number of a frame, a row or a node: there is none."""
 
-_THREADS: Final = ("thread", "tid", "pid")
-_PROCESSES: Final = ("process", "pid")
-_THOUSAND: Final = 1000  # nanoseconds of a microsecond, in which whole numbers are exact
-_EXACT: Final = 2.0**52
-_MOST: Final = 1 << 61  # of which two add up to 64 bits
-_ULPS: Final = 4
-_ROWS: Final = 1 << 16
+_THREAD_KEYS: Final = ("thread", "tid", "pid")
+_PROCESS_KEYS: Final = ("process", "pid")
+_NS_PER_US: Final = 1000  # times in microseconds often are whole numbers of nanoseconds
+_EXACT_FLOATS: Final = 2.0**52  # below, a float holds every whole number
+_EXACT_SUMS: Final = 1 << 61  # two numbers below add up to less than 2^63
+_ULPS: Final = 4  # by how many units in the last place sums of floats may be off
+_BATCH: Final = 1 << 16  # rows that are Python objects at once
 
 
-class Which(NamedTuple):
-    """What the profile calls a process and a thread of it; None where it does not."""
+class ThreadId(NamedTuple):
+    """What the profile calls a process and a thread of it; None where it does not name them."""
 
     process: Hashable
     thread: Hashable
 
 
 class Thread(NamedTuple):
-    """The calls of one thread, in the order in which they began.
+    """The calls of one thread as columns with a row for each call, in the order in which they began.
 
-    :param which: the thread and its process.
-    :param start: when they began, `scale` to the unit of the profile. :param end: when they ended.
-    :param scale: what `start` and `end` are multiplied with, so that they are whole where that can be.
-    :param frame: number of the frame of each in :attr:`Calls.frames`; :param caller: that of its caller.
-    :param value: the number that was asked for, NaN where it is none.
+    :param id: the thread and its process.
+    :param start: when each began, in the unit of the profile times `scale`. :param end: when it ended.
+    :param scale: the factor that makes `start` and `end` whole numbers; 1 where they are floats.
+    :param frame: index into :attr:`Calls.frames`. :param caller: that of the caller which the resource names,
+        or NONE.
+    :param value: the requested number of each call, NaN where it has none.
     """
 
-    which: Which
+    id: ThreadId
     start: NDArray[Any]
     end: NDArray[Any]
     scale: int
@@ -61,54 +62,53 @@ class Thread(NamedTuple):
     value: NDArray[Any]
 
 
-class Nodes(NamedTuple):
-    """The calls of a thread put together by their stacks; a node comes after the one that it lies in.
+class CallTree(NamedTuple):
+    """The calls of a thread, merged into one node for each call stack; callers come before their callees.
 
-    :param parent: the node that each lies in, NONE where none. :param frame: the frame of each node.
-    :param of_call: the node of each call. :param inner: the time of the calls directly within each call.
-    :param cut: how many calls were too deep for nodes of their own.
+    :param parent: of each node the node of its caller, or NONE. :param frame: of each node its frame.
+    :param node: of each call its node. :param callees: of each call the time of the calls that it made.
+    :param too_deep: how many calls are deeper than MAX_DEPTH.
     """
 
     parent: list[int]
     frame: list[int]
-    of_call: NDArray[np.int64]
-    inner: NDArray[Any]
-    cut: int
+    node: NDArray[np.int64]
+    callees: NDArray[Any]
+    too_deep: int
 
 
 class Calls:
     """The calls of a profile.
 
-    :ivar frames: the frames that calls refer to.
-    :ivar places: of each process the `location` of its first call, empty where it has none.
+    :ivar frames: the frames to which calls refer by index.
+    :ivar programs: of each process the `location` of its first call, empty where that has none.
     """
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
-        self.places: dict[Hashable, str] = {}
-        self._begun: dict[Hashable, float] = {}
+        self.programs: dict[Hashable, str] = {}
+        self._first_start: dict[Hashable, float] = {}
         self._numbers: dict[Frame, int] = {}
-        self._of_text: dict[Any, int] = {}
-        self._parts: dict[Which, list[dict[str, NDArray[Any]]]] = {}
+        self._parts: dict[ThreadId, list[dict[str, NDArray[Any]]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._parts)
 
     def add(self, group: Group, of: str = "amount") -> None:
-        """Take in the resources of a group that are calls.
+        """Add those resources of a group that are calls.
 
-        :param of: which number of each is kept as its value.
+        :param of: the key of the number that becomes the value of each call; `count` is 1 for each.
         """
         start, amount = (_numbers(group, name) for name in ("timestamp", "amount"))
         with np.errstate(invalid="ignore"):
-            chosen = (np.abs(start) <= LARGEST) & (amount >= 0) & (amount <= LARGEST)
+            chosen = (np.abs(start) <= MAX_AMOUNT) & (amount >= 0) & (amount <= MAX_AMOUNT)
         size = int(np.count_nonzero(chosen))
         if not size:
             return
         caller = group.constants.get("caller")
-        which = Which(_first(group, _PROCESSES), _first(group, _THREADS))
-        self._note_place(which.process, float(start[chosen].min()), group.constants.get("location"))
-        self._parts.setdefault(which, []).append(
+        thread = ThreadId(_first(group, _PROCESS_KEYS), _first(group, _THREAD_KEYS))
+        self._note_program(thread.process, float(start[chosen].min()), group.constants.get("location"))
+        self._parts.setdefault(thread, []).append(
             {
                 "start": start[chosen],
                 "amount": amount[chosen],
@@ -120,23 +120,23 @@ class Calls:
         )
 
     @property
-    def threads_known(self) -> list[Which]:
-        """The threads that there are."""
+    def thread_ids(self) -> list[ThreadId]:
+        """The threads that have calls, in the order of the profile."""
         return list(self._parts)
 
     def threads(self) -> Iterator[Thread]:
-        """The threads one after the other, in the order of the profile; each is taken out."""
-        for which in self.threads_known:
-            parts = self._parts.pop(which)
+        """Yield the threads in the order of the profile; each is removed, to need less memory."""
+        for thread in self.thread_ids:
+            parts = self._parts.pop(thread)
             columns = {}
             for name in list(parts[0]):
                 columns[name] = np.concatenate([part.pop(name) for part in parts])
-            yield _thread(which, columns)
+            yield _thread(thread, columns)
 
-    def _note_place(self, process: Hashable, begun: float, place: Any) -> None:
-        if begun < self._begun.get(process, float("inf")):
-            self._begun[process] = begun
-            self.places[process] = str(flatten(place)) if place else ""
+    def _note_program(self, process: Hashable, start: float, location: Any) -> None:
+        if start < self._first_start.get(process, float("inf")):
+            self._first_start[process] = start
+            self.programs[process] = str(flatten(location)) if location else ""
 
     def _number(self, uid: Any) -> int:
         frame = frame_of(uid)
@@ -146,90 +146,100 @@ class Calls:
         return number
 
 
-def nodes_of(thread: Thread) -> Nodes:
-    """What lies in what; calls that overlap without one being within the other are beside each other."""
-    parents: list[int] = []
-    frames: list[int] = []
-    depths: list[int] = []
-    children: dict[tuple[int, int], int] = {}
-    running: list[tuple[Any, int, int]] = []  # end, row, node
+def call_tree(thread: Thread) -> CallTree:
+    """Merge the calls of a thread by their call stacks; calls that overlap in part have the same caller."""
+    tree = _Nodes()
     total = len(thread.start)
-    of_call = np.empty(total, np.int64)
-    inside = np.empty(total, np.int64)
+    node_of = np.empty(total, np.int64)
+    caller_of = np.empty(total, np.int64)
     slack = _slack(thread)
-    cut = 0
-
-    def node_in(parent: int, frame: int) -> int:
-        node = children.get((parent, frame))
-        if node is None:
-            node = children[parent, frame] = len(parents)
-            parents.append(parent)
-            frames.append(frame)
-            depths.append(depths[parent] + 1 if parent >= 0 else 1)
-        return node
-
-    # The frames that callers without calls of their own, as sampling leaves them, have in a stack.
-    missing: dict[tuple[int, int], bool] = {}
-
-    def is_missing(node: int, caller: int) -> bool:
-        known = missing.get((node, caller))
-        if known is None:
-            above = node
-            while above >= 0 and frames[above] != caller:
-                above = parents[above]
-            known = missing[node, caller] = above < 0
-        return known
-
-    for first in range(0, total, _ROWS):
-        rows = slice(first, first + _ROWS)
+    # The calls that contain the current moment, the innermost last: end, row and node of each.
+    running: list[tuple[Any, int, int]] = []
+    for first in range(0, total, _BATCH):
+        rows = slice(first, first + _BATCH)
         nodes: list[int] = []
-        outer: list[int] = []
+        callers: list[int] = []
         columns = (thread.start[rows], thread.end[rows], thread.frame[rows], thread.caller[rows])
         for row, (start, end, frame, caller) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True), first
         ):
             while running:
                 last, _, node = running[-1]
-                # What takes no time may lie at the very end of its caller, or just behind another call.
-                behind = last <= start and (start < end or (caller >= 0 and frames[node] != caller))
-                if behind or last + slack < end:
+                # A call without duration may be the last of its caller, or follow another call.
+                is_over = last <= start and (start < end or (caller >= 0 and tree.frame[node] != caller))
+                if is_over or last + slack < end:
                     running.pop()
                 else:
                     break
-            _, around, parent = running[-1] if running else (0, NONE, NONE)
-            if (
-                caller >= 0
-                and (parent < 0 or (frames[parent] != caller and depths[parent] < DEEPEST))
-                and is_missing(parent, caller)
-            ):
-                parent = node_in(parent, caller)
-            if parent >= 0 and depths[parent] >= DEEPEST:
-                cut += 1
-                node = parent
-            else:
-                node = node_in(parent, frame)
+            _, caller_row, parent = running[-1] if running else (0, NONE, NONE)
+            node = tree.node_of_call(parent, frame, caller)
             nodes.append(node)
-            outer.append(around)
+            callers.append(caller_row)
             running.append((end, row, node))
-        of_call[rows] = nodes
-        inside[rows] = outer
-    inner = np.zeros(total, thread.start.dtype)
-    within = inside >= 0
-    np.add.at(inner, inside[within], (thread.end - thread.start)[within])
-    return Nodes(parents, frames, of_call, inner, cut)
+        node_of[rows] = nodes
+        caller_of[rows] = callers
+    callees = np.zeros(total, thread.start.dtype)
+    has_caller = caller_of >= 0
+    np.add.at(callees, caller_of[has_caller], (thread.end - thread.start)[has_caller])
+    return CallTree(tree.parent, tree.frame, node_of, callees, tree.too_deep)
 
 
-def _thread(which: Which, columns: dict[str, NDArray[Any]]) -> Thread:
+class _Nodes:
+    """The nodes of a call tree while it grows."""
+
+    def __init__(self) -> None:
+        self.parent: list[int] = []
+        self.frame: list[int] = []
+        self.too_deep = 0
+        self._depth: list[int] = []
+        self._children: dict[tuple[int, int], int] = {}
+        self._absent: dict[tuple[int, int], bool] = {}
+
+    def node_of_call(self, parent: int, frame: int, caller: int) -> int:
+        """The node of a call of `frame` below the node `parent`; `caller` is its caller's frame, or NONE."""
+        if caller >= 0 and self._lacks(parent, caller):
+            # Sampling left out the call of the caller. Its frame still belongs into the stack.
+            parent = self._child(parent, caller)
+        if parent >= 0 and self._depth[parent] >= MAX_DEPTH:
+            self.too_deep += 1
+            return parent
+        return self._child(parent, frame)
+
+    def _child(self, parent: int, frame: int) -> int:
+        node = self._children.get((parent, frame))
+        if node is None:
+            node = self._children[parent, frame] = len(self.parent)
+            self.parent.append(parent)
+            self.frame.append(frame)
+            self._depth.append(self._depth[parent] + 1 if parent >= 0 else 1)
+        return node
+
+    def _lacks(self, node: int, caller: int) -> bool:
+        """Whether the stack of a node has room for the frame of this caller, but does not have it."""
+        if node < 0:
+            return True
+        if self.frame[node] == caller or self._depth[node] >= MAX_DEPTH:
+            return False
+        absent = self._absent.get((node, caller))
+        if absent is None:
+            above = node
+            while above >= 0 and self.frame[above] != caller:
+                above = self.parent[above]
+            absent = self._absent[node, caller] = above < 0
+        return absent
+
+
+def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]]) -> Thread:
     start, amount, scale = _scaled(columns.pop("start"), columns.pop("amount"))
     end = start + amount
     del amount
     order = columns.pop("order")
-    # What began at the same moment: by the order of the calls where it is known, else the longest first.
+    # Of calls that began at the same moment, the first by call-order is the caller, or else the longest.
     ordered = (-end, order, start) if not np.isnan(order).any() else (-end, start)
     by_time = np.lexsort(ordered)
     del order, ordered
     return Thread(
-        which,
+        thread,
         start[by_time],
         end[by_time],
         scale,
@@ -238,7 +248,8 @@ def _thread(which: Which, columns: dict[str, NDArray[Any]]) -> Thread:
 
 
 def _scaled(start: NDArray[Any], amount: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
-    for scale in (1, _THOUSAND):
+    """Starts, amounts and their scale: if possible whole numbers, whose sums compare exactly."""
+    for scale in (1, _NS_PER_US):
         starts, amounts = _whole(start, scale), _whole(amount, scale)
         if starts is not None and amounts is not None:
             return starts, amounts, scale
@@ -246,12 +257,12 @@ def _scaled(start: NDArray[Any], amount: NDArray[Any]) -> tuple[NDArray[Any], ND
 
 
 def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
-    """The numbers times `scale`, where these are whole, as far as floats can tell, and exact."""
+    """The numbers times `scale` as integers; None if one is not whole, or too large to be exact."""
     if numbers.dtype.kind == "i":
-        return numbers * scale if (np.abs(numbers) < _MOST // scale).all() else None
+        return numbers * scale if (np.abs(numbers) < _EXACT_SUMS // scale).all() else None
     scaled = numbers * scale
     size = np.abs(scaled)
-    if not (size < _EXACT).all():
+    if not (size < _EXACT_FLOATS).all():
         return None
     rounded = np.rint(scaled)
     close = np.abs(scaled - rounded) <= _ULPS * np.spacing(size) * (scale > 1)
@@ -259,14 +270,14 @@ def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
 
 
 def _slack(thread: Thread) -> float:
-    """By how much a call may end after the one it lies in, as times in floats are not exact."""
+    """By how much a call may end after its caller, because the sum of start and duration is rounded."""
     if thread.end.dtype.kind == "i":
         return 0
     return _ULPS * float(np.spacing(np.abs(thread.end).max()))
 
 
 def _first(group: Group, names: Iterable[str]) -> Hashable:
-    """The first of these constants that the group has."""
+    """The value of the first of these keys that the group has as a constant; None if it has none."""
     found: Hashable = next(
         (flatten(group.constants[name]) for name in names if name in group.constants), None
     )
@@ -274,7 +285,7 @@ def _first(group: Group, names: Iterable[str]) -> Hashable:
 
 
 def _numbers(group: Group, name: str) -> NDArray[Any]:
-    """One number for each resource; NaN where there is none."""
+    """The number of each resource under a key; NaN where it has none."""
     values: Any = group.columns.get(name)
     if values is None:
         return np.full(group.size, _number(group.constants.get(name)))
@@ -285,11 +296,11 @@ def _numbers(group: Group, name: str) -> NDArray[Any]:
 
 def _as_numbers(values: Iterable[Any]) -> NDArray[Any]:
     values = list(values)
-    if all(type(value) is int and abs(value) < _MOST for value in values):
+    if all(type(value) is int and abs(value) < _EXACT_SUMS for value in values):
         return np.array(values, np.int64)
     return np.array([_number(value) for value in values], np.float64)
 
 
 def _number(value: Any) -> float:
     # A whole number may be larger than any float.
-    return float(value) if type(value) in (int, float) and abs(value) <= LARGEST else float("nan")
+    return float(value) if type(value) in (int, float) and abs(value) <= MAX_AMOUNT else float("nan")

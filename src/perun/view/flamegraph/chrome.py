@@ -1,4 +1,4 @@
-"""Calls as the JSON of the Trace Event Format, which Perfetto and the browser's own tracing page show."""
+"""Calls in the Trace Event Format (JSON), which Perfetto and chrome://tracing read."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from perun.errors import ProfileError
-from perun.view.flamegraph.calls import Calls, Thread, Which
+from perun.view.flamegraph.calls import Calls, Thread, ThreadId
 
 if TYPE_CHECKING:
     from perun.profile.format.core import Profile
 
 _MICROSECONDS: Final = {"": 1.0, "ns": 1e-3, "us": 1.0, "µs": 1.0, "μs": 1.0, "ms": 1e3, "s": 1e6}
-_BY_ORDER: Final = "call-order"
-_ROWS: Final = 10_000
+_NO_SIZE: Final = "call-order"
+"""The `size-source` of a call whose `structure-unit-size` is the number of earlier calls."""
+_BATCH: Final = 10_000  # events of one piece of text
 
 
 def chrome_trace(profile: Profile, *, name: str, unit: str, exporter: str) -> Iterator[str]:
-    """The document piece by piece: one complete event (`"ph": "X"`) for each call, in microseconds.
+    """Yield the document in pieces of text: a complete event (`"ph": "X"`, in microseconds) for each call.
 
-    The size of the structure that a call worked on is the argument `size` of its event. Processes and threads
-    have the numbers of the profile, and events that name them (`"ph": "M"`).
+    The size of the structure that a call works on is the argument `size` of its event. Processes and threads
+    keep the numbers that they have in the profile; metadata events (`"ph": "M"`) name them.
 
-    :param name: of the process, where there is one only; else each has that of its program.
-    :param unit: of the timestamps and the amounts.
-    :raises ProfileError: before the first piece, where the profile has no calls with the times they began.
+    :param name: the name of the process, if there is only one; several are named after their programs.
+    :param unit: the unit of timestamps and amounts in the profile.
+    :raises ProfileError: at the call, if the unit is not one of time or no resource is a call.
     """
     if unit not in _MICROSECONDS:
         raise ProfileError(
-            f"a Chrome trace has times, and the amounts of the profile are in {unit}",
-            "choose another --format, e.g. html, folded or speedscope",
+            f"--format chrome needs amounts of time; those of the profile are in {unit}",
+            "choose another --format: html, folded or speedscope",
         )
     calls = Calls()
     for group in profile.groups():
         if "trace" not in group.constants and "trace" not in group.columns:
-            sized = group.constants.get("size-source") != _BY_ORDER
-            calls.add(group, "structure-unit-size" if sized else "")
+            has_size = group.constants.get("size-source") != _NO_SIZE
+            calls.add(group, "structure-unit-size" if has_size else "")
     if not calls:
         raise ProfileError(
-            "no resource has a timestamp that says when its call began, so there is no Chrome trace",
+            "--format chrome needs the start times of calls, but no resource has a timestamp",
             "collect a profile with perun collect trace or perun collect complexity, or choose another "
             "--format, e.g. folded",
         )
@@ -52,67 +53,64 @@ def chrome_trace(profile: Profile, *, name: str, unit: str, exporter: str) -> It
 
 def _pieces(calls: Calls, name: str, factor: float, exporter: str) -> Iterator[str]:
     yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps({"exporter": exporter})},"traceEvents":[\n'
-    whiches = calls.threads_known
-    processes = _numbers(which.process for which in whiches)
-    of_process: dict[Hashable, list[Hashable]] = {process: [] for process in processes}
-    for which in whiches:
-        of_process[which.process].append(which.thread)
-    threads = {
-        Which(process, thread): number
-        for process, known in of_process.items()
-        for thread, number in _numbers(known).items()
+    pids = _numbers(thread.process for thread in calls.thread_ids)
+    tids = {
+        ThreadId(process, thread): tid
+        for process in pids
+        for thread, tid in _numbers(id.thread for id in calls.thread_ids if id.process == process).items()
     }
-    own = {} if len(processes) == 1 else calls.places
-    told = [
-        _told("process_name", pid, 0, basename(own.get(process, "")) or name)
-        for process, pid in processes.items()
+    programs = {} if len(pids) == 1 else calls.programs
+    metadata = [
+        _metadata("process_name", pid, 0, basename(programs.get(process, "")) or name)
+        for process, pid in pids.items()
     ]
-    told += [
-        _told("thread_name", processes[which.process], number, _thread_name(which))
-        for which, number in threads.items()
-        if which.thread is not None
+    metadata += [
+        _metadata("thread_name", pids[thread.process], tid, _thread_name(thread))
+        for thread, tid in tids.items()
+        if thread.thread is not None
     ]
-    yield ",\n".join(told)
+    yield ",\n".join(metadata)
     names = [json.dumps(frame.name) for frame in calls.frames]
     for thread in calls.threads():
-        yield from _events(thread, names, processes[thread.which.process], threads[thread.which], factor)
+        yield from _events(thread, names, pids[thread.id.process], tids[thread.id], factor)
     yield "\n]}\n"
 
 
-def _thread_name(which: Which) -> str:
-    if type(which.thread) is not int:
-        return str(which.thread)
-    return "main thread" if which.thread == which.process else f"thread {which.thread}"
+def _thread_name(id: ThreadId) -> str:
+    if type(id.thread) is not int:
+        return str(id.thread)
+    return "main thread" if id.thread == id.process else f"thread {id.thread}"
 
 
-def _events(thread: Thread, names: list[str], pid: int, number: int, factor: float) -> Iterator[str]:
-    head = f',\n{{"ph":"X","pid":{pid},"tid":{number},"name":'
-    for first in range(0, len(thread.start), _ROWS):
-        rows = slice(first, first + _ROWS)
+def _events(thread: Thread, names: list[str], pid: int, tid: int, factor: float) -> Iterator[str]:
+    # Written without the json module, which takes several times as long for millions of events.
+    head = f',\n{{"ph":"X","pid":{pid},"tid":{tid},"name":'
+    for first in range(0, len(thread.start), _BATCH):
+        rows = slice(first, first + _BATCH)
         start = thread.start[rows]
         times = (_times(one, thread.scale, factor) for one in (start, thread.end[rows] - start))
         value = thread.value[rows]
         sizes: Any = repeat(float("nan")) if np.isnan(value).all() else value.tolist()
         yield "".join(
-            f'{head}{names[frame]},"ts":{begun},"dur":{lasted}}}'
+            f'{head}{names[frame]},"ts":{ts},"dur":{duration}}}'
             if size != size  # NaN
-            else f'{head}{names[frame]},"ts":{begun},"dur":{lasted},"args":{{"size":{_plain(size)}}}}}'
-            for frame, begun, lasted, size in zip(thread.frame[rows].tolist(), *times, sizes, strict=False)
+            else f'{head}{names[frame]},"ts":{ts},"dur":{duration},"args":{{"size":{_whole(size)}}}}}'
+            for frame, ts, duration, size in zip(thread.frame[rows].tolist(), *times, sizes, strict=False)
         )
 
 
 def _times(times: Any, scale: int, factor: float) -> list[float]:
-    made: list[float] = np.round(times / scale * factor, 3).tolist()
-    return made
+    in_microseconds: list[float] = np.round(times / scale * factor, 3).tolist()
+    return in_microseconds
 
 
-def _plain(size: float) -> float:
-    """Sizes are whole, though beside calls without a size they are kept as floats."""
+def _whole(size: float) -> float:
+    """The size as an integer if it is whole; a column that also has NaN holds floats."""
     return int(size) if size == int(size) else size
 
 
 def _numbers(known: Iterable[Hashable]) -> dict[Hashable, int]:
-    """A number for each process or thread: its own where it has one, else a free one that is not 0."""
+    """A number for each process or thread: its own if that is a number, else an unused one above 0."""
     ordered = list(dict.fromkeys(known))
     numbers: dict[Hashable, int] = {one: one for one in ordered if type(one) is int}
     taken = set(numbers.values())
@@ -120,7 +118,7 @@ def _numbers(known: Iterable[Hashable]) -> dict[Hashable, int]:
     return {one: numbers[one] if one in numbers else next(free) for one in ordered}
 
 
-def _told(what: str, pid: int, thread: int, name: str) -> str:
+def _metadata(key: str, pid: int, tid: int, name: str) -> str:
     return json.dumps(
-        {"ph": "M", "pid": pid, "tid": thread, "name": what, "args": {"name": name}}, separators=(",", ":")
+        {"ph": "M", "pid": pid, "tid": tid, "name": key, "args": {"name": name}}, separators=(",", ":")
     )

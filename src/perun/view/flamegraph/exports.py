@@ -1,4 +1,4 @@
-"""Stacks in the formats of other tools: folded stacks, and the JSON of speedscope."""
+"""Call stacks in the formats of other tools: folded stacks, and the JSON of speedscope."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
 def folded(stacks: dict[Stack, float], by_line: bool = False) -> str:
-    """One line for each stack: its calls, the outermost first, joined by `;`, a blank, and the amount.
+    """One line for each stack: its frames, the outermost first, joined by `;`, then a blank and the amount.
 
-    This is what flamegraph.pl, speedscope, inferno and others read. A `;` within a name becomes `:`, what
-    would break the line a blank.
+    flamegraph.pl, speedscope, inferno and others read this format. In names `;` becomes `:`, and white space
+    becomes one blank.
 
-    :param by_line: call sites are told apart: `name (source:line)` rather than `name`.
+    :param by_line: write frames as `name (source:line)`, so that calls from different lines differ.
     """
     sums: dict[str, float] = {}
     for stack, amount in stacks.items():
@@ -30,7 +30,7 @@ def folded(stacks: dict[Stack, float], by_line: bool = False) -> str:
 
 
 def speedscope(stacks: dict[Stack, float], *, name: str, unit: str, exporter: str) -> dict[str, Any]:
-    """The file format of https://www.speedscope.app: one profile of samples, a stack and its amount each."""
+    """The document of https://www.speedscope.app: each stack is a sample, and its amount the weight."""
     numbers: dict[Frame, int] = {}
     samples = [[numbers.setdefault(frame, len(numbers)) for frame in stack] for stack in stacks]
     return {
@@ -54,18 +54,18 @@ def speedscope(stacks: dict[Stack, float], *, name: str, unit: str, exporter: st
 
 
 def _folded_frame(frame: Frame, by_line: bool) -> str:
-    text = _named(frame) if by_line else frame.name
+    text = _with_line(frame) if by_line else frame.name
     return " ".join(text.replace(";", ":").split()) or "?"
 
 
-def _named(frame: Frame) -> str:
+def _with_line(frame: Frame) -> str:
     if not frame.source and not frame.line:
         return frame.name
     return f"{frame.name} ({frame.source or '?'}:{frame.line})"
 
 
 def _decimal(amount: float) -> str:
-    """The number without an exponent, which not all readers know."""
+    """The number without an exponent, which some readers do not accept."""
     if isinstance(amount, int):
         return str(amount)
     from decimal import Decimal
@@ -75,9 +75,9 @@ def _decimal(amount: float) -> str:
 
 
 def _speedscope_frame(frame: Frame) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": frame.name}
+    entry: dict[str, Any] = {"name": frame.name}
     if frame.source:
-        made["file"] = frame.source
+        entry["file"] = frame.source
     if frame.line:
-        made["line"] = frame.line
-    return made
+        entry["line"] = frame.line
+    return entry

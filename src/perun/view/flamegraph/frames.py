@@ -1,4 +1,4 @@
-"""Frames of stacks: what a record of a trace, or a uid, says of one call."""
+"""Frames of call stacks, made from the records of traces and from uids."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from perun.profile.uid import flatten
 
-LARGEST: Final = 1e290
-"""Amounts above this are none, as their sum may be no float any more."""
+MAX_AMOUNT: Final = 1e290
+"""Larger amounts are left out, because the sum of many could overflow a float."""
 
 _FUNCTIONS: Final = ("function", "func", "method", "procedure", "name")
 _SOURCES: Final = ("source", "file", "module", "package", "bin")
@@ -16,7 +16,7 @@ _UNKNOWN_PLACES: Final = ("", "unreachable", "unknown", "??", "None")
 
 
 class Frame(NamedTuple):
-    """One call in a stack; a source that is not known is empty, a line 0."""
+    """One call in a stack; an unknown source is empty, an unknown line 0."""
 
     name: str
     source: str = ""
@@ -24,7 +24,7 @@ class Frame(NamedTuple):
 
 
 def frame_of(record: Any) -> Frame:
-    """The frame of one record of a trace, or of a uid: a mapping, or any text."""
+    """The frame of a record of a trace, or of a uid; each is a mapping or text."""
     if not isinstance(record, Mapping):
         return Frame(str(flatten(record)))
     name = _first(record, _FUNCTIONS)

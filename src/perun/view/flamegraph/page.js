@@ -9,7 +9,7 @@
   const compares = data.amounts.length > 1;
   const rowHeight = data.frameHeight;
   const fontSize = Math.max(8, Math.min(13, rowHeight - 5));
-  const MOST_MODULES = 7;
+  const MAX_MODULES = 7;
 
   const colourings = compares
     ? [["change", "change"], ["effect", "effect on the whole"], ["module", "module"], ["name", "function"]]
@@ -107,7 +107,7 @@
       const colours = new Map();
       let rest = 0, others = 0;
       for (const [source, amount] of modules()) {
-        const known = source && colours.size < MOST_MODULES;
+        const known = source && colours.size < MAX_MODULES;
         if (known) {
           const colour = data.palette[DISTINCT[colours.size]];
           colours.set(source, colour);

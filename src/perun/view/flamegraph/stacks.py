@@ -1,7 +1,7 @@
-"""Call stacks of a profile: from the traces of its resources, or from calls that lie within each other.
+"""Call stacks of a profile: from the traces of its resources, or from the times of calls.
 
-Traces are those of the manual's section 2.1: they start at the innermost call. Where resources have no trace
-but a `timestamp`, each is a call; :mod:`perun.view.flamegraph.calls` says which one lies within which.
+Traces are those of the manual's section 2.1: they start at the innermost call. A resource without a trace but
+with a `timestamp` is a call; :mod:`perun.view.flamegraph.calls` finds its caller by the times.
 """
 
 from __future__ import annotations
@@ -12,47 +12,50 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
 from perun.profile.format.grouping import COLUMNS, Group
-from perun.view.flamegraph.frames import LARGEST, Frame, frame_of
+from perun.view.flamegraph.frames import MAX_AMOUNT, Frame, frame_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perun.profile.format.core import Profile
-    from perun.view.flamegraph.calls import Calls, Nodes
+    from perun.view.flamegraph.calls import Calls, CallTree
 
 COUNT: Final = "count"
-"""What may be asked for beside the numbers of the resources: how many resources there are."""
+"""In place of the key of a number: the number of resources."""
 
-_LARGEST_WHOLE: Final = 2.0**62
+_MAX_SUM: Final = 2.0**62  # larger sums may not fit into 64 bits
 Stack = tuple[Frame, ...]
 
 
 class Stacks(NamedTuple):
-    """What stacks consume, the outermost call first.
+    """What call stacks consume; a stack begins with the outermost call.
 
-    :param amounts: stack to the sum of what it consumed itself, which is above 0.
-    :param left_out: number of resources with a stack whose amount is below 0 or no number.
-    :param cut: number of calls that were too deep to be told apart from those they were made by.
+    :param amounts: the exclusive amount of each stack, above 0, in the unit of the profile.
+    :param left_out: number of resources with a stack whose amount is negative or not a number.
+    :param too_deep: number of calls that count for their caller because they are nested too deeply.
     """
 
     amounts: dict[Stack, float]
     left_out: int
-    cut: int = 0
+    too_deep: int = 0
 
 
 def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
-    """The stacks of the profile; memory that is released is no resource of a stack.
+    """The call stacks of the profile. Releases of memory do not count.
 
-    :param of: which number of the resources to sum up, or :data:`COUNT`.
-    :raises UsageError: where no resource has such a number.
-    :raises ProfileError: where no resource has a stack, or all of them consumed nothing.
+    :param of: the key of the number to sum up, or :data:`COUNT`.
+    :raises UsageError: if no resource has such a number.
+    :raises ProfileError: if no resource has a stack, or no stack has an amount above 0.
     """
     from perun.view.flamegraph.calls import Calls
 
     groups = [group for group in profile.groups() if group.constants.get("subtype") != "free"]
     if of != COUNT and not any(of in group.columns or of in group.constants for group in groups):
         known = sorted({name for group in groups for name in _numbers(group)} | {COUNT})
-        raise UsageError(f"no resource has {of!r}", "those of the profile are: " + ", ".join(known))
+        raise UsageError(
+            f"no resource has a number in {of!r}",
+            "name another key with --of; the profile has: " + ", ".join(known),
+        )
     sums = _Sums()
     calls = Calls()
     for group in groups:
@@ -63,24 +66,25 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
     _add_nested(sums, calls, of)
     if not sums.amounts and not sums.left_out and not sums.empty:
         raise ProfileError(
-            "no resource has a trace, or a timestamp from which calls within calls could be told",
-            "collect a profile with perun collect memory, or look at this one with: "
+            "the profile has no call stacks: no resource has a trace or a timestamp",
+            "collect a profile with perun collect memory or perun collect trace, or draw this one with: "
             "perun show <profile> bars sum --of amount --per uid",
         )
     if not sums.amounts:
         raise ProfileError(
-            f"no stack has a {of} above 0", f"choose another number with --of, e.g. --of {COUNT}"
+            f"no call stack has a value of {of!r} above 0",
+            f"name another key with --of, e.g. --of {COUNT}",
         )
-    return Stacks(sums.amounts, sums.left_out, sums.cut)
+    return Stacks(sums.amounts, sums.left_out, sums.too_deep)
 
 
 class _Sums:
     def __init__(self) -> None:
         self.amounts: dict[Stack, float] = {}
-        self.frame = _Frames()
+        self.frame = _FrameCache()
         self.left_out = 0
         self.empty = 0
-        self.cut = 0
+        self.too_deep = 0
 
     def add(self, stack: Stack, amount: Any) -> None:
         if not _is_amount(amount):
@@ -105,37 +109,39 @@ def _add_traces(sums: _Sums, group: Group, of: str) -> None:
 
 
 def _add_nested(sums: _Sums, calls: Calls, of: str) -> None:
-    from perun.view.flamegraph.calls import nodes_of
+    from perun.view.flamegraph.calls import call_tree
 
     for thread in calls.threads():
-        nodes = nodes_of(thread)
-        sums.cut += nodes.cut
+        tree = call_tree(thread)
+        sums.too_deep += tree.too_deep
         if of == "amount":
-            # Time is the one number of a call that those made within it are a part of.
-            amounts = _by_node(nodes, (thread.end - thread.start - nodes.inner).clip(min=0), thread.scale)
+            # The duration of a call includes that of its callees; all other numbers are of the call alone.
+            exclusive = (thread.end - thread.start - tree.callees).clip(min=0)
+            amounts = _sums_by_node(tree, tree.node, exclusive, thread.scale)
         else:
-            valid = (thread.value >= 0) & (thread.value <= LARGEST)
+            valid = (thread.value >= 0) & (thread.value <= MAX_AMOUNT)
             sums.left_out += int((~valid).sum())
-            amounts = _by_node(nodes._replace(of_call=nodes.of_call[valid]), thread.value[valid], 1)
+            amounts = _sums_by_node(tree, tree.node[valid], thread.value[valid], 1)
         stacks: list[Stack] = []
-        for parent, frame, amount in zip(nodes.parent, nodes.frame, amounts, strict=True):
+        for parent, frame, amount in zip(tree.parent, tree.frame, amounts, strict=True):
             stacks.append((*(stacks[parent] if parent >= 0 else ()), calls.frames[frame]))
             sums.add(stacks[-1], amount)
 
 
-def _by_node(nodes: Nodes, values: NDArray[Any], scale: int) -> list[float]:
+def _sums_by_node(tree: CallTree, node: NDArray[Any], values: NDArray[Any], scale: int) -> list[float]:
+    """For each node of the tree the sum of the values of its calls, divided by `scale`."""
     import numpy as np
 
-    # What does not fit into 64 bits together is added up in floats.
-    fits = values.dtype.kind != "i" or float(values.sum(dtype=np.float64)) < _LARGEST_WHOLE
-    sums = np.zeros(len(nodes.parent), values.dtype if fits else np.float64)
-    np.add.at(sums, nodes.of_call, values if fits else values.astype(np.float64))
-    made: list[float] = (sums / scale if scale > 1 else sums).tolist()
-    return made
+    # Integers whose sum does not fit into 64 bits are added up as floats.
+    fits = values.dtype.kind != "i" or float(values.sum(dtype=np.float64)) < _MAX_SUM
+    sums = np.zeros(len(tree.parent), values.dtype if fits else np.float64)
+    np.add.at(sums, node, values if fits else values.astype(np.float64))
+    by_node: list[float] = (sums / scale if scale > 1 else sums).tolist()
+    return by_node
 
 
-class _Frames:
-    """Frames of records; the same record is looked at once, for a trace has it again and again."""
+class _FrameCache:
+    """Frames of records, each made once: traces have the same records again and again."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Frame] = {}
@@ -146,13 +152,13 @@ class _Frames:
             frame = self._known.get(key)
             if frame is None:
                 frame = self._known[key] = frame_of(record)
-        except TypeError:  # something nested within
+        except TypeError:  # a record with a nested list or mapping cannot be a key
             return frame_of(record)
         return frame
 
 
 def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= LARGEST  # no comparison holds for NaN
+    return type(value) in (int, float) and 0 <= value <= MAX_AMOUNT  # false for NaN
 
 
 def _values(group: Group, name: str) -> Iterable[Any]:

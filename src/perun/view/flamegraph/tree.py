@@ -1,4 +1,4 @@
-"""Stacks of one or two profiles as one tree, in the form that the page reads."""
+"""Call stacks of one or two profiles, merged into one tree for the page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from perun.view.flamegraph.stacks import Stack
 
 
 class Tree:
-    """Calls within calls, each with what it consumed itself in each profile.
+    """A tree of calls: a node for each call stack, callers before their callees.
 
     :ivar frames: the different frames.
-    :ivar parents: for each node the node that it was called by, -1 where none.
-    :ivar places: for each node the position of its frame.
-    :ivar amounts: for each profile the amount of each node itself.
+    :ivar parents: of each node the node of its caller, -1 for an outermost call.
+    :ivar frame_of: of each node the index of its frame in `frames`.
+    :ivar amounts: for each profile a list with the exclusive amount of each node.
     """
 
     def __init__(self, profiles: Sequence[dict[Stack, float]]) -> None:
         self.frames: list[Frame] = []
         self.parents: list[int] = []
-        self.places: list[int] = []
+        self.frame_of: list[int] = []
         self.amounts: list[list[float]] = [[] for _ in profiles]
-        self._numbers: dict[Frame, int] = {}
+        self._indices: dict[Frame, int] = {}
         self._seen: dict[int, int] = {}
         self._children: dict[tuple[int, int], int] = {}
         for number, stacks in enumerate(profiles):
@@ -34,30 +34,31 @@ class Tree:
         node = -1
         seen = self._seen
         for frame in stack:
-            # Frames of one profile are the same objects, of which the number is found faster than of equals.
-            place = seen.get(id(frame))
-            if place is None:
-                place = seen[id(frame)] = self._place(frame)
-            child = self._children.get((node, place))
+            # Equal frames of one profile are the same object; its id is a faster key than its text.
+            index = seen.get(id(frame))
+            if index is None:
+                index = seen[id(frame)] = self._index(frame)
+            child = self._children.get((node, index))
             if child is None:
-                child = self._children[node, place] = len(self.parents)
+                child = self._children[node, index] = len(self.parents)
                 self.parents.append(node)
-                self.places.append(place)
+                self.frame_of.append(index)
                 for amounts in self.amounts:
                     amounts.append(0)
             node = child
         return node
 
-    def _place(self, frame: Frame) -> int:
-        place = self._numbers.setdefault(frame, len(self.frames))
-        if place == len(self.frames):
+    def _index(self, frame: Frame) -> int:
+        index = self._indices.setdefault(frame, len(self.frames))
+        if index == len(self.frames):
             self.frames.append(frame)
-        return place
+        return index
 
     def document(self) -> dict[str, Any]:
-        """What the page reads: names and sources once, nodes as columns; a parent comes before its children.
+        """The data of the page: each name and source once, nodes as columns, parents before their children.
 
-        `parents` holds the distance to the parent, 0 where there is none.
+        `parents` holds the distance of a node to its parent, 0 for an outermost call: small numbers make a
+        small page.
         """
         sources = sorted({frame.source for frame in self.frames})
         numbers = {source: number for number, source in enumerate(sources)}
@@ -67,6 +68,6 @@ class Tree:
             "places": [numbers[frame.source] for frame in self.frames],
             "lines": [frame.line for frame in self.frames],
             "parents": [node - parent if parent >= 0 else 0 for node, parent in enumerate(self.parents)],
-            "frames": self.places,
+            "frames": self.frame_of,
             "amounts": self.amounts,
         }

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.view._common import options
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,34 +80,35 @@ class FlameParams:
 
 
 class FlameGraphView:
-    """The wider a frame is, the more the function and its callees consume.
+    """Call stacks as a flame graph: the wider a frame is, the more the function and its callees consume.
 
     Stacks come from the traces of the resources, as in memory profiles, or from the nesting of calls in
-    time, as in trace and complexity profiles. The page needs no network and has its own zoom, search and
-    colours.
+    time, as in trace and complexity profiles. The page needs no network; zoom and search are part of it.
     """
 
     name: ClassVar[str] = "flamegraph"
     help: ClassVar[str] = "Flame graph of what the resources of call stacks consume."
     Params: ClassVar[type] = FlameParams
 
-    def render(self, profile: Profile, params: FlameParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
-        """Write the page to a file and its name to `out`, or the stacks in another format to `out`.
+    def render(
+        self, profile: Profile, params: FlameParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
+        """Write a page to a file, and its name to `out`; other formats go to `out` if no file is named.
 
-        :raises ProfileError: if the profile has no stacks.
+        :raises ProfileError: if the profile has no call stacks.
         :raises UsageError: if `params` contradict each other or the profile, or the file cannot be written.
         """
         from perun.view._common.files import destination, report
 
         if params.diff and params.format != "html":
             raise UsageError(
-                f"--diff needs a page, and --format {params.format} makes none",
-                "leave out one of them",
+                f"--diff needs --format html, not {params.format}",
+                "leave out --diff or --format",
             )
         if params.view_in_browser and params.format != "html":
             raise UsageError(
                 f"a browser cannot show --format {params.format}",
-                "leave out --view-in-browser, or --format",
+                "leave out --view-in-browser or --format",
             )
         if params.format == "chrome":
             _export_calls(profile, params, out)
@@ -125,13 +127,13 @@ def _stacks(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
 
     stacks = stacks_of(profile, params.of)
     if stacks.left_out:
-        ctx.note(f"{stacks.left_out} resources are left out: their {params.of} is negative or no number")
-    if stacks.cut:
-        from perun.view.flamegraph.calls import DEEPEST
+        left_out = counted(stacks.left_out, "resource")
+        ctx.note(f"the graph leaves out {left_out} whose {params.of} is negative or not a number")
+    if stacks.too_deep:
+        from perun.view.flamegraph.calls import MAX_DEPTH
 
-        ctx.note(
-            f"{stacks.cut} calls are nested deeper than {DEEPEST} calls; they count for the call there"
-        )
+        too_deep = counted(stacks.too_deep, "call")
+        ctx.note(f"the graph adds {too_deep} nested deeper than {MAX_DEPTH} levels to their callers")
     return stacks
 
 
@@ -161,8 +163,8 @@ def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
 
     if params.of != "amount":
         raise UsageError(
-            f"a Chrome trace shows the duration of calls, not {params.of}",
-            "leave out --of, or --format chrome",
+            f"--format chrome shows the durations of calls, not {params.of}",
+            "leave out --of or --format",
         )
     pieces = chrome_trace(
         profile,
@@ -221,8 +223,8 @@ def _colour(tree: Tree, params: FlameParams) -> str:
 def _baseline(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
     if ctx.load is None:
         raise UsageError(
-            f"the baseline {params.diff!r} cannot be loaded: the context of the view has no `load`",
-            "leave out --diff",
+            f"--diff cannot load {params.diff!r}: the context of the view has no function `load`",
+            "pass a ViewContext with `load`, or leave out --diff",
         )
     other = ctx.load(params.diff)
     units = _unit(other, params.of), _unit(profile, params.of)
@@ -230,7 +232,7 @@ def _baseline(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks
         raise UsageError(
             f"the baseline {params.diff} has the type {other.type or '(none)'} and the unit "
             f"{units[0] or '(none)'}, the profile has {profile.type or '(none)'} and {units[1] or '(none)'}",
-            "compare profiles of the same type and unit",
+            "name a baseline of the same type and unit with --diff",
         )
     return _stacks(other, params, ctx)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.view._common.chart import Chart, Floats, Series
 
-MOST_POINTS: Final = 1000
-MOST_LINES: Final = 16
+MAX_POINTS: Final = 1000
+MAX_LINES: Final = 16
 """Limits of the bins of the two keys; a note of the chart says when values share bins."""
 
 _ZERO_IF_EMPTY: Final = ("sum", "count", "nunique")
@@ -72,7 +72,7 @@ class FlowView(ChartView[FlowParams]):
     """
 
     name: ClassVar[str] = "flow"
-    help: ClassVar[str] = "Customizable interpretation of resources using the flow format."
+    help: ClassVar[str] = "Line or area chart: an aggregate of one key along another one."
     Params: ClassVar[type] = FlowParams
 
     def charts(self, profile: Profile, params: FlowParams) -> tuple[Chart, ...]:
@@ -92,7 +92,7 @@ def chart(profile: Profile, params: FlowParams) -> Chart:
     from perun.view._common.pivot import Key, pivot_of
 
     _check(params)
-    through, by = Key(params.through, "--through", MOST_POINTS), Key(params.by, "--by", MOST_LINES)
+    through, by = Key(params.through, "--through", MAX_POINTS), Key(params.by, "--by", MAX_LINES)
     found = pivot_of(profile, params.function, params.of, through, by)
     names, centers = found.columns.names, found.columns.centers
     x = np.arange(len(names), dtype=float) if centers is None else centers

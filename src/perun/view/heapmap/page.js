@@ -10,7 +10,7 @@
   const rows = data.regions.reduce((sum, region) => sum + region.rows, 0);
   // In pixels: the column of addresses, a row, the space between regions, the timeline.
   const GUTTER = 124, ROW = 13, BREAK = 9, TIMELINE = 56;
-  const MOST_SITES = DISTINCT.length;
+  const MAX_SITES = DISTINCT.length;
   const places = Float64Array.from(data.places), amounts = Float64Array.from(data.amounts);
   let heat = data.heat, now = 0, playing = 0, selected = -1, hovered = null, live = [], size = {}, roles = {};
   let fills = [], owners = [], shownLegend = "";
@@ -52,7 +52,7 @@
   for (let i = 0; i < chunks; i++) bySite[data.owners[i]] += amounts[i] * (data.ends[i] - data.firsts[i]);
   const ranked = data.sites.map((_, i) => i).sort((a, b) => bySite[b] - bySite[a]);
   const siteColours = new Array(data.sites.length).fill(data.palette[OTHERS]);
-  ranked.slice(0, MOST_SITES).forEach((site, i) => { siteColours[site] = data.palette[DISTINCT[i]]; });
+  ranked.slice(0, MAX_SITES).forEach((site, i) => { siteColours[site] = data.palette[DISTINCT[i]]; });
   let largest = 1, smallest = Infinity, hottest = 0;
   for (const amount of amounts) { largest = Math.max(largest, amount); smallest = Math.min(smallest, amount); }
   for (const times of data.counts) hottest = Math.max(hottest, times);
@@ -270,12 +270,12 @@
     if (shownLegend === by) return;  // playing changes the snapshot, not the legend
     shownLegend = by;
     const items = by === "site"
-      ? ranked.slice(0, MOST_SITES).map(site => [siteColours[site], cut(siteOf(site), 200)])
+      ? ranked.slice(0, MAX_SITES).map(site => [siteColours[site], cut(siteOf(site), 200)])
       : by === "kind" ? data.subtypes.map((kind, i) => [data.palette[i % data.palette.length], visible(cut(kind, 200)) || "unknown"])
       : by === "amount" ? [[rampCss, `${number(smallest)} to ${number(largest)}, logarithmic`]]
       : by === "age" ? [[rampCss, "new to as old as the run"]]
       : [[rampCss, `allocated once to ${count(hottest, "time", "times")}, logarithmic`]];
-    if (by === "site" && data.sites.length > MOST_SITES) items.push([data.palette[OTHERS], `${data.sites.length - MOST_SITES} others`]);
+    if (by === "site" && data.sites.length > MAX_SITES) items.push([data.palette[OTHERS], `${data.sites.length - MAX_SITES} others`]);
     byId("legend").replaceChildren(...items.map(([colour, text]) => legendEntry(colour, text)));
   }
 

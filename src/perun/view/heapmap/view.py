@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from perun.errors import ProfileError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.view._common import options
 
@@ -32,10 +32,12 @@ class HeapMapView:
     """
 
     name: ClassVar[str] = "heapmap"
-    help: ClassVar[str] = "Heap map of the memory that is allocated in each snapshot."
+    help: ClassVar[str] = "Heap map: which addresses are allocated in each snapshot."
     Params: ClassVar[type] = HeapParams
 
-    def render(self, profile: Profile, params: HeapParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: HeapParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Write the page to a file, and its name to `out`.
 
         :raises ProfileError: if the profile has no memory with addresses.
@@ -49,7 +51,7 @@ class HeapMapView:
         found = lifetimes(profile)
         if not found.allocations:
             raise ProfileError(
-                "the profile has releases of memory, but no allocation to show",
+                "the profile has no allocations to show, only releases of memory",
                 "collect a new profile with: perun collect memory",
             )
         path = destination(params.filename, self.name, profile)

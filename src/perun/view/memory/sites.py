@@ -63,7 +63,7 @@ def _numbers(group: Group, name: str) -> Iterator[float]:
 
 
 def number_of(value: Any) -> float | None:
-    """The value as a number; None if it is none, or larger than the largest float."""
+    """The value as a float; None if it is not a number, or exceeds the largest float."""
     try:
         return float(value) if isinstance(value, (int, float)) else None
     except OverflowError:

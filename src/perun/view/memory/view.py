@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import ProfileError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -55,7 +56,7 @@ class MemoryView:
     Params: ClassVar[type] = MemoryViewParams
 
     def render(
-        self, profile: Profile, params: MemoryViewParams, out: TextIO, ctx: ViewContext = ALONE
+        self, profile: Profile, params: MemoryViewParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
     ) -> None:
         """Write the summary to `out`.
 
@@ -65,7 +66,7 @@ class MemoryView:
 
         if profile.type != "memory":
             raise ProfileError(
-                f"the profile has the type {profile.type!r}, and this view needs one of memory",
+                f"the view memory needs a profile of the type 'memory', not {profile.type!r}",
                 "collect one with: perun collect memory",
             )
         stacks = call_stacks(profile)
@@ -91,16 +92,16 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
     number = _numbers(run)
     yield f"peak heap    {_size(number('peak'))} after {number('peak-time'):.3g} s"
     yield (
-        f"allocated    {_size(number('allocated'))} in {_counted(number('allocations'), 'allocation')}, "
-        f"{_counted(number('releases'), 'release')}"
+        f"allocated    {_size(number('allocated'))} in {counted(number('allocations'), 'allocation')}, "
+        f"{counted(number('releases'), 'release')}"
     )
-    yield f"leaked       {_size(number('leaked'))} in {_counted(number('leaked-blocks'), 'block')}" + (
+    yield f"leaked       {_size(number('leaked'))} in {counted(number('leaked-blocks'), 'block')}" + (
         f" (and {_size(kept)} kept by system libraries or left out by filters)"
         if (kept := number("live-at-end") - number("leaked")) > 0
         else ""
     )
     share = 100 * number("temporary") / max(1.0, number("allocations"))
-    yield f"temporary    {_counted(number('temporary'), 'allocation')} ({share:.1f} %)"
+    yield f"temporary    {counted(number('temporary'), 'allocation')} ({share:.1f} %)"
     if run.get("ended") not in (None, "normally"):
         yield _clean(f"ended        {run['ended']}")
     notes = run.get("notes")
@@ -147,11 +148,8 @@ def _section(
             yield f"  {' ' * len(indent)}    and {len(stack.frames) - params.depth} more callers"
     if len(largest) > params.top:
         rest = sum(stack.sums[by] for stack in largest[params.top :])
-        yield f"  {100 * rest / total:5.1f} %  in {_counted(len(largest) - params.top, 'other call stack')}"
+        yield f"  {100 * rest / total:5.1f} %  in {counted(len(largest) - params.top, 'other call stack')}"
 
-
-def _counted(number: float, noun: str) -> str:
-    return f"{number:,.0f} {noun}{'s' * (number != 1)}"
 
 
 def _size(amount: float) -> str:

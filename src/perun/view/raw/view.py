@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ class RawView:
     help: ClassVar[str] = "Shows the profile itself, as JSON, CSV or Parquet."
     Params: ClassVar[type] = RawParams
 
-    def render(self, profile: Profile, params: RawParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: RawParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Write the profile to `out`, or to the file that `params` name, and the name of that file to `out`.
 
         :raises UsageError: if Parquet is wanted without a file, or the file cannot be written.
@@ -101,7 +103,7 @@ def _csv_pieces(profile: Profile) -> Iterator[str]:
 
 def _save_parquet(profile: Profile, name: str) -> None:
     if not name:
-        raise UsageError("a Parquet file does not go to standard output", "name a file with --output-file")
+        raise UsageError("--format parquet needs a file: it is binary", "name one with --output-file")
     from perun.profile.convert import to_arrow_table
     from perun.view._common.files import writing
 

@@ -15,22 +15,23 @@ from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, p
 from perun.view._common.span import Span, share_of, widened
 from perun.view._common.values import Resources
 from perun.view.scatter.curves import curves
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.view._common.chart import Floats
     from perun.view.scatter.params import ScatterParams
 
-MOST_POINTS: Final = 10_000
+MAX_POINTS: Final = 10_000
 """A chart with more points shows their density instead."""
-MOST_POINTS_OF_PAGE: Final = 300_000
+MAX_POINTS_OF_PAGE: Final = 300_000
 """All charts of a page together have at most these, so that the page stays loadable."""
-MOST_COLOURS: Final = 8
-MOST_CHARTS: Final = 1000
+MAX_COLOURS: Final = 8
+MAX_CHARTS: Final = 1000
 _CELLS: Final = (120, 200)
 """Rows and columns of the grid of a density."""
 _MARGIN: Final = 0.05
-_MOST_PROBLEMS: Final = 3
+_MAX_PROBLEMS: Final = 3
 
 
 class _Points(NamedTuple):
@@ -62,12 +63,12 @@ def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
         )
     left_out: list[str] = []
     models = _models(profile, params, left_out)
-    found = _by_uid(resources, x, y, models, params.uid)
-    left_out += [problem for one in found for problem in one.problems][:_MOST_PROBLEMS]
+    found = _by_uid(resources, x, y, models, params)
+    left_out += [problem for one in found for problem in one.problems][:_MAX_PROBLEMS]
     make = _Charts(profile, resources, params, tuple(left_out))
     if len(found) == 1:
         return (make.of_one(found[0], 1),)
-    shown = sorted(found, key=lambda one: -len(one.x))[:MOST_CHARTS]
+    shown = sorted(found, key=lambda one: -len(one.x))[:MAX_CHARTS]
     chosen = [one for one in found if any(one is other for other in shown)]
     return (make.of_all(found, len(chosen)), *(make.of_one(one, len(chosen)) for one in chosen))
 
@@ -84,7 +85,7 @@ def _models(profile: Profile, params: ScatterParams, left_out: list[str]) -> Map
             continue
         models.setdefault(record.uid, []).append(record)
     if others:
-        left_out.append(f"Models of other keys that are not drawn: {others:,}.")
+        left_out.append(f"Not drawn: {counted(others, 'model')} of other keys.")
     return models
 
 
@@ -93,8 +94,9 @@ def _by_uid(
     x: Floats,
     y: Floats,
     models: Mapping[str, Sequence[ModelRecord]],
-    wanted: Sequence[str],
+    params: ScatterParams,
 ) -> list[_Points]:
+    wanted, of, per = params.uid, params.of, params.per
     if resources.has("uid"):
         categories = resources.categories("uid", "--uid")
         codes, names = categories.codes, categories.names
@@ -121,7 +123,7 @@ def _by_uid(
             found.append(_Points(name, x[own], y[own], lines, problems))
     if not found:
         raise UsageError(
-            "no resource of these uids has a number in both keys",
+            f"no resource of the chosen uids has a number in both {of!r} and {per!r}",
             "name other uids with --uid, or leave it out",
         )
     return found
@@ -145,7 +147,7 @@ class _Charts:
         title = self._title if self._own_title or not points.uid else f"{self._title}; uid: {points.uid}"
         if len(points.x) > _most_points(charts):
             return self._dense(title, points.x, points.y, points.models, points.uid)
-        series = Series("measured", "points", points.x, points.y, note=_count(len(points.x)))
+        series = Series("measured", "points", points.x, points.y, note=counted(len(points.x), "point"))
         return Chart(
             title, self._notes, self._x, self._y, (series, *points.models), name=points.uid or "(no uid)"
         )
@@ -154,37 +156,35 @@ class _Charts:
         """The points of all uids; the largest ones have a colour each and their best model."""
         title = self._title if self._own_title else f"{self._title}; {len(found):,} uids"
         name = f"all {len(found):,} uids"
-        if sum(len(one.x) for one in found) > MOST_POINTS:
+        if sum(len(one.x) for one in found) > MAX_POINTS:
             x = np.concatenate([one.x for one in found])
             y = np.concatenate([one.y for one in found])
             return self._dense(title, x, y, [], name)
         largest = sorted(found, key=lambda one: -len(one.x))
-        own = largest if len(found) <= MOST_COLOURS else largest[: MOST_COLOURS - 1]
+        own = largest if len(found) <= MAX_COLOURS else largest[: MAX_COLOURS - 1]
         series = []
         for number, one in enumerate(own):
-            series.append(Series(one.uid, "points", one.x, one.y, number, note=_count(len(one.x))))
+            series.append(Series(one.uid, "points", one.x, one.y, number, note=counted(len(one.x), "point")))
             if one.models:
                 line = one.models[0]
                 series.append(line._replace(name=f"{one.uid}: {line.name}", colour=number, dashed=False))
         rest = largest[len(own) :]
         if rest:
             x, y = (np.concatenate([one[axis] for one in rest]) for axis in (1, 2))
-            count = _count(len(x))
-            series.append(Series(f"({len(rest):,} others)", "points", x, y, MOST_COLOURS - 1, note=count))
+            count = counted(len(x), "point")
+            series.append(Series(f"({len(rest):,} others)", "points", x, y, MAX_COLOURS - 1, note=count))
         return Chart(title, self._notes, self._x, self._y, tuple(series), legend="uid", name=name)
 
     def _dense(self, title: str, x: Floats, y: Floats, models: Sequence[Series], name: str) -> Chart:
-        notes = (*self._notes, f"Each cell shows the number of points in it; there are {_count(len(x))}.")
-        heading = f"{title} (density of {_count(len(x))})"
+        points = counted(len(x), "point")
+        notes = (*self._notes, f"The colour of a cell shows how many of the {points} lie in it.")
+        heading = f"{title} (density of {points})"
         return Chart(heading, notes, self._x, self._y, tuple(models), _density(x, y), name)
 
 
 def _most_points(charts: int) -> int:
-    return max(200, min(MOST_POINTS, MOST_POINTS_OF_PAGE // charts))
+    return max(200, min(MAX_POINTS, MAX_POINTS_OF_PAGE // charts))
 
-
-def _count(points: int) -> str:
-    return "1 point" if points == 1 else f"{points:,} points"
 
 
 def _density(x: Floats, y: Floats) -> Density:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _STRAIGHT: Final = ("constant", "linear")
 _EVERY: Final = 10
 """Every tenth point of a curved model is drawn, which looks the same and makes the page smaller."""
-_MOST_POINTS: Final = 300
+_MAX_POINTS: Final = 300
 _STEPS: Final = "regressogram"
 _FORMULAS: Final = {
     "constant": "{b0}",
@@ -83,8 +83,8 @@ def _averages(record: ModelRecord, different: Floats, ascending: Floats) -> Seri
         np.linspace(record.x_start, record.x_end, values.size),
     )
     good = np.flatnonzero(np.isfinite(values))
-    if good.size > _MOST_POINTS:
-        good = good[np.linspace(0, good.size - 1, _MOST_POINTS).astype(int)]
+    if good.size > _MAX_POINTS:
+        good = good[np.linspace(0, good.size - 1, _MAX_POINTS).astype(int)]
     return Series("", "line", at[good], values[good])
 
 

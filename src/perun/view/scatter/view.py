@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class ScatterView(ChartView[ScatterParams]):
-    """Interactive visualization of resources and models in scatter plot format.
+    """Resources as points, and the models of each uid as lines.
 
-    Resources are points, the models of the profile are lines. One page holds a chart for each uid and lets
-    the reader choose; more than 10,000 points are shown as their density.
+    One page holds a chart for each uid and lets the reader choose. A chart of more than 10,000 points shows
+    their density instead.
     """
 
     name: ClassVar[str] = "scatter"
-    help: ClassVar[str] = "Interactive visualization of resources and models in scatter plot format."
+    help: ClassVar[str] = "Scatter plot: one key over another one, with the models of each uid."
     Params: ClassVar[type] = ScatterParams
 
     def charts(self, profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
-from perun.plugin.api import ALONE, ViewContext
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _EXTENSIONS: Final = {
 }
 _NO_ROWS: Final = {
     "resources": "collect a new profile; this one measured nothing",
-    "models": "make some with a postprocessor first, e.g. perun postprocessby <profile> regression-analysis",
+    "models": "make models first, e.g. perun postprocessby <profile> regression-analysis",
 }
 _OUTPUT: Final = "--output-file"
 
@@ -95,7 +95,7 @@ class TableParams:
         short="-s",
         metavar="<key>",
         modes=tuple(KINDS),
-        help="Sort the table by <key>; may be repeated, the first key decides.",
+        help="Sort the table by <key>; may be repeated, later keys order rows that are equal in the first.",
     )
     filter_by: tuple[tuple[str, str], ...] = param(
         (),
@@ -111,10 +111,12 @@ class TableOfView:
     """Writes a table of the resources or of the models of the profile."""
 
     name: ClassVar[str] = "tableof"
-    help: ClassVar[str] = "Textual representation of the profile as a table."
+    help: ClassVar[str] = "Table of the resources or models of the profile, as text."
     Params: ClassVar[type] = TableParams
 
-    def render(self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = ALONE) -> None:
+    def render(
+        self, profile: Profile, params: TableParams, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT
+    ) -> None:
         """Write the table to `out`, to a file, or to both; if only to a file, its name to `out`.
 
         :raises UsageError: if no row has a key, there are no rows at all, or the file cannot be written.

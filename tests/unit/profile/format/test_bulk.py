@@ -72,8 +72,8 @@ small = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 
 def check(data: bytes) -> None:
     with (
-        patch.object(bulk, "_WORTH_A_TYPE", 1),
-        patch.object(bulk, "_AT_A_TIME", 3),
+        patch.object(bulk, "_MIN_UNIFORM_ROWS", 1),
+        patch.object(bulk, "_BATCH", 3),
         patch.object(columns, "PACKED_FROM", 2),
     ):
         same(piecewise(data), whole(data))

@@ -230,7 +230,7 @@ def test_duplicate_keys_and_half_surrogates_are_tolerated() -> None:
         ("header.type", "", "header.type: expected letters"),
         ("header.type", "time\n", "header.type: expected letters"),
         ("header.cmd", ["a"], "header.cmd: expected text, found a list"),
-        ("header.workload", "\udc80", "header.workload: expected text that UTF-8 can spell"),
+        ("header.workload", "\udc80", "header.workload: expected text that can be written as UTF-8"),
         ("header.units", None, "header.units: expected a mapping, found nothing"),
         ("collector_info", ..., "collector_info: expected a mapping, it is missing"),
         ("collector_info.name", ..., "collector_info.name: expected text, it is missing"),

@@ -8,7 +8,7 @@ from typing import Any
 from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import Tally, troubles_of
 from perun.cli.answers.data import change_data, finite
-from perun.cli.table import clean
+from perun.cli.table import clean, one_line
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -62,11 +62,12 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
     target = comparison.target
     return {
         "baseline": comparison.baseline_version.checksum if comparison.baseline_version else None,
-        "target_profile": target.source,
+        "target_profile": target.source or None,
         "baseline_profile": comparison.baseline.source if comparison.baseline else None,
         **_configuration(target),
         "reason": comparison.reason or None,
         "incomplete": comparison.incomplete or None,
+        "environment": comparison.environment or None,
         "damage": clean(comparison.error.message) if comparison.error else None,
         "changes": [
             {"method": result.method, **change_data(change), "parts": _parts(change)}
@@ -80,6 +81,8 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
             if result.reason
         ],
         "ignored": sum(result.ignored for result in comparison.results),
+        "notes": [one_line(note) for note in comparison.notes],
+        "session": comparison.session,
     }
 
 

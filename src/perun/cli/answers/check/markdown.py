@@ -117,7 +117,8 @@ class Markdown:
         elif comparison.baseline is not None:
             against = f" against {code(comparison.baseline.source)}"
         command = f"{code(units_of(target))} of {code(command_of(target))}"
-        section = _Section(f"### {head}\n\n{command}{against}")
+        notes = "".join(f"\n- {code(note)}" for note in comparison.notes)
+        section = _Section(f"### {head}\n\n{command}{against}" + (f"\n{notes}" if notes else ""))
         for result in comparison.results:
             for change in result.changes:
                 if self._page.verbose or change.result is not PerformanceChange.NoChange:
@@ -195,7 +196,7 @@ def _row(change: DegradationInfo, method: str) -> str:
         code(change.from_baseline),
         code(change.to_target),
         plain_text(size_of(change)),
-        code(confidence_of(change)),
+        code("; ".join(filter(None, (confidence_of(change), change.rule)))),
         code(method),
     )
     return f"| {' | '.join(cells)} |\n"

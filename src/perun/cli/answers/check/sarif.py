@@ -161,7 +161,7 @@ def _result(
         "properties": {
             "minor_version": minor or None,
             "baseline": baseline or None,
-            "target_profile": target.source,
+            "target_profile": target.source or None,
             "baseline_profile": comparison.baseline.source if comparison.baseline else None,
             **change_data(change),
         },

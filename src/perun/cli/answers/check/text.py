@@ -7,6 +7,7 @@ from perun.cli.answers.check.tally import Tally, troubles_of
 from perun.cli.answers.check.wording import (
     NAMES,
     command_of,
+    conditions_of,
     confidence_of,
     importance,
     incomplete_of,
@@ -113,7 +114,7 @@ class Text:
                 say(f"{prefix}> {label} {one_line(comparison.reason)}")
             return baseline
         shown = [result for result in comparison.results if self._visible(result) or self._refused(result)]
-        if not shown and not comparison.incomplete:
+        if not (shown or comparison.incomplete or comparison.environment):
             return baseline
         version = comparison.baseline_version
         if version is not None and version.checksum != baseline:
@@ -122,8 +123,13 @@ class Text:
         say(heading)
         if comparison.incomplete:
             say(f"{prefix}> {paint('incomplete:', 'yellow')} {one_line(incomplete_of(comparison))}")
+        if comparison.environment:
+            label = paint("other conditions:", "yellow")
+            say(f"{prefix}> {label} {one_line(conditions_of(comparison))}")
         for result in shown:
             self._result(result, prefix)
+        for note in comparison.notes:
+            say(f"{prefix}> {paint('note:', 'dim')} {one_line(note)}")
         say(prefix.rstrip())
         return baseline
 
@@ -156,6 +162,8 @@ class Text:
         size = f" ({size})" if size else ""
         confidence = f" (with confidence {confidence})" if confidence else ""
         say(f"{prefix}  from: {before} -> to: {after}{size}{confidence}")
+        if change.rule:
+            say(f"{prefix}  {paint('why: ' + one_line(change.rule), 'dim')}")
         for part in parts_of(change):
             say(f"{prefix}  {paint(part, 'dim')}")
 

@@ -1,4 +1,4 @@
-/* Ticks: the cheapest clock of the processor that all its cores share, and goes on evenly. */
+/* Ticks of the cheapest clock of the processor that runs evenly and is the same on all cores. */
 #ifndef PERUN_COMPLEXITY_CLOCK_H
 #define PERUN_COMPLEXITY_CLOCK_H
 

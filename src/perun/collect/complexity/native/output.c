@@ -17,22 +17,22 @@
 #include "clock.h"
 
 #define NAME_SIZE (PATH_MAX + 64)
-#define LITTLE (16u << 10) /* bytes that are reserved at first, as many threads do not call much */
-#define STORAGE 20000u /* calls that are mapped at once, where nothing else is asked for */
-#define CALL (2 * sizeof(uint64_t)) /* bytes of the events of a call */
-#define SETTLE 200000u /* nanoseconds after which the speed of the counter is known well enough */
+#define INITIAL_SIZE (16u << 10) /* bytes of a file that are reserved at first, because many threads call little */
+#define STORAGE 20000u /* calls that are mapped at once by default */
+#define CALL (2 * sizeof(uint64_t)) /* bytes of the two events of a call */
+#define CALIBRATION 200000u /* nanoseconds that measure the speed of the counter well enough */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
 bool clock_is_counter;
 
-static char base[PATH_MAX + 40]; /* folder and number of the process */
+static char base[PATH_MAX + 40]; /* what all file names of the process begin with */
 static struct record_process *process;
 static struct record_function *functions;
 static uint32_t modules;
 static unsigned threads;
-static char held; /* while a thread notes how the clock has gone */
+static char clock_lock; /* set while a thread records the clock */
 static size_t window_size;
 
 static size_t pages(size_t size) {
@@ -40,7 +40,7 @@ static size_t pages(size_t size) {
   return (size + page - 1) / page * page;
 }
 
-/* On a full disk, writing to what is mapped would kill the program, were its blocks not reserved. */
+/* On a full disk, a write to a mapped file kills the program, unless the blocks are reserved. */
 static bool reserve(int file, uint64_t at, size_t size) {
   return syscall(SYS_fallocate, file, 0, (off_t)at, (off_t)size) == 0 || errno == EOPNOTSUPP;
 }
@@ -49,7 +49,7 @@ static void *map(int file, uint64_t at, size_t size, size_t reserved) {
   if (!reserve(file, at, reserved)) return NULL;
   void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)at);
   if (mapped == MAP_FAILED) return NULL;
-  madvise(mapped, size, MADV_RANDOM); /* nothing is there that could be read ahead */
+  madvise(mapped, size, MADV_RANDOM); /* the file is new: reading ahead is wasted */
   return mapped;
 }
 
@@ -57,7 +57,7 @@ static int make(const char *name) {
   return (int)syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
-/* Make a file longer, unless that would send the program a signal. */
+/* Make a file longer; beyond RLIMIT_FSIZE that would send the program a signal, so it fails instead. */
 static bool lengthen(int file, uint64_t size) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur) {
@@ -85,39 +85,39 @@ bool output_start(uint64_t *first_tick) {
   window_size = pages((wanted && wanted < (1ul << 26) ? wanted : STORAGE) * CALL);
   clock_is_counter = clock_is_invariant();
   modules = threads = 0;
-  held = 0;
+  clock_lock = 0;
   process = NULL;
   int file = make_process(folder);
   if (file < 0) return false;
-  size_t size = RECORD_HEADER_SIZE + (size_t)RECORD_MOST_FUNCTIONS * sizeof(struct record_function);
-  struct record_process *made = lengthen(file, size) ? map(file, 0, size, size) : NULL;
+  size_t size = RECORD_HEADER_SIZE + (size_t)RECORD_MAX_FUNCTIONS * sizeof(struct record_function);
+  struct record_process *mapped = lengthen(file, size) ? map(file, 0, size, size) : NULL;
   syscall(SYS_close, file);
-  if (!made) return false;
-  functions = (struct record_function *)((char *)made + RECORD_HEADER_SIZE);
-  memcpy(made->magic, RECORD_PROCESS_MAGIC, sizeof made->magic);
-  made->byte_order = RECORD_BYTE_ORDER;
-  made->version = RECORD_VERSION;
-  made->pid = (uint32_t)syscall(SYS_getpid);
-  made->parent = (uint32_t)syscall(SYS_getppid);
-  made->is_tsc = clock_is_counter;
-  made->clock[0] = clock_nanoseconds();
-  made->ticks[0] = *first_tick = clock_ticks();
+  if (!mapped) return false;
+  functions = (struct record_function *)((char *)mapped + RECORD_HEADER_SIZE);
+  memcpy(mapped->magic, RECORD_PROCESS_MAGIC, sizeof mapped->magic);
+  mapped->byte_order = RECORD_BYTE_ORDER;
+  mapped->version = RECORD_VERSION;
+  mapped->pid = (uint32_t)syscall(SYS_getpid);
+  mapped->parent = (uint32_t)syscall(SYS_getppid);
+  mapped->is_tsc = clock_is_counter;
+  mapped->clock[0] = clock_nanoseconds();
+  mapped->ticks[0] = *first_tick = clock_ticks();
   do
-    made->clock[1] = clock_nanoseconds();
-  while (clock_is_counter && made->clock[1] - made->clock[0] < SETTLE);
-  made->ticks[1] = clock_ticks();
-  process = made;
+    mapped->clock[1] = clock_nanoseconds();
+  while (clock_is_counter && mapped->clock[1] - mapped->clock[0] < CALIBRATION);
+  mapped->ticks[1] = clock_ticks();
+  process = mapped;
   return true;
 }
 
 void output_clock(bool ended) {
   if (!process) return;
   if (ended) process->ended = 1;
-  /* Both are of one thread; whoever comes second has nothing better to say. */
-  if (__atomic_test_and_set(&held, __ATOMIC_ACQUIRE)) return;
+  /* Tick and time must be of the same moment. A thread that comes second can skip this: the first one is as good. */
+  if (__atomic_test_and_set(&clock_lock, __ATOMIC_ACQUIRE)) return;
   process->clock[2] = clock_nanoseconds();
   process->ticks[2] = clock_ticks();
-  __atomic_clear(&held, __ATOMIC_RELEASE);
+  __atomic_clear(&clock_lock, __ATOMIC_RELEASE);
 }
 
 uint32_t output_module(const char *path) {
@@ -125,22 +125,22 @@ uint32_t output_module(const char *path) {
   snprintf(name, sizeof name, "%s.modules", base);
   int length = snprintf(line, sizeof line, "%u %s\n", modules, path);
   int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0) return RECORD_NOBODY;
+  if (file < 0) return RECORD_NO_ID;
   bool written = length < (int)sizeof line && syscall(SYS_write, file, line, (size_t)length) == length;
   syscall(SYS_close, file);
-  return written ? modules++ : RECORD_NOBODY;
+  return written ? modules++ : RECORD_NO_ID;
 }
 
 uint32_t output_function(uint64_t address, uint32_t module) {
-  if (process->functions == RECORD_MOST_FUNCTIONS) {
+  if (process->functions == RECORD_MAX_FUNCTIONS) {
     process->lost_functions++;
-    return RECORD_NOBODY;
+    return RECORD_NO_ID;
   }
   functions[process->functions] = (struct record_function){address, module, 0};
   return process->functions++;
 }
 
-/* The descriptor of a thread's file is not kept, as programs close descriptors that they did not open. */
+/* A thread does not keep the descriptor of its file open, because some programs close descriptors of others. */
 static void name_of(const struct record_thread *thread, char *name) {
   snprintf(name, NAME_SIZE, "%s-%u.calls", base, thread->number);
 }
@@ -150,23 +150,23 @@ struct record_thread *output_thread(void) {
   unsigned number = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED);
   snprintf(name, sizeof name, "%s-%u.calls", base, number);
   size_t events_at = pages(RECORD_HEADER_SIZE), size = events_at + window_size;
-  size_t little = window_size < LITTLE ? window_size : LITTLE;
+  size_t initial = window_size < INITIAL_SIZE ? window_size : INITIAL_SIZE;
   int file = make(name);
   if (file < 0) return NULL;
-  struct record_thread *made = lengthen(file, size) ? map(file, 0, size, events_at + little) : NULL;
+  struct record_thread *mapped = lengthen(file, size) ? map(file, 0, size, events_at + initial) : NULL;
   syscall(SYS_close, file);
-  if (!made) return NULL;
-  memcpy(made->magic, RECORD_CALLS_MAGIC, sizeof made->magic);
-  made->byte_order = RECORD_BYTE_ORDER;
-  made->version = RECORD_VERSION;
-  made->pid = (uint32_t)syscall(SYS_getpid);
-  made->tid = (uint32_t)syscall(SYS_gettid);
-  made->number = number;
-  made->events_at = events_at;
-  made->written_at = size;
-  made->window = made->next = (uint64_t)(uintptr_t)made + events_at;
-  made->end = made->window + little;
-  return made;
+  if (!mapped) return NULL;
+  memcpy(mapped->magic, RECORD_CALLS_MAGIC, sizeof mapped->magic);
+  mapped->byte_order = RECORD_BYTE_ORDER;
+  mapped->version = RECORD_VERSION;
+  mapped->pid = (uint32_t)syscall(SYS_getpid);
+  mapped->tid = (uint32_t)syscall(SYS_gettid);
+  mapped->number = number;
+  mapped->events_at = events_at;
+  mapped->written_at = size;
+  mapped->window = mapped->next = (uint64_t)(uintptr_t)mapped + events_at;
+  mapped->end = mapped->window + initial;
+  return mapped;
 }
 
 bool output_grow(struct record_thread *thread) {
@@ -177,7 +177,7 @@ bool output_grow(struct record_thread *thread) {
   int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CLOEXEC, 0);
   uint64_t at = thread->written_at + thread->written;
   errno = file < 0 ? errno : 0;
-  /* Writing more than is allowed would send the program a signal. */
+  /* A write beyond RLIMIT_FSIZE would send the program a signal. */
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && at + size > limit.rlim_cur)
     errno = EFBIG;
   for (size_t done = 0; !errno && done < size;) {
@@ -188,6 +188,7 @@ bool output_grow(struct record_thread *thread) {
       errno = written < 0 ? (errno == EINTR ? 0 : errno) : ENOSPC;
   }
   thread->error = (uint32_t)errno;
+  /* The first time, the window also gets its full size. */
   bool is_first = thread->end - thread->window < window_size;
   if (!thread->error && is_first && reserve(file, thread->events_at, window_size)) {
     thread->end = thread->window + window_size;

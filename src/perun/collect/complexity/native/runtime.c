@@ -1,7 +1,8 @@
 /* Records the calls of functions that were compiled with -finstrument-functions and -fno-omit-frame-pointer.
  *
- * A shadow stack has the calls that are open. A frame whose address is not above that of a call that is entered is
- * gone, whether its exit was told (it was left by longjmp, if not); so nothing needs to be known of how it was left. */
+ * A shadow stack holds the open calls. The stack of the program grows down: when a call is entered, all open calls whose
+ * frames are not above its frame have ended, also those that longjmp left without an exit. So the runtime needs to know
+ * nothing of exceptions and longjmp. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -21,36 +22,37 @@
 #define EXPORTED __attribute__((visibility("default"), used))
 #define INTERNAL __attribute__((visibility("hidden"), used))
 
-/* A call that is open. */
+/* An open call. */
 struct frame {
   uint64_t frame;    /* address just above the return address */
-  uint64_t function; /* with UNWRITTEN, where no event tells that it was entered: what follows is of such calls */
-  uint64_t start, taken; /* ticks; of calls within this one that were left out */
-  uint64_t unsampled;       /* how many those are, with those within them */
+  uint64_t function; /* with UNWRITTEN if sampling left out its entry; only then the next three fields count */
+  uint64_t start;     /* tick */
+  uint64_t ticks;     /* of the calls within this one that sampling left out */
+  uint64_t unsampled; /* number of these calls */
   uint32_t id, reserved;
 };
 
-/* What a thread has besides its file. The first frame is none: nothing is called within it. */
-struct own {
+/* The state of a thread that its file does not have. The first frame is a sentinel above all others. */
+struct thread_state {
   struct frame frames[FRAMES];
-  uint64_t known_pages[KNOWN_PAGES];
-  uint32_t calls[RECORD_MOST_FUNCTIONS]; /* of functions of which not all calls are recorded */
+  uint64_t readable_pages[READABLE_PAGES];
+  uint32_t calls[RECORD_MAX_FUNCTIONS]; /* number of calls of each sampled function */
 };
 
 enum state { UNKNOWN, RUNNING, FAILED };
 
-static struct site sites[SLOTS] FORGETTABLE;
-_Static_assert(sizeof sites % FORGETTABLE_UNIT == 0, "what follows is not forgotten");
+static struct site sites[SLOTS] DISCARDABLE;
+_Static_assert(sizeof sites % DISCARDABLE_UNIT == 0, "table_clear() must not discard what follows");
 static unsigned site_count;
 static enum state state;
 static uint64_t first_tick;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
 static __thread struct record_thread *self __attribute__((tls_model("initial-exec")));
-static __thread struct own *own __attribute__((tls_model("initial-exec")));
+static __thread struct thread_state *local __attribute__((tls_model("initial-exec")));
 static __thread bool starting __attribute__((tls_model("initial-exec")));
 
-/* Time goes on for a thread as if the runtime never had to map a file, or to look something up. */
+/* The time of a thread stands still while the runtime maps a file or looks something up. */
 static inline uint64_t time_of(const struct record_thread *thread) { return clock_ticks() - thread->zero; }
 
 static void pause_since(struct record_thread *thread, uint64_t tick) { thread->zero += clock_ticks() - tick; }
@@ -64,11 +66,11 @@ static inline void set_top(struct record_thread *thread, const struct frame *top
 /* -- threads and processes -------------------------------------------------------------------------------------------- */
 
 static void thread_ends(void *thread) {
-  starting = true; /* what its destructors call is lost, without harm */
+  starting = true; /* calls that other destructors of the thread make are not recorded */
   self = NULL;
   output_shrink(thread);
   output_close(thread);
-  munmap(own, sizeof *own);
+  munmap(local, sizeof *local);
   starting = false;
 }
 
@@ -77,9 +79,9 @@ static void child_starts(void) {
   if (self) output_close(self);
   self = NULL;
   state = UNKNOWN;
-  table_empty(sites, sizeof sites);
+  table_clear(sites, sizeof sites);
   site_count = 0;
-  table_forget();
+  table_reset();
   pthread_mutex_init(&lock, NULL);
   pthread_setspecific(key, NULL);
 }
@@ -92,7 +94,7 @@ static bool process_starts(void) {
   return good && output_start(&first_tick);
 }
 
-static void find_stack(struct record_thread *thread) {
+static void find_stack_bounds(struct record_thread *thread) {
   pthread_attr_t attributes;
   void *stack;
   size_t size;
@@ -114,19 +116,19 @@ static __attribute__((noinline)) struct record_thread *thread_starts(void) {
   if (state == UNKNOWN) state = process_starts() ? RUNNING : FAILED;
   pthread_mutex_unlock(&lock);
   struct record_thread *thread = state == RUNNING ? output_thread() : NULL;
-  struct own *made = own;
-  if (thread && !made) {
-    made = mmap(NULL, sizeof *own, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (made == MAP_FAILED) thread = NULL;
+  struct thread_state *new_local = local;
+  if (thread && !new_local) {
+    new_local = mmap(NULL, sizeof *local, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (new_local == MAP_FAILED) thread = NULL;
   }
   if (thread) {
-    find_stack(thread);
+    find_stack_bounds(thread);
     pthread_setspecific(key, thread);
-    made->frames[0] = (struct frame){.frame = UINT64_MAX, .id = RECORD_NOBODY};
-    thread->most_frames = (uint64_t)(uintptr_t)(made->frames + FRAMES);
-    set_top(thread, made->frames);
+    new_local->frames[0] = (struct frame){.frame = UINT64_MAX, .id = RECORD_NO_ID};
+    thread->frames_end = (uint64_t)(uintptr_t)(new_local->frames + FRAMES);
+    set_top(thread, new_local->frames);
     thread->zero = first_tick;
-    own = made;
+    local = new_local;
     self = thread;
   }
   starting = false;
@@ -140,7 +142,7 @@ __attribute__((destructor)) static void process_ends(void) {
 
 /* -- calls ------------------------------------------------------------------------------------------------------------ */
 
-static __attribute__((noinline)) bool more_room(struct record_thread *thread) {
+static __attribute__((noinline)) bool make_room(struct record_thread *thread) {
   int error = errno;
   uint64_t before = clock_ticks();
   bool grown = !thread->error && output_grow(thread);
@@ -151,36 +153,36 @@ static __attribute__((noinline)) bool more_room(struct record_thread *thread) {
 
 static inline uint64_t event(uint64_t value, uint64_t id) { return value << RECORD_ID_BITS | id; }
 
-/* Where there is room for it already. */
-static inline void put_here(struct record_thread *thread, uint64_t what) {
+/* The caller has checked that there is room. */
+static inline void put_unchecked(struct record_thread *thread, uint64_t what) {
   *(uint64_t *)(uintptr_t)thread->next = what;
   thread->next += sizeof what;
 }
 
 static void put(struct record_thread *thread, uint64_t what) {
-  if (LIKELY(thread->next != thread->end) || more_room(thread)) put_here(thread, what);
+  if (LIKELY(thread->next != thread->end) || make_room(thread)) put_unchecked(thread, what);
 }
 
-/* Tell of calls that were left out, together with those just before them. */
-static void put_unsampled(struct record_thread *thread, uint64_t calls, uint64_t taken) {
+/* Write the number and ticks of calls that sampling left out, added to the last event if that is one, too. */
+static void put_unsampled(struct record_thread *thread, uint64_t calls, uint64_t ticks) {
   uint64_t *last = (uint64_t *)(uintptr_t)thread->next - 2;
   if (thread->next - thread->window >= 2 * sizeof *last && (last[0] & RECORD_ID_MASK) == RECORD_UNSAMPLED_COUNT) {
     last[0] += event(calls, 0);
-    last[1] += event(taken, 0);
+    last[1] += event(ticks, 0);
   } else {
     put(thread, event(calls, RECORD_UNSAMPLED_COUNT));
-    put(thread, event(taken, RECORD_UNSAMPLED_TICKS));
+    put(thread, event(ticks, RECORD_UNSAMPLED_TICKS));
   }
 }
 
-/* Calls that are left out need events where one is made in them that is not. */
+/* Write the entries of open calls that sampling left out, because a call within them is recorded. */
 static __attribute__((noinline)) void write_open(struct record_thread *thread) {
   struct frame *top = top_of(thread), *frame = top;
   while (frame[-1].function & UNWRITTEN) frame--;
   for (; frame <= top; frame++) {
     put(thread, event(frame->start, frame->id));
     put(thread, event(0, RECORD_UNSAMPLED));
-    if (frame->unsampled) put_unsampled(thread, frame->unsampled, frame->taken);
+    if (frame->unsampled) put_unsampled(thread, frame->unsampled, frame->ticks);
     frame->function &= ~UNWRITTEN;
   }
 }
@@ -190,18 +192,19 @@ static void close_call(struct record_thread *thread, uint64_t now) {
   if (!(frame->function & UNWRITTEN)) {
     put(thread, event(now, RECORD_EXIT));
   } else {
-    uint64_t calls = 1 + frame->unsampled, taken = now > frame->start ? now - frame->start : 0;
+    uint64_t calls = 1 + frame->unsampled, ticks = now > frame->start ? now - frame->start : 0;
     if (frame[-1].function & UNWRITTEN) {
       frame[-1].unsampled += calls;
-      frame[-1].taken += taken;
+      frame[-1].ticks += ticks;
     } else {
-      put_unsampled(thread, calls, taken);
+      put_unsampled(thread, calls, ticks);
     }
   }
   set_top(thread, frame - 1);
 }
 
-static __attribute__((noinline)) void close_gone(struct record_thread *thread, uint64_t frame) {
+/* Close the calls whose frames lie below `frame`. */
+static __attribute__((noinline)) void close_below(struct record_thread *thread, uint64_t frame) {
   uint64_t now = time_of(thread);
   while (top_of(thread)->frame < frame) {
     thread->missed++;
@@ -209,12 +212,13 @@ static __attribute__((noinline)) void close_gone(struct record_thread *thread, u
   }
 }
 
+/* Whether a frame lies on another stack: that of a signal handler or of a coroutine. */
 static bool is_foreign(const struct record_thread *thread, uint64_t frame) {
   return frame - thread->stack >= thread->stack_size;
 }
 
-/* Close what is gone as a call is entered on the stack of the thread, not on one of a signal handler's or of a
- * coroutine's: those are no nearer to the end of the stack for being entered later. */
+/* Close the calls that have ended before a call is entered. Other stacks than that of the thread are left alone, because
+ * their addresses do not tell what was entered first. */
 static __attribute__((noinline)) void close_before(struct record_thread *thread, uint64_t frame, bool is_inlined) {
   if (is_foreign(thread, frame)) return;
   uint64_t now = time_of(thread);
@@ -230,7 +234,7 @@ static __attribute__((noinline)) void close_before(struct record_thread *thread,
 static __attribute__((noinline)) struct site *new_site(struct record_thread *thread, uint64_t place, uint64_t function, uint32_t slot) {
   int error = errno;
   uint64_t before = clock_ticks();
-  struct site found = {.place = place, .id = RECORD_NOBODY, .sampling = 1};
+  struct site found = {.place = place, .id = RECORD_NO_ID, .sampling = 1};
   struct site *site = NULL;
   pthread_mutex_lock(&lock);
   while (sites[slot].place && sites[slot].place != place) slot = (slot + 1) & (SLOTS - 1);
@@ -243,6 +247,7 @@ static __attribute__((noinline)) struct site *new_site(struct record_thread *thr
     bool is_plain = found.is_recorded && found.sampling == 1 && !found.program && clock_is_counter;
     found.place = 0;
     *site = found;
+    /* `place` last: other threads read the site without the lock once its place is there. */
     __atomic_store_n(&site->plain, is_plain ? place : 0, __ATOMIC_RELEASE);
     __atomic_store_n(&site->place, place, __ATOMIC_RELEASE);
   }
@@ -265,18 +270,18 @@ static inline struct site *site_of(struct record_thread *thread, uint64_t place,
 
 static __attribute__((noinline)) int64_t size_of(const struct table_program *program, const struct registers *registers) {
   int error = errno;
-  int64_t size = table_size(program, registers, own->known_pages);
+  int64_t size = table_size(program, registers, local->readable_pages);
   errno = error;
   return size;
 }
 
 static __attribute__((noinline)) bool is_sampled(const struct site *site) {
-  return own->calls[site->id]++ % site->sampling == 0;
+  return local->calls[site->id]++ % site->sampling == 0;
 }
 
-/* A function was entered; `frame` is the address just above its return address. What is returned is the site of a
- * call whose size is to be read, by sized(): only then registers are needed. */
-static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t function, uint64_t place,
+/* A function was entered; `frame` is the address just above its return address. Returns the site of a call whose size
+ * has to be read by sized(), which needs the registers; otherwise NULL. */
+static __attribute__((noinline)) const struct site *entered_slowly(uint64_t function, uint64_t place,
                                                                       uint64_t frame) {
   struct record_thread *thread = self;
   if (UNLIKELY(!thread) && !(thread = thread_starts())) return NULL;
@@ -290,16 +295,16 @@ static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t f
   if (LIKELY(site && site->is_recorded)) {
     if (UNLIKELY(top_of(thread)->frame <= frame)) close_before(thread, frame, site->is_inlined);
     struct frame *new = top_of(thread) + 1;
-    if (UNLIKELY((uint64_t)(uintptr_t)new >= thread->most_frames)) {
+    if (UNLIKELY((uint64_t)(uintptr_t)new >= thread->frames_end)) {
       thread->too_deep++;
-    } else if (UNLIKELY(thread->next == thread->end) && !more_room(thread)) {
+    } else if (UNLIKELY(thread->next == thread->end) && !make_room(thread)) {
       thread->lost++;
     } else {
       bool sampled = LIKELY(site->sampling == 1) || is_sampled(site);
       if (sampled && UNLIKELY(new[-1].function & UNWRITTEN)) write_open(thread);
       *new = (struct frame){.frame = frame, .function = function, .id = site->id};
       set_top(thread, new);
-      if (sampled && UNLIKELY(site->program)) return site; /* busy still */
+      if (sampled && UNLIKELY(site->program)) return site; /* still busy, until sized() has ended */
       if (!sampled) new->function |= UNWRITTEN;
       new->start = time_of(thread);
       if (sampled) put(thread, event(new->start, site->id));
@@ -310,23 +315,23 @@ static __attribute__((noinline)) const struct site *entered_otherwise(uint64_t f
   return NULL;
 }
 
-/* What nearly every call comes down to; it calls nothing, so that it needs no registers of its caller's. */
+/* The fast path of nearly every call. It calls no function, so that it has no registers to save. */
 static inline const struct site *entered(uint64_t function, uint64_t place, uint64_t frame) {
   struct record_thread *thread = self;
-  if (UNLIKELY(!thread || thread->busy)) return entered_otherwise(function, place, frame);
+  if (UNLIKELY(!thread || thread->busy)) return entered_slowly(function, place, frame);
   const struct site *site = &sites[slot_of(place)];
   struct frame *top = top_of(thread), *new = top + 1;
   if (UNLIKELY(__atomic_load_n(&site->plain, __ATOMIC_ACQUIRE) != place || top->frame <= frame ||
-               top->function & UNWRITTEN || (uint64_t)(uintptr_t)new >= thread->most_frames ||
+               top->function & UNWRITTEN || (uint64_t)(uintptr_t)new >= thread->frames_end ||
                thread->next == thread->end))
-    return entered_otherwise(function, place, frame);
+    return entered_slowly(function, place, frame);
   thread->busy = 1;
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   new->frame = frame;
   new->function = function;
   set_top(thread, new);
   uint64_t id = site->id;
-  put_here(thread, event(clock_counter() - thread->zero, id));
+  put_unchecked(thread, event(clock_counter() - thread->zero, id));
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   thread->busy = 0;
   return NULL;
@@ -351,9 +356,9 @@ static void close_down_to(struct record_thread *thread, const struct frame *foun
   close_call(thread, now);
 }
 
-/* An exit that is not that of the last call: calls within were left without telling, or it is of a function that is not
- * recorded, or was told as the last thing that a function does, when its frame was gone already. */
-static __attribute__((noinline)) void left_otherwise(struct record_thread *thread, uint64_t function, uint64_t frame,
+/* An exit that is not of the innermost open call: calls within it ended without an exit, or its function is not recorded,
+ * or it is a tail call of the hook, after the frame was released. */
+static __attribute__((noinline)) void left_unmatched(struct record_thread *thread, uint64_t function, uint64_t frame,
                                                      uint64_t now) {
   const struct frame *top = top_of(thread), *found = top;
   bool foreign = is_foreign(thread, frame);
@@ -367,7 +372,7 @@ static __attribute__((noinline)) void left_otherwise(struct record_thread *threa
     if (found->frame < frame)
       close_down_to(thread, found, now);
     else if (top->frame < frame)
-      close_gone(thread, frame);
+      close_below(thread, frame);
   }
 }
 
@@ -385,7 +390,7 @@ static __attribute__((noinline)) void left_slowly(uint64_t function, uint64_t fr
   if (top->frame == frame && function_of(top) == function)
     close_call(thread, now);
   else if (top->frame <= frame || is_foreign(thread, frame))
-    left_otherwise(thread, function, frame, now);
+    left_unmatched(thread, function, frame, now);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   thread->busy = 0;
 }
@@ -412,7 +417,7 @@ static inline void left(uint64_t function, uint64_t frame) {
   }
   thread->busy = 1;
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  put_here(thread, event(tick - thread->zero, RECORD_EXIT));
+  put_unchecked(thread, event(tick - thread->zero, RECORD_EXIT));
   set_top(thread, top - 1);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   thread->busy = 0;
@@ -421,8 +426,8 @@ static inline void left(uint64_t function, uint64_t frame) {
 /* -- hooks ------------------------------------------------------------------------------------------------------------ */
 
 #if defined(__x86_64__)
-/* The registers that a function may keep its arguments in while it calls the hook are as they were after a call of C;
- * they are handed over where a size is to be read. */
+/* A function keeps its arguments in registers that the hook preserves. The hook passes them on where a size has to be
+ * read; they are unchanged by the call of perun_function_entered() before, which preserves them, too. */
 __asm__(
     ".text\n"
     ".globl __cyg_profile_func_enter\n"

@@ -13,15 +13,15 @@
 
 #include "output.h"
 
-#define MOST_MODULES 256u
+#define MAX_MODULES 256u
 #define SLOTS (1u << 17)
-#define LEAST_ADDRESS 65536u /* nothing is mapped below, so that no member of NULL is either */
+#define MIN_ADDRESS 65536u /* Linux maps nothing below; so no member of a NULL pointer is readable */
 
-/* A part of the process that belongs to a file. */
+/* A file that is mapped into the process. */
 struct module {
   uint64_t start, end, bias;
   uint32_t number;
-  const struct table_module *known; /* NULL where the table does not have it */
+  const struct table_module *known; /* its part of the table; NULL if it has none */
 };
 
 static const struct table_header *header;
@@ -31,16 +31,16 @@ static const struct table_program *table_programs;
 static const struct table_step *table_steps;
 static const char *table_paths;
 
-static struct module modules[MOST_MODULES];
+static struct module modules[MAX_MODULES];
 static unsigned module_count;
 
-/* Functions that have a number already. */
+/* The functions that have a number, in a hash table with linear probing. */
 static struct numbered {
   uint64_t function;
-  uint64_t entry; /* where the hook returns to that is called first: that of the function itself */
+  uint64_t entry; /* where the first hook within the function returns to: the one of the function itself */
   uint32_t id;
-} numbered[SLOTS] FORGETTABLE;
-_Static_assert(sizeof numbered % FORGETTABLE_UNIT == 0, "what follows is not forgotten");
+} numbered[SLOTS] DISCARDABLE;
+_Static_assert(sizeof numbered % DISCARDABLE_UNIT == 0, "table_clear() must not discard what follows");
 static unsigned numbered_count;
 
 void table_read(void) {
@@ -49,27 +49,27 @@ void table_read(void) {
   struct stat status;
   if (file < 0) return;
   if (fstat(file, &status) == 0 && (size_t)status.st_size >= sizeof *header) {
-    const struct table_header *made = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (made != MAP_FAILED && memcmp(made->magic, RECORD_TABLE_MAGIC, sizeof made->magic) == 0 &&
-        made->byte_order == RECORD_BYTE_ORDER && made->version == RECORD_VERSION) {
-      table_modules = (const struct table_module *)(made + 1);
-      table_functions = (const struct table_function *)(table_modules + made->modules);
-      table_programs = (const struct table_program *)(table_functions + made->functions);
-      table_steps = (const struct table_step *)(table_programs + made->programs);
-      table_paths = (const char *)(table_steps + made->steps);
-      header = made;
+    const struct table_header *mapped = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapped != MAP_FAILED && memcmp(mapped->magic, RECORD_TABLE_MAGIC, sizeof mapped->magic) == 0 &&
+        mapped->byte_order == RECORD_BYTE_ORDER && mapped->version == RECORD_VERSION) {
+      table_modules = (const struct table_module *)(mapped + 1);
+      table_functions = (const struct table_function *)(table_modules + mapped->modules);
+      table_programs = (const struct table_program *)(table_functions + mapped->functions);
+      table_steps = (const struct table_step *)(table_programs + mapped->programs);
+      table_paths = (const char *)(table_steps + mapped->steps);
+      header = mapped;
     }
   }
   close(file);
 }
 
-void table_empty(void *array, size_t size) {
+void table_clear(void *array, size_t size) {
   if (madvise(array, size, MADV_DONTNEED) != 0) memset(array, 0, size);
 }
 
-void table_forget(void) {
+void table_reset(void) {
   module_count = numbered_count = 0;
-  table_empty(numbered, sizeof numbered);
+  table_clear(numbered, sizeof numbered);
 }
 
 static const struct table_module *known_module(const char *path) {
@@ -108,7 +108,7 @@ static struct module *module_of(uint64_t address) {
   for (unsigned number = 0; number < module_count; number++)
     if (address >= modules[number].start && address < modules[number].end) return &modules[number];
   struct search search = {address, NULL};
-  if (module_count < MOST_MODULES) dl_iterate_phdr(note_module, &search);
+  if (module_count < MAX_MODULES) dl_iterate_phdr(note_module, &search);
   return search.found;
 }
 
@@ -150,16 +150,17 @@ void table_look_up(struct site *site, uint64_t function) {
   struct module *module = module_of(function), *around = module_of(site->place);
   const struct table_function *known = NULL;
   site->is_recorded = false;
-  /* What is inlined of a header has its address in the library that the header is of. */
-  if (!module || module != around || module->number == RECORD_NOBODY) return;
+  /* An inline function of a header may be emitted in another library, too, and have its address there. */
+  if (!module || module != around || module->number == RECORD_NO_ID) return;
   if (module->known) known = known_function(module->known, function - module->bias);
   if (known ? !known->is_recorded : header && header->only_listed) return;
   struct numbered *number = number_of(function, module);
   if (!number) return;
   site->id = number->id;
-  site->is_recorded = site->id != RECORD_NOBODY;
+  site->is_recorded = site->id != RECORD_NO_ID;
   site->sampling = known && known->sampling > 1 ? known->sampling : 1;
-  /* A function that is inlined in itself has been entered before. */
+  /* The hook of the function itself is called before those of functions that are inlined in it, even where a function
+   * is inlined in itself. So the first place within a function is its own entry. */
   uint64_t size = known && known->size ? known->size : 512;
   if (!number->entry && site->place - function <= size) number->entry = site->place;
   site->is_inlined = site->place != number->entry;
@@ -170,10 +171,11 @@ void table_look_up(struct site *site, uint64_t function) {
 
 /* -- sizes ------------------------------------------------------------------------------------------------------------ */
 
-/* Read memory that the program may not have: pointers that were never set are arguments too. */
+/* Read memory that may not be mapped, because a pointer may be uninitialized. The system call fails for such memory; a
+ * page that it has read once is read directly from then on. */
 static bool load(uint64_t address, int64_t width, bool with_sign, uint64_t *value, uint64_t *known) {
-  if (address < LEAST_ADDRESS || address >> 47) return false;
-  uint64_t page = address >> 12, *slot = &known[page & (KNOWN_PAGES - 1)], read = 0;
+  if (address < MIN_ADDRESS || address >> 47) return false;
+  uint64_t page = address >> 12, *slot = &known[page & (READABLE_PAGES - 1)], read = 0;
   if (*slot == page && (address & 4095) + (uint64_t)width <= 4096) {
     memcpy(&read, (const void *)(uintptr_t)address, (size_t)width);
   } else {
@@ -239,7 +241,6 @@ int64_t table_size(const struct table_program *program, const struct registers *
         *top = (uint64_t)((int64_t)(*top << (64 - 8 * step->number)) >> (64 - 8 * step->number));
         break;
       case TABLE_SWAP:
-      case TABLE_SUBTRACT:
       case TABLE_SUM:
         if (top == stack) return -1;
         uint64_t last = *top--;
@@ -247,7 +248,7 @@ int64_t table_size(const struct table_program *program, const struct registers *
           top[1] = top[0];
           *top++ = last;
         } else {
-          *top = step->operation == TABLE_SUM ? *top + last : *top - last;
+          *top += last;
         }
         break;
       default:

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define MATCH_LEAST 4
-#define MATCH_MOST 258
+#define MATCH_MAX 258
 #define WINDOW 32768
 #define MATCH_GOOD 48   /* no better one is looked for at the next place */
 #define MATCH_ENOUGH 200/* nor at further places before */
@@ -26,7 +26,7 @@ static const uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 
 static unsigned log2_of(uint32_t value) { return 31u - (unsigned)__builtin_clz(value); }
 
 static unsigned length_code(unsigned length) {
-  if (length == MATCH_MOST) return 28;
+  if (length == MATCH_MAX) return 28;
   unsigned value = length - 3;
   if (value < 8) return value;
   unsigned extra = log2_of(value) - 2;
@@ -179,7 +179,7 @@ static uint32_t four(const uint8_t *at) {
 
 static unsigned match_length(const uint8_t *now, const uint8_t *before, const uint8_t *end) {
   const uint8_t *start = now;
-  if (end - now > MATCH_MOST) end = now + MATCH_MOST;
+  if (end - now > MATCH_MAX) end = now + MATCH_MAX;
   while (end - now >= 8) {
     uint64_t a, b;
     memcpy(&a, now, 8);

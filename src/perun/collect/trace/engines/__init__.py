@@ -1,4 +1,4 @@
-"""The engines: ways to record calls of functions of a program as it is (manual 4.1.1, `--engine`)."""
+"""The engines, each of which records the calls of a program that was not built for it (manual 4.1.1)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OUTPUTS = {"default": Output.SHOW, "capture": Output.COPY, "suppress": Output.DI
 class EngineContext(NamedTuple):
     """Where and how a command runs.
 
-    :ivar folder: for what is written while it runs. :ivar output: a key of :data:`OUTPUTS`.
-    :ivar timeout: seconds; 0 for never. :ivar cached: whether SystemTap may keep compiled scripts.
+    :ivar folder: the folder for all files of the run. :ivar output: a key of :data:`OUTPUTS`.
+    :ivar timeout: seconds; 0 for no limit. :ivar cached: whether SystemTap may cache compiled scripts.
     """
 
     run: Run
@@ -31,10 +31,10 @@ class EngineContext(NamedTuple):
     cached: bool = True
 
     def execute(self, engine: Sequence[str], environ: Mapping[str, str]) -> Ended:
-        """Have the engine run the command; where its time is over or it is interrupted, the engine is left
-        the time to write down what it has.
+        """Have the engine run the command; after a timeout or an interruption it can still write its files.
 
-        :raises JobFailed: where it cannot be started.
+        :param engine: the command line of the engine, the measured command included.
+        :raises JobFailed: where the engine cannot be started.
         """
         run = self.run._replace(environ=environ)
         output = OUTPUTS[self.output]
@@ -46,7 +46,7 @@ class EngineContext(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How an engine ended, and the last lines of the standard error of it and of the command."""
+    """How an engine ended, and the last lines that it and the command wrote to standard error."""
 
     sample: Sample
     errors: list[str]
@@ -55,10 +55,9 @@ class Ended(NamedTuple):
 class Recorded(NamedTuple):
     """What an engine recorded.
 
-    :ivar calls: in pieces, each of one thread; the numbers of functions are positions in the plan.
+    :ivar calls: in batches of one thread each; the numbers of functions are positions in the plan.
     :ivar sample: the run; its status is that of the measured command. :ivar errors: see :class:`Ended`.
-    :ivar processes: the number of the process of a thread in the kernel, as far as it is known; complete once
-        the calls of the thread were taken.
+    :ivar processes: thread id to process id, as far as known; complete once all calls of the thread are read.
     """
 
     calls: Iterator[Calls]
@@ -67,34 +66,34 @@ class Recorded(NamedTuple):
     processes: Mapping[int, int] = MappingProxyType({})
 
     def process(self, calls: Calls) -> int:
-        """The process that a piece of the calls is of; 0 where it is not known."""
+        """The id of the process of a batch of calls; 0 where it is not known."""
         return self.processes.get(int(calls.thread[0]), 0) if len(calls) else 0
 
 
 class Engine(Protocol):
-    """One way to record.
+    """What records calls.
 
-    :ivar notes: what the recording lacks and why; complete when all calls were taken.
-    :ivar way: how it attaches its probes, where it has several ways to; set by :meth:`unavailable`.
-    :ivar missed: exits that were missing and had to be made up; :ivar lost: calls that were lost.
+    :ivar notes: what the recording lacks and why; complete once all calls are read.
+    :ivar method: how it attaches its probes, if it has several methods; set by :meth:`unavailable`.
+    :ivar missed: number of exits that are missing. :ivar lost: number of lost calls.
     """
 
     name: ClassVar[str]
     notes: list[str]
-    way: str
+    method: str
     missed: int
     lost: int
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None: ...
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """Why it cannot run here, or not this plan, and what to do about it; empty texts where it can."""
+        """Why it cannot run on this machine, or not with this plan, and what to do; empty texts if it can."""
         ...
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command and record it.
 
-        :raises CollectorUnavailable: where that turns out to be impossible.
+        :raises CollectorUnavailable: where the engine fails, or does not support the plan.
         :raises JobFailed: where the command cannot be started.
         """
         ...

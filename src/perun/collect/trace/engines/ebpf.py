@@ -1,12 +1,12 @@
 """The engine `ebpf`: probes of the kernel at the entry and the exit of functions. It needs root.
 
-A loader, which is built together with Perun, attaches them and writes what they record; see `native/`. It has
-three ways to do so and takes the best one that the kernel has. A probe costs as much as the instruction it
-stands at: where that is best is found out by :mod:`perun.collect.trace.engines.instructions`.
+A loader, which is built together with Perun, attaches the probes and writes their records to a file; see
+`native/`. It attaches them by the best of three methods that the kernel supports. The cost of a probe
+depends on its instruction: :mod:`perun.collect.trace.engines.instructions` finds the best one.
 
-The kernel catches returns by changing the return address on the stack. Exceptions of C++ do not survive that,
-so in a program that throws the probes stand at the instructions that return instead; and which calls an
-exception has ended is found out by the stack pointer at the next entry.
+The kernel catches returns by changing the return address on the stack, which C++ exceptions do not survive.
+In a program that throws, the probes are at the return instructions instead, and the stack pointer at the
+next entry shows which calls an exception has ended.
 """
 
 from __future__ import annotations
@@ -25,88 +25,93 @@ from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import EngineContext, Recorded
 from perun.collect.trace.engines.instructions import Code, read_code
-from perun.collect.trace.engines.records import boundaries, divided, pieces
+from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
 from perun.process.outcome import outcome
 
 FOLDER: Final = Path(__file__).parents[1]
-"""Where the build puts the loader and the probes."""
-ANY_WAY: Final = "any"
-ONE_BY_ONE: Final = "perf_event"
-"""How kernels before 6.6 attach probes: as single events, which take a fifth of a second each to detach."""
-MOST_EVENTS: Final = 200
+"""The folder into which the build puts the loader and the probes."""
+ANY_METHOD: Final = "any"
+SINGLE_EVENTS: Final = "perf_event"
+"""The method for kernels before 6.6: one event for each probe, which takes 0.2 s to detach."""
+MAX_EVENTS: Final = 200
 """Limit for single events, two for each function: detaching more takes over 40 seconds."""
-MOST_FUNCTIONS: Final = 65536
+# The constants of native/record.h.
+MAX_FUNCTIONS: Final = 65536
 EXIT: Final = 1 << 63
 SIZED_BIT: Final = 62
 _NUMBER: Final = (1 << 30) - 1
 STACK: Final = _NUMBER
-"""Number of the records that hold a stack pointer."""
-DEEPEST_RETURN: Final = 64
+"""In place of the number of a function: the record holds a stack pointer."""
+MAX_RETURNS: Final = 64
 """Depth of nested calls up to which the kernel catches returns."""
-_MARKER: Final = b"\xf3\x0f\x1e\xfa"
+_ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
 
 
 class EbpfEngine:
-    """Attaches probes with the loader.
+    """Runs the command under the loader.
 
-    :cvar folder: where loader and probes are. :cvar forced: the way to attach probes, for tests.
+    :cvar folder: where loader and probes are. :cvar forced_method: how to attach probes, for tests.
     """
 
     name: ClassVar[str] = "ebpf"
     folder: ClassVar[Path] = FOLDER
-    forced: ClassVar[str] = ANY_WAY
+    forced_method: ClassVar[str] = ANY_METHOD
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None:
         self.notes: list[str] = []
         self.missed = self.lost = 0
-        self.way = ""
+        self.method = ""
         self._environ = environ
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """Why the engine cannot run, because of the build, the kernel, missing privileges or the plan."""
+        """See :meth:`Engine.unavailable`: checks the build, the kernel, privileges and the plan."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):
             return (
-                "its probes were not built",
+                "its probes were not built when Perun was installed",
                 "apt-get install clang libbpf-dev, and reinstall Perun from its sources",
             )
         if not os.path.exists("/sys/kernel/btf/vmlinux"):
             return "the kernel was built without BTF", "use --engine uftrace"
         if not _may_load():
             return "only root can attach probes", "run Perun as root, or use --engine uftrace"
-        self.way, why = _way(self.folder / "perun_trace", self.forced)
-        if not self.way:
+        self.method, why = _find_method(self.folder / "perun_trace", self.forced_method)
+        if not self.method:
             return why, "use Linux 5.15 or later, or --engine uftrace"
-        if plan and self.way == ONE_BY_ONE and (events := _events(plan)) > MOST_EVENTS:
+        if plan and self.method == SINGLE_EVENTS and (events := _events(plan)) > MAX_EVENTS:
             return (
-                f"Linux before 6.6 attaches probes one by one, which is too slow for more than {MOST_EVENTS} "
-                f"(100 functions); {events} are selected",
+                f"Linux before 6.6 attaches probes one by one, which is too slow for more than {MAX_EVENTS} "
+                f"probes (100 functions); the selected functions need {events}",
                 "select functions with --strategy custom --func, or use --engine uftrace",
             )
         return "", ""
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command with probes."""
-        if len(plan.probes) + len(plan.pairs) > MOST_FUNCTIONS:
+        if len(plan.probes) + len(plan.pairs) > MAX_FUNCTIONS:
             raise CollectorUnavailable(
-                f"more than {MOST_FUNCTIONS} functions are selected", "select functions with --func"
+                f"the engine {self.name} traces at most {MAX_FUNCTIONS:,} functions, but more are selected",
+                "select functions with --strategy custom --func",
             )
         records, summary = context.folder / "records", context.folder / "summary"
         file = context.folder / "plan"
         code = self._code(plan)
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
-        loader = [str(self.folder / "perun_trace"), self.way or self.forced, str(self.folder / "trace.bpf.o")]
-        argv = [*loader, str(file), str(records), str(summary), *context.run.command().argv]
+        loader, probes = self.folder / "perun_trace", self.folder / "trace.bpf.o"
+        paths = map(str, (probes, file, records, summary))
+        argv = [str(loader), self.method or self.forced_method, *paths, *context.run.command().argv]
         sample, errors = context.execute(argv, context.run.environ)
         totals = _summary(summary)
         if "status" not in totals and sample.interruption is not None:
             raise sample.interruption  # before anything was recorded
         if "status" not in totals:
             lines = errors or [f"its loader {outcome(sample.status)}"]
-            raise CollectorUnavailable("the probes could not be attached: " + "; ".join(lines), "")
+            raise CollectorUnavailable(
+                "the engine ebpf cannot attach its probes: " + "; ".join(lines), "use --engine uftrace"
+            )
         self.lost = int(totals.get("lost", 0))
         refused = [
             one.function for one in plan.probes if code and one.function.address not in code[one.path].entries
@@ -119,23 +124,23 @@ class EbpfEngine:
             self.notes.append(f"locations not traced, because the kernel cannot probe them: {unprobed}")
         if "detaching" in totals:
             self.notes.append(
-                "the kernel still removes the probes in the background: it may be waiting for another "
+                "the kernel still removes the probes in the background, perhaps because it waits for another "
                 "traced program"
             )
         sample = sample._replace(status=int(totals["status"]))
         return Recorded(self._calls(plan, records), sample, errors)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
-        """The probe positions in each file; empty where there is no disassembler.
+        """Where to probe in each file; empty without a disassembler.
 
-        :raises CollectorUnavailable: where it cannot be done without.
+        :raises CollectorUnavailable: if the program throws exceptions, which needs a disassembler.
         """
         from shutil import which
 
         tool = which("objdump", path=self._environ.get("PATH", os.defpath))
         if not tool and plan.throws:
             raise CollectorUnavailable(
-                "the program throws exceptions, and objdump, which finds its return instructions, is missing",
+                "the engine ebpf needs objdump, because the program throws exceptions",
                 "install it with: apt-get install binutils",
             )
         if not tool:
@@ -147,6 +152,7 @@ class EbpfEngine:
 
     def _calls(self, plan: Plan, file: Path) -> Iterator[Calls]:
         nestings: dict[int, Nesting] = {}
+        # Decodes a piece by array operations: the words of the records, then the events of each thread.
         specs: list[Size | None] = [probe.size for probe in plan.probes] + [None for _ in plan.pairs]
         unwinding: dict[int, _Unwinding] = {}
         unpaired = [number for number, pair in enumerate(plan.pairs, len(plan.probes)) if not pair.end]
@@ -169,20 +175,20 @@ class EbpfEngine:
             thread = (head & np.uint64(0xFFFFFFFF)).astype(np.int64)
             entry = (head & np.uint64(EXIT)) == 0
             size = np.full(len(at), UNKNOWN, np.int64)
-            sized = np.flatnonzero((head & np.uint64(1 << SIZED_BIT)) != 0)
-            if len(sized):
-                sums = values[at[sized] + 2].view(np.int64)
-                size[sized] = _sizes(specs, function[sized], sums)
+            has_size = np.flatnonzero((head & np.uint64(1 << SIZED_BIT)) != 0)
+            if len(has_size):
+                sums = values[at[has_size] + 2].view(np.int64)
+                size[has_size] = _sizes(specs, function[has_size], sums)
             events = Events(time, function, entry, size)
             order = np.argsort(thread, kind="stable")
             threads, starts = np.unique(thread[order], return_index=True)
-            for number, mine in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
-                own = events.where(mine)
+            for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
+                own = events.where(rows)
                 if plan.throws:
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
-                    own, between = hits.taken(number, own)
-                    yield between
+                    own, calls = hits.separated(number, own)
+                    yield calls
                 yield nestings.setdefault(number, Nesting(number)).add(own)
         for nesting in nestings.values():
             yield nesting.finish(last)
@@ -190,8 +196,8 @@ class EbpfEngine:
         self.missed += sum(one.missed for one in unwinding.values())
         if self.missed and not plan.throws:
             self.notes.append(
-                f"the kernel catches the returns of at most {DEEPEST_RETURN} nested calls; the exits of "
-                "deeper calls count as missed"
+                f"the kernel catches the returns of at most {MAX_RETURNS} nested calls; the exits of deeper "
+                "calls count as missed"
             )
 
 
@@ -203,30 +209,31 @@ class _UnpairedProbes:
         self._last: dict[tuple[int, int], int] = {}
         self._count = 0
 
-    def taken(self, thread: int, events: Events) -> tuple[Events, Calls]:
-        """The events of all other probes, and the calls that the hits make."""
-        mine = np.isin(events.function, self.functions)
-        rest = events.where(~mine)
-        made = []
-        for function in np.unique(events.function[mine]).tolist():
+    def separated(self, thread: int, events: Events) -> tuple[Events, Calls]:
+        """The events of all other probes, and the calls between the hits of these probes."""
+        is_hit = np.isin(events.function, self.functions)
+        rest = events.where(~is_hit)
+        found = []
+        for function in np.unique(events.function[is_hit]).tolist():
             time = events.time[events.function == function]
             before = self._last.get((thread, function))
             self._last[thread, function] = int(time[-1])
             start = time[:-1] if before is None else np.concatenate([[before], time[:-1]])
             duration = time[len(time) - len(start) :] - start
-            same = np.ones(len(start), np.int64)
+            ones = np.ones(len(start), np.int64)
+            unknown = ones * UNKNOWN
             order = np.arange(self._count, self._count + len(start))
             self._count += len(start)
-            made.append(
-                Calls(same * function, same * thread, start, duration, duration, -same, same * UNKNOWN, order)
+            found.append(
+                Calls(ones * function, ones * thread, start, duration, duration, unknown, unknown, order)
             )
-        return rest, Calls.joined(made)
+        return rest, Calls.joined(found)
 
 
 class _Unwinding:
-    """Ends the calls of one thread that an exception or a longjmp left, at the next entry that shows it.
+    """Ends the calls of one thread that an exception or longjmp has left, at the next entry in the thread.
 
-    :ivar missed: how many there were.
+    :ivar missed: number of these calls.
     """
 
     def __init__(self) -> None:
@@ -242,7 +249,7 @@ class _Unwinding:
                 self._stack = time
                 continue
             if entry:
-                # The stack grows down: what was entered at this address or below it is gone.
+                # The stack grows down: calls that were entered at this address or below it have ended.
                 while self._open and self._open[-1][1] <= self._stack:
                     kept.append((time, self._open.pop()[0], False, UNKNOWN))
                     self.missed += 1
@@ -264,21 +271,21 @@ class _Unwinding:
 
 
 def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
-    """The plan as the loader reads it."""
+    """The plan in the format of `read_plan()` in native/loader.c."""
     lines: dict[str, list[str]] = {}
     for number, probe in enumerate(plan.probes):
         own = lines.setdefault(probe.path, [])
         address = probe.function.address
-        moved = probe.function.offset - address
+        shift = probe.function.offset - address  # from an address to a position in the file
         known = code.get(probe.path)
-        entry = known.entries.get(address, -1) if known else _after_marker(probe)
+        entry = known.entries.get(address, -1) if known else _after_endbr64(probe)
         if entry < 0:
             continue
         if plan.throws and known:
-            own.append(f"e {entry + moved} {number} 0")
-            own += [f"x {leaving + moved} {number} 0" for leaving in known.leaving[address]]
+            own.append(f"e {entry + shift} {number} 0")
+            own += [f"x {exit + shift} {number} 0" for exit in known.exits[address]]
         else:
-            own.append(f"f {entry + moved} {number} 0")
+            own.append(f"f {entry + shift} {number} 0")
         if probe.size is not None or plan.throws:
             own.append(_size_line(number, probe.size, plan.throws))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
@@ -300,15 +307,15 @@ def _size_line(number: int, size: Size | None, follow: bool) -> str:
     return f"S {number} {place} {int(follow)} {len(size.terms)} {' '.join(terms)}"
 
 
-def _after_marker(probe: Probe) -> int:
-    """Where a function goes on after the marker `endbr64`, which many begin with."""
+def _after_endbr64(probe: Probe) -> int:
+    """The address of the first instruction of a function that is not `endbr64`, with which many begin."""
     try:
         with open(probe.path, "rb") as file:
             file.seek(probe.function.offset)
-            has_marker = file.read(len(_MARKER)) == _MARKER
+            has_marker = file.read(len(_ENDBR64)) == _ENDBR64
     except OSError:
         has_marker = False
-    return probe.function.address + has_marker * len(_MARKER)
+    return probe.function.address + has_marker * len(_ENDBR64)
 
 
 def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:
@@ -316,25 +323,25 @@ def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:
     for number in np.unique(function).tolist():
         spec = specs[number]
         if spec is not None:
-            mine = function == number
-            size[mine] = divided(spec, sums[mine])
+            rows = function == number
+            size[rows] = sizes_from_sums(spec, sums[rows])
     return size
 
 
-def _way(loader: Path, wanted: str) -> tuple[str, str]:
-    """How the loader attaches probes here, or why it cannot."""
+def _find_method(loader: Path, wanted: str) -> tuple[str, str]:
+    """The method by which the loader attaches probes on this kernel, or an empty text and why it cannot."""
     import subprocess
 
     try:
         done = subprocess.run([loader, wanted], capture_output=True, text=True, errors="replace", check=False)
     except OSError as problem:
-        return "", f"its loader cannot be started: {problem.strerror}"
+        return "", f"its loader {loader} does not start: {problem.strerror}"
     why = done.stderr.strip().partition("\n")[0].removeprefix("perun_trace: ")
     return done.stdout.strip(), why or f"its loader ended with status {done.returncode}"
 
 
 def _events(plan: Plan) -> int:
-    """How many events the probes of a plan are, where they are attached one by one."""
+    """The number of single events that the probes of a plan need."""
     return 2 * len(plan.probes) + sum(len(pair.start) + len(pair.end) for pair in plan.pairs)
 
 

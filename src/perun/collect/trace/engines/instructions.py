@@ -1,9 +1,9 @@
-"""What instructions tell the engine `ebpf`: where to probe the entry of a function, and where it is left.
+"""Where the engine `ebpf` puts its probes: at the best instruction for an entry, and at the exits.
 
-A probe costs what the instruction costs that it stands at. The kernel emulates `push` of a register, `nop`,
-jumps and calls to a fixed place; anything else it has the processor execute alone, which takes ten times as
-long and more. So the probe of an entry moves to the first instruction that is emulated, where nothing that is
-wanted is lost on the way there, and where every call passes once.
+The cost of a probe depends on its instruction. The kernel emulates `push` of a register, `nop`, and jumps
+and calls with a fixed target; all others the processor executes in a single step, which takes ten times as
+long or more. So the probe of an entry moves to the first emulated instruction that every call executes
+exactly once, if the instructions before it change nothing that the probe reads.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
     from perun.collect.trace.plan import Probe
 
-MOST_PASSED: Final = 16
-"""Instructions that a probe moves over: their time is no longer that of the call."""
+MAX_PASSED: Final = 16
+"""The most instructions that a probe may skip: their time is missing from the call."""
 _LONGEST_INSTRUCTION: Final = 15
-_REACH: Final = (MOST_PASSED + 1) * _LONGEST_INSTRUCTION
+_REACH: Final = (MAX_PASSED + 1) * _LONGEST_INSTRUCTION
 _COLD_REACH: Final = 1 << 16
-"""Bytes that are read of the last part of a function that the compiler has put elsewhere."""
+"""How many bytes are disassembled of the last cold part, which the compiler puts away from its function."""
 _LINE: Final = re.compile(r"^ *([0-9a-f]+):\s+(?:(?:repz|rep|bnd) )?(\w+)\s*(.*)$")
 _TARGET: Final = re.compile(r"([0-9a-f]+)(?: <(.*)>)?$")
-_GOING: Final = ("j", "call", "loop", "xbegin")
+_BRANCHES: Final = ("j", "call", "loop", "xbegin")
 _PIECES: Final = (
     *((f"r{name}x", (f"e{name}x", f"{name}x", f"{name}l", f"{name}h")) for name in "abcd"),
     *((f"r{name}", (f"e{name}", name, f"{name}l")) for name in ("si", "di", "bp", "sp")),
@@ -42,49 +42,52 @@ _WRITING: Final = re.compile(
     r"|v?(add|sub|mul|andn?|x?or|unpck[lh]|shuf|mov[auhl])[ps][sd]|v?mov(s[sd]|d|q|dq[au])|v?cvt[a-z0-9]+"
     r"|v?p(x?or|andn?|unpck[a-z]+|shuf[a-z]+|add[bwdq]|sub[bwdq])"
 )
-"""Instructions that write nothing but their last operand. Those that compare and exchange, that repeat, that
-write more registers than they name, and that take long are not among them."""
+"""Instructions that write only their last operand. Missing are slow ones, those that compare and exchange or
+repeat, and those that write registers which they do not name."""
 _PREFIXES: Final = ("lock", "cs", "ds", "es", "ss", "notrack", "xacquire", "xrelease")
-"""The kernel puts no probe at an instruction with one of these."""
+"""The kernel refuses probes at instructions with one of these prefixes."""
 _EXTENDING: Final = {"cltq": "rax", "cwtl": "rax", "cbtw": "rax", "cltd": "rdx", "cqto": "rdx", "cwtd": "rdx"}
 
 
 class Code(NamedTuple):
-    """What the instructions of functions tell, by the addresses of the functions.
+    """Where to probe functions, by the addresses of the functions.
 
-    :ivar entries: where to probe the entry; not of functions that the kernel cannot put a probe at.
-    :ivar leaving: returns, and jumps into other functions.
+    :ivar entries: the instruction for the entry; without the functions for which the kernel refuses probes.
+    :ivar exits: the returns, and jumps into other functions.
     """
 
     entries: dict[int, int]
-    leaving: dict[int, list[int]]
+    exits: dict[int, list[int]]
 
 
 class _Function:
     """What is known of a function while its instructions are read.
 
-    :ivar cheap: the instructions that are emulated and that a call passes, and whether each is a `push`.
-    :ivar padding: those among them that only new kernels emulate: `nop` of several bytes.
-    :ivar passed: how many instructions there are before; -1 where the last one ends the straight line.
-    :ivar targets: where jumps lead to at its beginning.
-    :ivar wanders: whether it has jumps to who knows where.
-    :ivar is_refused: whether the kernel puts no probe at its beginning.
+    :ivar first: its first instruction behind `endbr64`.
+    :ivar needed: registers, or memory, that the probe reads and that must be as they are at the entry.
+    :ivar emulated: instructions in the straight line from the entry that the kernel emulates, and whether
+        each is a `push`.
+    :ivar padding: those that only newer kernels emulate: `nop` of several bytes.
+    :ivar passed: the number of instructions in the straight line so far; -1 once it has ended.
+    :ivar targets: targets of jumps near the entry.
+    :ivar has_indirect_jumps: whether it jumps to addresses that are not known.
+    :ivar is_refused: whether the kernel refuses a probe at its first instruction.
     """
 
-    def __init__(self, start: int, end: int, kept: frozenset[str]) -> None:
+    def __init__(self, start: int, end: int, needed: frozenset[str]) -> None:
         self.start = start
         self.end = end
         self.first = start
-        self.kept = kept
-        self.cheap: list[tuple[int, bool]] = []
+        self.needed = needed
+        self.emulated: list[tuple[int, bool]] = []
         self.padding: list[tuple[int, bool]] = []
         self.passed = 0
         self.targets: set[int] = set()
-        self.wanders = self.is_refused = False
-        self.leaving: list[int] = []
+        self.has_indirect_jumps = self.is_refused = False
+        self.exits: list[int] = []
 
-    def pass_over(self, address: int, name: str, operands: str) -> None:
-        """Go on along the straight line from the entry."""
+    def extend(self, address: int, name: str, operands: str) -> None:
+        """Add the next instruction to the straight line from the entry, or end the line."""
         if name.startswith("endbr") and address == self.start:
             self.first = address + 4
             return
@@ -93,29 +96,32 @@ class _Function:
             self.first = self.start
         is_push = name == "push" and operands in _REGISTERS
         if is_push or _is_emulated(name, operands):
-            self.cheap.append((address, is_push))
+            self.emulated.append((address, is_push))
         elif name.startswith("nop"):
             self.padding.append((address, False))
         written = _written(name, operands)
         self.passed += 1
-        if written is None or written in self.kept or self.passed > MOST_PASSED:
+        if written is None or written in self.needed or self.passed > MAX_PASSED:
             self.passed = -1
 
     def entry(self) -> int:
-        """Where every call passes once, at the least cost."""
-        for place, is_push in self.cheap + self.padding:
-            # What comes from who knows where does not come to a `push`: the stack would grow.
-            if (is_push or not self.wanders) and not self._is_reached(place):
+        """The instruction that every call executes exactly once, at the least cost of a probe."""
+        for place, is_push in self.emulated + self.padding:
+            # Indirect jumps, as of a switch, do not lead to a `push`: it would grow the stack each time.
+            if (is_push or not self.has_indirect_jumps) and not self._is_reached(place):
                 return place
-        return self.start if self.wanders or self._is_reached(self.first) else self.first
+        return self.start if self.has_indirect_jumps or self._is_reached(self.first) else self.first
 
     def _is_reached(self, place: int) -> bool:
-        """Whether a jump leads onto the way from the entry to a place."""
+        """Whether a jump leads into the line from the entry to a place, so that a call may pass it again."""
         return any(self.start < target <= place for target in self.targets)
 
 
 def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
-    """Disassemble the functions of probes in a file with `objdump`."""
+    """Disassemble the functions of probes in a file.
+
+    :param tool: path of `objdump`.
+    """
     functions = {
         probe.function.address: _Function(
             probe.function.address, probe.function.address + probe.function.size, _needed(probe.size)
@@ -125,17 +131,17 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
     if not functions:
         return Code({}, {})
     ordered = [functions[start] for start in sorted(functions)]
-    elsewhere = _read(_instructions(tool, path, ordered[0].start, ordered[-1].end), ordered)
-    if elsewhere:
-        # Of the parts that lie elsewhere only matters where they jump back to.
-        parts = _instructions(tool, path, min(elsewhere), max(elsewhere) + _COLD_REACH)
+    cold = _read(_instructions(tool, path, ordered[0].start, ordered[-1].end), ordered)
+    if cold:
+        # Cold parts matter only because they may jump back to near the entry.
+        parts = _instructions(tool, path, min(cold), max(cold) + _COLD_REACH)
         _read(parts, ordered, only_jumps=True)
     entries = {one.start: one.entry() for one in ordered if not one.is_refused}
-    return Code(entries, {one.start: one.leaving for one in ordered})
+    return Code(entries, {one.start: one.exits for one in ordered})
 
 
 def _needed(size: Size | None) -> frozenset[str]:
-    """What must be at the probe as it is at the entry."""
+    """What the probe reads, which must be at the probe as it is at the entry."""
     needed = {_STACK}
     if size is not None:
         if size.register >= 0:
@@ -146,7 +152,7 @@ def _needed(size: Size | None) -> frozenset[str]:
 
 
 def _instructions(tool: str, path: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
-    """Address, name and operands."""
+    """Address, mnemonic and operands of the instructions from `start` to `end`."""
     import subprocess
 
     span = (f"--start-address={start}", f"--stop-address={end}")
@@ -162,9 +168,12 @@ def _instructions(tool: str, path: str, start: int, end: int) -> Iterator[tuple[
 def _read(
     instructions: Iterable[tuple[int, str, str]], ordered: Sequence[_Function], only_jumps: bool = False
 ) -> list[int]:
-    """Note what the instructions tell of the functions; where parts of them lie elsewhere is returned."""
+    """Add the instructions to their functions; return the addresses of cold parts.
+
+    :param ordered: the functions by address. :param only_jumps: add nothing but the targets of jumps.
+    """
     starts = [function.start for function in ordered]
-    elsewhere = []
+    cold = []
     current: _Function | None = None
     for address, name, operands in instructions:
         if not current or not current.start <= address < current.end:
@@ -172,8 +181,8 @@ def _read(
             current = ordered[place] if place >= 0 and address < ordered[place].end else None
         function = None if only_jumps else current
         if function and function.passed >= 0:
-            function.pass_over(address, name, operands)
-        if name.startswith(_GOING):
+            function.extend(address, name, operands)
+        if name.startswith(_BRANCHES):
             target = _TARGET.match(operands)
             if target:
                 goal, label = int(target[1], 16), target[2] or ""
@@ -182,19 +191,20 @@ def _read(
                     ordered[reached].targets.add(goal)
                 if function and not function.start <= goal < function.end and not name.startswith("call"):
                     if ".cold" in label or "+0x" in label:
-                        elsewhere.append(goal)
+                        cold.append(goal)
                     if name.startswith("jmp") and ".cold" not in label:
-                        function.leaving.append(address)
+                        function.exits.append(address)
             elif function and not name.startswith("call"):
-                function.wanders = True
+                function.has_indirect_jumps = True
         elif function and name == "notrack":
-            function.wanders = True
+            function.has_indirect_jumps = True
         elif function and name.startswith("ret"):
-            function.leaving.append(address)
-    return elsewhere
+            function.exits.append(address)
+    return cold
 
 
 def _is_emulated(name: str, operands: str) -> bool:
+    """Whether the kernel emulates a `nop`, a jump or a call; the caller knows `push`."""
     if (name, operands) in (("nop", ""), ("xchg", "%ax,%ax")):
         return True
     jumps = name.startswith(("j", "call")) and name not in ("jrcxz", "jecxz")
@@ -202,8 +212,8 @@ def _is_emulated(name: str, operands: str) -> bool:
 
 
 def _written(name: str, operands: str) -> str | None:
-    """What an instruction writes: a register, `memory`, or nothing that matters (empty); None where it does
-    not go on to the next one, or does more than that.
+    """What an instruction writes: a register, `memory`, or empty for nothing that matters; None where it may
+    not continue with the next instruction, or may write something else.
     """
     if name in _EXTENDING and not operands:
         return _EXTENDING[name]

@@ -1,4 +1,4 @@
-"""Recordings of records of two or three words of eight bytes, which is what all engines make."""
+"""Recordings of the engines: records of two or three words of eight bytes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from perun.collect._common.columns import Ints
 from perun.collect._common.recordings import Words, words
 
 PIECE: Final = 1 << 18
-"""Words of a recording that are decoded at once."""
+"""How many words of a recording are decoded at once."""
 NOT_READ: Final = -(1 << 63)
 """The sum of a size whose memory could not be read."""
 
 
 class Piece:
-    """A piece of a recording; who reads it says how many words of it make whole records."""
+    """A piece of a recording; the reader sets `consumed` to the number of words of its complete records."""
 
     def __init__(self, values: Words) -> None:
         self.values = values
@@ -28,41 +28,41 @@ class Piece:
 
 
 def pieces(file: Path) -> Iterator[Piece]:
-    """The words of a file, piece by piece; what was not consumed of one begins the next one."""
+    """The words of a file, piece by piece; the next piece begins with what was not consumed of the last."""
     with open(file, "rb") as stream:
         rest = np.zeros(0, np.uint64)
         for piece in words(stream, PIECE):
-            whole = Piece(np.concatenate([rest, piece]))
-            yield whole
-            rest = whole.values[whole.consumed :]
+            joined = Piece(np.concatenate([rest, piece]))
+            yield joined
+            rest = joined.values[joined.consumed :]
 
 
 def boundaries(values: Words, bit: int) -> tuple[Ints, int]:
-    """Where the records of a piece begin, and where the last whole one of them ends.
+    """The positions at which the records of a piece begin, and the end of the last complete one.
 
-    Which word begins a record is only known by going from record to record.
-
-    :param bit: the bit of the second word that says that there is a third one.
+    :param bit: the bit of the second word of a record that says that it has a third one.
     """
     count = len(values)
     if count < 2:
         return np.zeros(0, np.int64), 0
-    more = (values[1:] & np.uint64(1 << bit)) != 0
-    if not more[::2].any():
+    has_third = (values[1:] & np.uint64(1 << bit)) != 0
+    if not has_third[::2].any():
         at = np.arange(0, count - 1, 2, dtype=np.int64)
         return at, len(at) * 2
-    longer = more.tobytes()
+    # The start of a record depends on the length of the one before, so that this cannot be an array
+    # operation. Bytes are read faster than elements of an array.
+    extra = has_third.tobytes()
     starts = []
     position = 0
     while position < count - 1:
         starts.append(position)
-        position += 2 + longer[position]
+        position += 2 + extra[position]
     if position > count:
         position = starts.pop()
     return np.array(starts, np.int64), position
 
 
-def divided(size: Size, sums: Ints) -> Ints:
-    """Sizes of the sums of their terms; what is negative, or could not be read, is not known."""
+def sizes_from_sums(size: Size, sums: Ints) -> Ints:
+    """The sizes for the sums of their terms; UNKNOWN for negative ones and those that could not be read."""
     values = (sums + size.constant) // size.divisor
     return np.where((sums == NOT_READ) | (values < 0), UNKNOWN, values)

@@ -1,7 +1,7 @@
-"""The engine `stap`: a script for SystemTap, where that can run: as root, with the headers of the kernel.
+"""The engine `stap`: a generated script for SystemTap, which needs root and the headers of the kernel.
 
-The script writes a line for each entry and exit; the lines are turned into the records that the engine `ebpf`
-makes, and read as those are.
+The script writes a line for each entry and exit. These are converted to the records of the engine `ebpf`,
+whose decoder reads them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
-from perun.collect._calls.sizes import REGISTERS, Size, Term
+from perun.collect._calls.formulas import Term
+from perun.collect._calls.parameters import REGISTERS
+from perun.collect._calls.sizes import Size
 from perun.collect.trace.engines import EngineContext, Recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
@@ -37,7 +39,7 @@ _BATCH: Final = 1 << 16
 
 
 class StapEngine(EbpfEngine):
-    """Has SystemTap attach the probes that a generated script describes."""
+    """Runs the command under SystemTap with a generated script."""
 
     name: ClassVar[str] = "stap"
 
@@ -48,27 +50,24 @@ class StapEngine(EbpfEngine):
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """Whether SystemTap, or what it needs of the kernel, is missing."""
+        """See :meth:`Engine.unavailable`: checks for SystemTap, the headers of the kernel, and root."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not self._tool:
-            return "SystemTap was not found", "install it with: apt-get install systemtap"
+            return "SystemTap is not installed", "install it with: apt-get install systemtap"
         release = os.uname().release
         if not os.path.isdir(f"/lib/modules/{release}/build"):
             hint = f"install them with: apt-get install linux-headers-{release}"
-            return f"the headers of the kernel {release} are missing", hint
+            return f"the headers of the kernel {release} are not installed", hint
         if os.geteuid():
-            return (
-                "SystemTap loads a kernel module, which only root can do",
-                "run Perun as root",
-            )
+            return "SystemTap loads a kernel module, which only root can do", "run Perun as root"
         return "", ""
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under SystemTap."""
         if plan.throws:
             raise CollectorUnavailable(
-                "the program throws exceptions, and its probes crash such programs",
+                "SystemTap cannot trace this program: its probes crash programs that throw exceptions",
                 "trace it with --engine ebpf",
             )
         script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
@@ -81,15 +80,18 @@ class StapEngine(EbpfEngine):
             raise sample.interruption
         if not lines.is_file():
             reason = "; ".join(errors) or f"it {outcome(sample.status)}"
-            raise CollectorUnavailable(f"SystemTap could not trace: {reason}", "")
+            raise CollectorUnavailable(
+                f"SystemTap recorded nothing: {reason}", "use another engine, e.g. --engine ebpf"
+            )
         _convert(lines, records)
         return Recorded(self._calls(plan, records), sample, errors)
 
 
 def script_of(plan: Plan) -> str:
-    """The script for `stap`: a line `time thread number kind sum` for each entry (0 or 2) and exit (1).
+    """The script for `stap`, which traces the command and its child processes.
 
-    The processes are those that the command and its children are.
+    It writes a line `time thread number kind sum` for each entry (kind 0, or 2 with the sum of a size) and
+    each exit (kind 1).
     """
     blocks = []
     for number, probe in enumerate(plan.probes):
@@ -141,7 +143,7 @@ def _quoted(text: str) -> str:
 
 
 def _convert(lines: Path, records: Path) -> None:
-    """Turn the lines of the script into records; what is no such line is left out."""
+    """Convert the lines of the script to records; lines of another form are dropped."""
     words = array("Q")
     with open(lines, encoding="ascii", errors="replace") as source, open(records, "wb") as file:
         for line in source:

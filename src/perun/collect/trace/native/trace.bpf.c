@@ -1,11 +1,11 @@
-/* The probes: at the entry and at the exit of a function a record is made, for the processes that are traced. */
+/* The probes: they record the entry and the exit of functions, in the traced processes only. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
 #include "record.h"
 
-/* The registers as the kernel has them, of x86-64. */
+/* The layout in the kernel for x86-64. */
 struct pt_regs {
     unsigned long r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip, cs, eflags,
         rsp, ss;
@@ -29,7 +29,7 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* the loader makes room for all functions */
+    __uint(max_entries, 1); /* the loader raises this to the number of functions */
     __type(key, int);
     __type(value, struct perun_size);
 } sizes SEC(".maps");
@@ -77,15 +77,16 @@ static long long narrowed(unsigned long long value, int width, int is_signed) {
 static long long read_size(struct pt_regs *registers, const struct perun_size *size) {
     unsigned long start = parameter(registers, size->place);
     long long sum = 0;
-    for (int number = 0; number < PERUN_MOST_TERMS; number++) {
+    for (int number = 0; number < PERUN_MAX_TERMS; number++) {
         if (number >= size->terms)
             break;
         const struct perun_term *term = &size->term[number];
         unsigned long value = start;
-        for (int step = 0; step < PERUN_MOST_STEPS; step++) {
+        for (int step = 0; step < PERUN_MAX_STEPS; step++) {
             if (step >= term->steps)
                 break;
             unsigned long found = 0;
+            /* The verifier accepts only a length with a known bound, hence the masks. */
             if (bpf_probe_read_user(&found, step + 1 == term->steps ? (term->width & 8 ? 8 : term->width & 7) : 8,
                                     (void *)(value + term->offsets[step])))
                 return NOT_READ;
@@ -127,7 +128,7 @@ static int record_entry(struct pt_regs *registers) {
         }
         record[1] = thread | (unsigned long long)(function | PERUN_SIZED) << 32;
         record[2] = sum;
-        record[0] = bpf_ktime_get_ns();
+        record[0] = bpf_ktime_get_ns(); /* last, so that the call does not include the reading of its size */
         bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
         return 1;
     }
@@ -170,8 +171,9 @@ int left(struct pt_regs *registers) {
     return 0;
 }
 
-/* Entry and return of one call. At the return the registers are those of the caller: no call that returns to the
- * probe itself comes before it. Of a call whose entry was not recorded the kernel is told not to catch the return. */
+/* A session runs this at the entry and at the return of a call. Only at the entry the instruction pointer is at the
+ * probed function; at the return it is in the caller. The result 1 at the entry tells the kernel not to catch the
+ * return, because the entry was not recorded. */
 SEC("kprobe/call")
 int called(struct pt_regs *registers) {
     if (registers->rip == bpf_get_func_ip(registers))
@@ -180,7 +182,7 @@ int called(struct pt_regs *registers) {
     return 0;
 }
 
-/* Children of what is traced are traced. */
+/* The child processes of a traced process are traced, too. */
 SEC("tp_btf/sched_process_fork")
 int forked(unsigned long long *arguments) {
     struct task_struct *parent = (void *)arguments[0];

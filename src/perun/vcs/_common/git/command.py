@@ -100,7 +100,7 @@ _NO_PROGRAMS: Final = (
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHUNK: Final = 1 << 16
-_PATIENCE: Final = 1.0
+_STDERR_TIMEOUT: Final = 1.0
 """Seconds to wait for the last words of a git that has ended; a program it started may keep the pipe open."""
 
 
@@ -111,22 +111,22 @@ class Purpose(Enum):
     WORK = "work"
 
 
-class Answer(NamedTuple):
+class GitResult(NamedTuple):
     """What one call of git gave: exit code, standard output as it is, standard error as text."""
 
     code: int
-    output: bytes
-    complaint: str
+    stdout: bytes
+    stderr: str
 
     @property
     def text(self) -> str:
         """The output without its last line end; bytes that are not UTF-8 survive as surrogates."""
-        return self.output.decode("utf-8", "surrogateescape").removesuffix("\n")
+        return self.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     @property
     def left_files(self) -> bool:
-        """Whether a checkout could not replace files, as where the disk fails: git warns, and ends with 0."""
-        lines = self.complaint.splitlines()
+        """Whether a checkout could not replace files, as when the disk fails: git warns, and ends with 0."""
+        lines = self.stderr.splitlines()
         return any(line.startswith(("error: ", "warning: unable to unlink")) for line in lines)
 
 
@@ -163,62 +163,65 @@ class GitCommand:
         for setting in (*_SETTINGS, *(_NO_PROGRAMS if reads else ())):
             self._prefix += ["-c", setting]
 
-    def attempt(self, *arguments: str, env: Mapping[str, str] | None = None, shield: bool = False) -> Answer:
+    def attempt(
+        self, *arguments: str, env: Mapping[str, str] | None = None, shield: bool = False
+    ) -> GitResult:
         """Run git to its end, whatever its exit code.
 
         :param env: variables beside those of the user.
         :param shield: for a call that changes the user's files: Ctrl-C does not reach git, and takes effect
             here only after git has finished.
-        :raises VersionControlError: where git cannot be started.
+        :raises VersionControlError: if git cannot be started.
         """
-        with _signals_wait() if shield else nullcontext():
+        with _signals_deferred() if shield else nullcontext():
             process = self._start(arguments, env, shield)
             try:
-                output, complaint = process.communicate()
+                stdout, stderr = process.communicate()
             except BaseException:
                 if not shield:
                     process.terminate()
                 process.communicate()
                 raise
-        return Answer(process.returncode, output, complaint.decode("utf-8", "replace").strip())
+        return GitResult(process.returncode, stdout, stderr.decode("utf-8", "replace").strip())
 
     def ask(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
         """The output of a call that must succeed.
 
         :raises VersionControlError: with what git says.
         """
-        return self._insist(arguments, self.attempt(*arguments, env=env))
+        return self._checked(arguments, self.attempt(*arguments, env=env))
 
     def alter(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
         """As :meth:`ask`, for a call that changes the user's repository or files: it is never cut short."""
-        return self._insist(arguments, self.attempt(*arguments, env=env, shield=True))
+        return self._checked(arguments, self.attempt(*arguments, env=env, shield=True))
 
     def stream(self, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[bytes]:
-        """The output piece by piece as it comes; git is ended where the caller stops early.
+        """The output piece by piece as it comes; git is ended if the caller stops early.
 
-        :raises VersionControlError: after the last piece, where git failed.
+        :raises VersionControlError: after the last piece, if git failed.
         """
         process = self._start(arguments, env)
         assert process.stdout is not None
         assert process.stderr is not None
-        complaints: list[bytes] = []
+        stderr_pieces: list[bytes] = []
         # Read aside: git would stand still at a full pipe of warnings while we wait for its output.
-        reader = threading.Thread(target=_read_to_end, args=(process.stderr, complaints), daemon=True)
+        reader = threading.Thread(target=_read_to_end, args=(process.stderr, stderr_pieces), daemon=True)
         reader.start()
         try:
             while piece := process.stdout.read(_CHUNK):
                 yield piece
             code = process.wait()
-            reader.join(_PATIENCE)
+            reader.join(_STDERR_TIMEOUT)
         finally:
             process.terminate()
             process.stdout.close()
             process.wait()
-        self._insist(arguments, Answer(code, b"", b"".join(complaints).decode("utf-8", "replace").strip()))
+        stderr = b"".join(stderr_pieces).decode("utf-8", "replace").strip()
+        self._checked(arguments, GitResult(code, b"", stderr))
 
-    def failure(self, verb: str, answer: Answer) -> VersionControlError:
-        """The error that tells what git answered, with a next step where we know one."""
-        said = answer.complaint
+    def failure(self, verb: str, answer: GitResult) -> VersionControlError:
+        """The error that tells what git answered, with a next step if we know one."""
+        said = answer.stderr
         if "not a git repository" in said:
             return VersionControlError(
                 f"{self.folder} is not in a git repository",
@@ -243,7 +246,7 @@ class GitCommand:
             said = f"ended by signal {-answer.code}. {said}".strip()
         hint = ""
         if ".lock': File exists" in said:
-            hint = "another git works here; wait for it, or remove the lock that a dead one left"
+            hint = "another git is at work: wait for it; if none is running, remove the lock"
         said = said.removeprefix("fatal: ").removeprefix("error: ")
         return VersionControlError(f"git {verb} failed in {self.folder}: {said or 'without a message'}", hint)
 
@@ -257,7 +260,7 @@ class GitCommand:
         """What the user does to have a version of changed files."""
         return "commit them"
 
-    def _insist(self, arguments: Sequence[str], answer: Answer) -> str:
+    def _checked(self, arguments: Sequence[str], answer: GitResult) -> str:
         if answer.code:
             raise self.failure(arguments[0], answer)
         return answer.text
@@ -293,7 +296,7 @@ def looks_bare(folder: Path | str) -> bool:
 
 
 @contextmanager
-def _signals_wait() -> Iterator[None]:
+def _signals_deferred() -> Iterator[None]:
     """Let signals that would end the program take effect only after the block.
 
     Their handlers are exchanged rather than the signals blocked, as any thread of the program may get one.
@@ -301,17 +304,17 @@ def _signals_wait() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are handled in the main thread alone
         return
-    came: list[tuple[int, FrameType | None]] = []
+    deferred: list[tuple[int, FrameType | None]] = []
     handlers = {number: signal.getsignal(number) for number in _ENDING}
     for number, handler in handlers.items():
         if callable(handler):
-            signal.signal(number, lambda *given: came.append(given))
+            signal.signal(number, lambda *given: deferred.append(given))
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for first, frame in came[:1]:
+        for first, frame in deferred[:1]:
             handler = handlers[signal.Signals(first)]
             if callable(handler):
                 handler(first, frame)
@@ -322,6 +325,6 @@ def _read_to_end(pipe: IO[bytes], pieces: list[bytes]) -> None:
         pieces.extend(pipe)
 
 
-def _owned(complaint: str) -> str:
-    """The folder that git wants to be trusted; it ends its complaint with the command to type."""
-    return complaint.rpartition("safe.directory ")[2].strip()
+def _owned(stderr: str) -> str:
+    """The folder that git wants to be trusted; it ends its message with the command to type."""
+    return stderr.rpartition("safe.directory ")[2].strip()

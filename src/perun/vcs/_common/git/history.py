@@ -28,7 +28,7 @@ def is_checksum(name: str) -> bool:
 def head_checksum(git: GitCommand) -> str:
     """The checksum of HEAD.
 
-    :raises VersionControlError: where there is no commit yet.
+    :raises VersionControlError: if there is no commit yet.
     """
     answer = git.attempt("rev-parse", "--verify", "HEAD^{commit}")
     if answer.code == 0:

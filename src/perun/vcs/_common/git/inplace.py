@@ -28,7 +28,7 @@ from typing import Final
 from perun.errors import VersionControlError
 from perun.plugin.api import SavedState
 from perun.vcs._common.git import stash as stashes
-from perun.vcs._common.git.command import Answer, GitCommand
+from perun.vcs._common.git.command import GitCommand, GitResult
 from perun.vcs._common.git.history import head_checksum, is_checksum
 
 _LABEL: Final = "perun: your uncommitted changes on "
@@ -56,7 +56,7 @@ def prepare(git: GitCommand, label: str = "") -> SavedState:
     """Make a stash entry of uncommitted changes, and change nothing else.
 
     :param label: name of the entry in `git stash list`.
-    :raises VersionControlError: in the middle of a merge or the like; where git cannot stash.
+    :raises VersionControlError: in the middle of a merge or the like, or if git cannot stash.
     """
     _refuse_unfinished(git)
     head = head_checksum(git)
@@ -71,17 +71,17 @@ def prepare(git: GitCommand, label: str = "") -> SavedState:
 def clear(git: GitCommand, saved: SavedState) -> None:
     """Take out of the folder what :func:`prepare` put aside; HEAD stays where it was.
 
-    :raises VersionControlError: where files are in the way; folder and index are then as before.
+    :raises VersionControlError: if files are in the way; folder and index are then as before.
     """
     if not saved.saved:
         return
     wanted = stashes.contents(git, saved.stash)
     try:
-        _stand_on(git, saved.stash)
+        _set_head_and_index(git, saved.stash)
         _checkout(git, wanted.base, "taking the uncommitted changes out")
         _attach(git, saved.state, wanted.base)
     except _Refused:
-        _finish(git, saved.state, wanted.base, wanted.staged)
+        _restore_head_and_index(git, saved.state, wanted.base, wanted.staged)
         now = stashes.create(git)
         if now and stashes.contents(git, now).folder == wanted.folder:
             stashes.drop(git, saved.stash)
@@ -96,7 +96,7 @@ def set_aside(git: GitCommand, label: str) -> str:
     """Take uncommitted changes out of the folder into a stash entry that stays there.
 
     :param label: name of the entry in `git stash list`.
-    :return: checksum of the entry; empty where nothing was uncommitted.
+    :return: checksum of the entry; empty if nothing was uncommitted.
     """
     saved = prepare(git, label)
     clear(git, saved)
@@ -106,19 +106,19 @@ def set_aside(git: GitCommand, label: str) -> str:
 def checkout(git: GitCommand, checksum: str) -> None:
     """Check out a commit, detached; uncommitted changes to files that do not differ are carried along.
 
-    :raises VersionControlError: where a file of the user's is in the way; nothing has changed then.
+    :raises VersionControlError: if a file of the user's is in the way; nothing has changed then.
     """
     _refuse_unfinished(git)
     _checkout(git, checksum, f"checking out {checksum[:12]}")
 
 
 def restore(git: GitCommand, saved: bool, state: str, stash: str = "") -> None:
-    """Go back to `state` and bring back what was put aside; may be called again where it was cut off.
+    """Go back to `state` and bring back what was put aside; may be called again if it was cut off.
 
     Changes to tracked files that are there now (the measured command made them, or an editor) are put
     into a stash entry of their own and stay there.
 
-    :param stash: checksum of the entry; where empty, the newest one made for `state`.
+    :param stash: checksum of the entry; if empty, the newest one made for `state`.
     :raises VersionControlError: says what is in the way, where the changes are and how to get them by hand.
     """
     if saved and stash and _is_finished(git, state, stash):
@@ -128,16 +128,16 @@ def restore(git: GitCommand, saved: bool, state: str, stash: str = "") -> None:
         _refuse_unfinished(git)
         tip = _tip(git, state)
         if not entry:
-            _go_back(git, state, tip)
+            _return_to(git, state, tip)
         elif tip in ("", stashes.contents(git, entry).base):
-            _bring_back(git, state, entry)
+            _reapply(git, state, entry)
         else:
             # New commits have come to the branch in the meantime: only a merge brings the changes back.
-            _go_back(git, state, tip)
+            _return_to(git, state, tip)
             git.alter("stash", "apply", "--index", "--quiet", entry)
     except VersionControlError as problem:
         message = f"cannot go back to {state!r}: {problem.message}"
-        raise VersionControlError(message, _by_hand(git, state, entry)) from None
+        raise VersionControlError(message, _manual_steps(git, state, entry)) from None
     if entry:
         stashes.drop(git, entry)
 
@@ -154,15 +154,15 @@ def _is_finished(git: GitCommand, state: str, stash: str) -> bool:
     return bool(now) and there and stashes.contents(git, now) == stashes.contents(git, stash)
 
 
-def _go_back(git: GitCommand, state: str, tip: str) -> None:
+def _return_to(git: GitCommand, state: str, tip: str) -> None:
     if not tip and not is_checksum(state):
         raise VersionControlError(f"there is no branch {state!r} any more")
-    _put_away(git, stashes.create(git), state)
+    _stash_leftover_changes(git, stashes.create(git), state)
     _checkout(git, tip or state, "going back")
     _attach(git, state, tip)
 
 
-def _bring_back(git: GitCommand, state: str, entry: str) -> None:
+def _reapply(git: GitCommand, state: str, entry: str) -> None:
     wanted = stashes.contents(git, entry)
     staged = wanted.staged
     now = stashes.create(git)
@@ -173,24 +173,24 @@ def _bring_back(git: GitCommand, state: str, entry: str) -> None:
         untouched = (wanted.folder, stashes.tree_of(git, found.base))
         staged = wanted.staged if found.staged in untouched else ""
     else:
-        _put_away(git, now, state)
+        _stash_leftover_changes(git, now, state)
         _checkout(git, entry, "bringing back the uncommitted changes")
-    _finish(git, state, wanted.base, staged)
+    _restore_head_and_index(git, state, wanted.base, staged)
 
 
-def _put_away(git: GitCommand, stash: str, state: str) -> None:
+def _stash_leftover_changes(git: GitCommand, stash: str, state: str) -> None:
     if stash:
         stashes.store(git, stash, _LEFTOVER + state)
-        _stand_on(git, stash)
+        _set_head_and_index(git, stash)
 
 
-def _stand_on(git: GitCommand, stash: str) -> None:
+def _set_head_and_index(git: GitCommand, stash: str) -> None:
     """Make HEAD and index those of the stash commit, whose files are in the folder already."""
     git.alter("read-tree", "-i", "-m", stash)
     git.alter("update-ref", "--no-deref", "-m", "perun: uncommitted changes", "HEAD", stash)
 
 
-def _finish(git: GitCommand, state: str, base: str, staged: str) -> None:
+def _restore_head_and_index(git: GitCommand, state: str, base: str, staged: str) -> None:
     _attach(git, state, base)
     if staged:
         git.alter("read-tree", "-i", "-m", staged)
@@ -207,7 +207,7 @@ def _attach(git: GitCommand, state: str, commit: str) -> None:
 
 
 def _tip(git: GitCommand, state: str) -> str:
-    """The newest commit of the branch `state`; empty where it is no branch."""
+    """The newest commit of the branch `state`; empty if it is no branch."""
     return git.attempt("rev-parse", "--verify", "--quiet", f"{_BRANCHES}{state}^{{commit}}").text
 
 
@@ -235,11 +235,11 @@ def _checkout(git: GitCommand, commit: str, doing: str) -> None:
     )
 
 
-def _files_in_the_way(answer: Answer) -> list[str]:
-    """Git lists them in its complaint, one a line, each after a tab; it has changed nothing then."""
-    if "would be overwritten by" not in answer.complaint and "would lose untracked" not in answer.complaint:
+def _files_in_the_way(answer: GitResult) -> list[str]:
+    """Git lists them in its message, one a line, each after a tab; it has changed nothing then."""
+    if "would be overwritten by" not in answer.stderr and "would lose untracked" not in answer.stderr:
         return []
-    return [line.strip() for line in answer.complaint.splitlines() if line.startswith("\t")]
+    return [line.strip() for line in answer.stderr.splitlines() if line.startswith("\t")]
 
 
 def _refuse_unfinished(git: GitCommand) -> None:
@@ -252,7 +252,7 @@ def _refuse_unfinished(git: GitCommand) -> None:
             )
 
 
-def _by_hand(git: GitCommand, state: str, stash: str) -> str:
+def _manual_steps(git: GitCommand, state: str, stash: str) -> str:
     steps = f"by hand: move the files in the way, then {git.typed} checkout {quote(state)}"
     if not stash:
         return steps

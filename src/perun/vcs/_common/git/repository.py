@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,7 +29,7 @@ class GitVcs(Vcs):
         return self._command(self.root, Purpose.READ)
 
     @cached_property
-    def _tree(self) -> GitCommand:
+    def _work_git(self) -> GitCommand:
         """Works on files, and runs the filters of the repository."""
         return self._command(self.root, Purpose.WORK)
 
@@ -56,7 +57,7 @@ class GitVcs(Vcs):
         return history.head_checksum(self._git)
 
     def get_head_major_version(self) -> str:
-        """Name of the current branch, also before its first commit; where HEAD is detached, its checksum."""
+        """Name of the current branch, also before its first commit; if HEAD is detached, its checksum."""
         answer = self._git.attempt("symbolic-ref", "--quiet", "HEAD")
         if answer.code:
             return self.get_minor_head()
@@ -86,23 +87,48 @@ class GitVcs(Vcs):
         answer = self._git.attempt("rev-parse", "--verify", "--end-of-options", spelling)
         if is_checksum(answer.text):
             return answer.text
-        if answer.code and "Needed a single revision" not in answer.complaint:
+        if answer.code and "Needed a single revision" not in answer.stderr:
             raise self._git.failure("rev-parse", answer)
         if parameter in ("HEAD", "@"):
             self.get_minor_head()
-        reason = "" if "ambiguous" not in answer.complaint else f"\n{answer.complaint}"
+        reason = "" if "ambiguous" not in answer.stderr else f"\n{answer.stderr}"
         raise VersionControlError(f"git knows no {kind} {parameter!r}{reason}", "see perun log or git branch")
 
     def is_dirty(self) -> bool:
         """Whether tracked files, or commits of submodules, differ from HEAD in the index or the folder."""
-        answer = self._tree.attempt(
+        answer = self._work_git.attempt(
             "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked", "--no-renames"
         )
-        if answer.code and "must be run in a work tree" in answer.complaint:
+        if answer.code and "must be run in a work tree" in answer.stderr:
             return False  # a bare repository
         if answer.code:
-            raise self._tree.failure("status", answer)
-        return bool(answer.output)
+            raise self._work_git.failure("status", answer)
+        return bool(answer.stdout)
+
+    def merge_base(self, first: str, second: str) -> str | None:
+        """What `git merge-base` finds, the best of them where there are several."""
+        answer = self._git.attempt("merge-base", self._checksum(first), self._checksum(second))
+        if answer.code > 1 or (answer.code and answer.stderr):
+            raise self._git.failure("merge-base", answer)
+        return answer.text or None
+
+    def changed_files(self) -> list[str]:
+        """What `git status` lists; folders, as submodules and repositories in others are, are left out."""
+        return self._changed("--untracked-files=all")
+
+    def _changed(self, *options: str) -> list[str]:
+        answer = self._work_git.attempt(
+            "status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", *options
+        )
+        if answer.code and "must be run in a work tree" in answer.stderr:
+            return []  # a bare repository
+        if answer.code:
+            raise self._work_git.failure("status", answer)
+        prefix = self._git.ask("rev-parse", "--show-prefix") or "."
+        entries = [os.fsdecode(entry) for entry in answer.stdout.split(b"\0") if entry]
+        found = [(entry[:2], os.path.relpath(entry[3:], prefix)) for entry in entries if entry[-1] != "/"]
+        # Where a folder is in the place of a deleted file, that is one.
+        return [path for state, path in found if "D" in state or not _is_folder(self.root / path)]
 
     def prepare_save(self) -> SavedState:
         """First half of :meth:`save_state`: a stash entry of the changes; nothing else is touched yet.
@@ -111,19 +137,19 @@ class GitVcs(Vcs):
         """
         from perun.vcs._common.git import inplace
 
-        return inplace.prepare(self._tree)
+        return inplace.prepare(self._work_git)
 
     def finish_save(self, saved: SavedState) -> None:
         """Second half of :meth:`save_state`: take the changes out of the folder; HEAD stays where it was."""
         from perun.vcs._common.git import inplace
 
-        inplace.clear(self._tree, saved)
+        inplace.clear(self._work_git, saved)
 
     def save_state(self) -> tuple[bool, str]:
         """Put uncommitted changes to tracked files, staged or not, into an entry of `git stash`.
 
         :raises VersionControlError: in the middle of a merge, rebase or the like, with conflicts, with
-            files of `git add -N`, and where an untracked file is in the way; nothing has changed then.
+            files of `git add -N`, and if an untracked file is in the way; nothing has changed then.
         """
         saved = self.prepare_save()
         self.finish_save(saved)
@@ -132,17 +158,17 @@ class GitVcs(Vcs):
     def set_aside(self, label: str) -> str:
         """Put uncommitted changes that a run has made to tracked files into a stash entry of that label.
 
-        :return: its checksum; empty where there were none.
+        :return: its checksum; empty if there were none.
         """
         from perun.vcs._common.git import inplace
 
-        return inplace.set_aside(self._tree, label)
+        return inplace.set_aside(self._work_git, label)
 
     def restore_state(self, saved: bool, state: str) -> None:
         """As :meth:`resume`, the changes being those of the newest entry that Perun made for `state`."""
         from perun.vcs._common.git import inplace
 
-        inplace.restore(self._tree, saved, state)
+        inplace.restore(self._work_git, saved, state)
 
     def resume(self, saved: SavedState) -> None:
         """Go back to the branch or checksum of `saved` and bring back the changes, the index as it was.
@@ -150,11 +176,11 @@ class GitVcs(Vcs):
         Changes that a run has made to tracked files are kept in a stash entry of their own. It may be
         called in another process than the one that saved, wherever that or an earlier call was cut off.
 
-        :raises VersionControlError: where files are in the way; tells the entry and the commands to type.
+        :raises VersionControlError: if files are in the way; tells the entry and the commands to type.
         """
         from perun.vcs._common.git import inplace
 
-        inplace.restore(self._tree, saved.saved, saved.state, saved.stash)
+        inplace.restore(self._work_git, saved.saved, saved.state, saved.stash)
 
     def checkout(self, minor_version: str) -> None:
         """Check the commit out in the user's folder, with HEAD detached.
@@ -163,7 +189,7 @@ class GitVcs(Vcs):
         """
         from perun.vcs._common.git import inplace
 
-        inplace.checkout(self._tree, self._checksum(minor_version))
+        inplace.checkout(self._work_git, self._checksum(minor_version))
 
     def working_copy(self, folder: Path) -> WorkingCopy:
         """A linked working tree at `folder`; see :class:`~perun.vcs._common.git.worktree.GitWorkingCopy`."""
@@ -177,6 +203,10 @@ class GitVcs(Vcs):
         if minor_version == "HEAD" or is_checksum(minor_version):
             return minor_version
         return self.massage_parameter(minor_version)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _printable(name: str) -> str:

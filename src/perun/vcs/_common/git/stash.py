@@ -16,7 +16,7 @@ _IDENTITY: Final = {
     for role in ("AUTHOR", "COMMITTER")
     for key, value in (("NAME", "Perun"), ("EMAIL", "perun@localhost"))
 }
-"""Author of the entries: git makes none where the user has not told a name yet."""
+"""Author of the entries: git makes none if the user has not told a name yet."""
 
 
 class Contents(NamedTuple):
@@ -35,13 +35,13 @@ class Entry(NamedTuple):
 
 
 def create(git: GitCommand) -> str:
-    """Checksum of an entry, in no list yet, of what is uncommitted now; empty where nothing is.
+    """Checksum of an entry, in no list yet, of what is uncommitted now; empty if nothing is.
 
-    :raises VersionControlError: where there are conflicts, or files of `git add -N`.
+    :raises VersionControlError: if there are conflicts, or files of `git add -N`.
     """
     answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
-    if answer.code and not answer.complaint:
-        # So it fails where only times of files differ, and where another git holds the index: ask which.
+    if answer.code and not answer.stderr:
+        # So it fails if only times of files differ, and if another git holds the index: ask which.
         refreshed = git.attempt("update-index", "--refresh", shield=True)
         if refreshed.code > 1:
             raise git.failure("update-index", refreshed)
@@ -49,12 +49,12 @@ def create(git: GitCommand) -> str:
         lock = git.folder / git.ask("rev-parse", "--git-path", "index.lock")
         if lock.exists():
             raise VersionControlError(
-                f"git cannot put aside the uncommitted changes in {git.folder}: {lock} is there; "
-                "another git works here, or remove the lock that a dead one left"
+                f"git cannot put aside the uncommitted changes in {git.folder}: {lock} is there",
+                "wait for the git that holds it; if none is running, remove the file",
             )
         answer = git.attempt("stash", "create", env=_IDENTITY, shield=True)
     if answer.code:
-        reason = answer.complaint or "without a message"
+        reason = answer.stderr or "without a message"
         raise VersionControlError(
             f"git cannot put aside the uncommitted changes in {git.folder}: {reason}",
             "commit them (files of `git add -N` too), or measure without --in-place",

@@ -14,7 +14,7 @@ from perun.vcs._common import folders
 from perun.vcs._common.git.command import GitCommand
 
 _NOTED: Final = ("gitdir", "commondir", "HEAD")
-"""What git writes of each linked working tree; where one is missing or empty, it lists none of the trees."""
+"""What git writes of each linked working tree; if one is missing or empty, it lists none of the trees."""
 
 
 class GitWorkingCopy:
@@ -24,7 +24,7 @@ class GitWorkingCopy:
     (LFS, line ends) do, so who makes one has made sure that the user trusts the repository. A sparse checkout
     of the user's is sparse here too. Submodules are left empty.
 
-    :param root: folder of the user's; where it is below the top of the repository, so is what
+    :param root: folder of the user's; if it is below the top of the repository, so is what
         :meth:`switch` returns.
     :param folder: where the working tree is made; must not exist, or be empty, or be left by a killed run.
     :param command: git at work in a folder, which may run its filters.
@@ -49,7 +49,7 @@ class GitWorkingCopy:
         """Make it exactly that version, whatever a run has left there: no file of another one is measured.
 
         :return: the folder to run in.
-        :raises VersionControlError: where git cannot check it out, or the version has no such folder.
+        :raises VersionControlError: if git cannot check it out, or the version has no such folder.
         """
         self._repository.ask("cat-file", "-e", f"{minor_version}^{{commit}}")
         if not self._made:
@@ -137,7 +137,7 @@ def _has_content(file: Path) -> bool:
 def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
     """The main working tree of the repository, and the linked one that holds `folder`; None in the main one.
 
-    :raises VersionControlError: where the folder is in no git repository.
+    :raises VersionControlError: if the folder is in no git repository.
     """
     git = GitCommand(folder, environ)
     common = (folder / git.ask("rev-parse", "--git-common-dir")).resolve()

@@ -1,0 +1,133 @@
+"""`perun compare`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from perun.cli.commands.check import AnswerOptions, answering
+from perun.cli.commands.completing import complete_minor
+from perun.cli.commands.measuring import SEED
+from perun.cli.options import takes
+from perun.cli.session import Session
+from perun.plugin.params import param
+from perun.porcelain.compare import compare as verb
+from perun.porcelain.compare import options as asked
+from perun.porcelain.compare.metrics import FREE
+from perun.porcelain.compare.plan import plan
+from perun.profile.verdict import DEFAULTS, Thresholds
+
+
+@dataclass(frozen=True)
+class MeasuringOptions:
+    """What is measured, how often, and what counts as a change."""
+
+    cmd: str = param("", short="-c", metavar="CMD", help="Measure this command instead of the job matrix.")
+    args: str = param("", short="-a", metavar="ARGS", help="Arguments of the command.")
+    workload: str = param(
+        "", short="-w", metavar="WORKLOAD", help="Its input: last arguments, '< file', or '<< \"text\"'."
+    )
+    metric: tuple[str, ...] = param(
+        (),
+        metavar="NAME",
+        help=f"What to measure: {', '.join(FREE)}, or what a collector records, as instructions or "
+        "memory:peak; may be repeated. By default wall and cpu.",
+    )
+    threshold: str | None = param(
+        None, metavar="SHARE", help="The smallest change that matters, e.g. 5%; 2% by default."
+    )
+    confidence: str | None = param(
+        None, metavar="SHARE", help="How sure a verdict must be, e.g. 95%; 99% by default."
+    )
+    budget: float | None = param(
+        None,
+        metavar="SECONDS",
+        help=f"Time for measuring, without building; {asked.SECONDS:g} for each command by default.",
+    )
+    max_pairs: int = param(
+        asked.MOST_PAIRS, minimum=1, metavar="N", help="Pairs at most, where fewer do not decide."
+    )
+    order: str = param(
+        asked.ORDERS[0], choices=asked.ORDERS, help="Order of the runs: random in each pair, or mirrored."
+    )
+    builds: int = param(
+        1, minimum=1, metavar="N", help="Build each side N times, and measure the builds in turns."
+    )
+    no_pin: bool = param(False, help="Do not keep a program that uses one core on one core.")
+    always: bool = param(False, help="Measure also where both sides are the same program and input.")
+    seed: int | None = param(None, metavar="N", help=SEED)
+
+    def over(self, base: str | None, head: str | None) -> asked.CompareOptions:
+        """These options for the comparison of two revisions.
+
+        :raises UsageError: where a share is none.
+        """
+        threshold = DEFAULTS.threshold
+        exact = DEFAULTS.exact
+        if self.threshold is not None:
+            threshold = exact = asked.share(self.threshold, "--threshold")
+        confidence = DEFAULTS.confidence
+        if self.confidence is not None:
+            confidence = asked.share(self.confidence, "--confidence")
+        weaker = min(DEFAULTS.weaker, confidence)
+        if self.budget is not None and not self.budget > 0:
+            raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
+        return asked.CompareOptions(
+            base,
+            head,
+            self.cmd,
+            self.args,
+            self.workload,
+            self.metric or asked.CompareOptions.metrics,
+            Thresholds(threshold, DEFAULTS.severe, confidence, weaker, DEFAULTS.apart, exact),
+            self.builds,
+            self.order,
+            self.budget,
+            self.max_pairs,
+            not self.no_pin,
+            self.always,
+            self.seed,
+        )
+
+
+@click.command()
+@click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
+@click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
+@takes(MeasuringOptions, "given")
+@takes(AnswerOptions, "answer", output={"type": click.Path()})
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    /,
+    base: str | None,
+    head: str | None,
+    given: MeasuringOptions,
+    answer: AnswerOptions,
+) -> int:
+    """Measure two versions side by side, and say what changed.
+
+    HEAD is the working directory as it is, uncommitted changes included; BASE is its merge base with the
+    main branch. Each side is built in a working copy of its own, your files stay as they are. Both run in
+    turns, in random order, until the answer is certain or the time is over. What was measured is stored.
+
+    \b
+    perun compare                              what my changes do to the job matrix
+    perun compare -c ./prog -w input.txt       ... to one command
+    perun compare v1.0 v2.0 --metric cpu --budget 300
+    """
+    session: Session = ctx.obj
+    options = given.over(base, head)
+    destination = answer.destination
+    planned = plan(session.repository, options)
+    if planned.note:
+        session.note(planned.note)
+    words = ["compare", *(one for one in (base, head) if one)]
+    with answering(session, destination, words, progress="comparing", verbose=True) as (writer, bar):
+        outcome = verb.compare(session.repository, planned, options, bar.update, bar.expect)
+        bar.close()
+        writer.version(outcome.report)
+    if outcome.interruption is not None:
+        session.note("interrupted: this is the verdict so far; nothing is stored of what was not decided")
+        raise outcome.interruption
+    return writer.code

@@ -1,0 +1,179 @@
+"""`perun compare`: measure two versions side by side, and say what changed, with how much certainty."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from perun.errors import PerunError, Terminated
+from perun.plugin.api import MinorVersion, Report, Run, silent
+from perun.porcelain.check.report import Comparison, VersionReport
+from perun.porcelain.compare import report as answers
+from perun.porcelain.compare.decide import Decision
+from perun.porcelain.compare.identical import why_identical
+from perun.porcelain.compare.instruments import Clocks, Collected, Instrument
+from perun.porcelain.compare.metrics import Wanted, wanted
+from perun.porcelain.compare.options import SECONDS, CompareOptions
+from perun.porcelain.compare.pairs import PairRunner, usable_cores
+from perun.porcelain.compare.plan import Case, Plan
+from perun.porcelain.compare.sides import Folders, prepared
+from perun.porcelain.compare.storing import profiles_of, store
+from perun.porcelain.compare.trial import run
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run.collecting import describe_machine
+from perun.porcelain.run.pre_run import environment
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+def unlimited(seconds: float | None) -> None:
+    """A forecast that nobody looks at."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer; `interruption` is the exception that ended the comparison before its end."""
+
+    report: VersionReport
+    interruption: BaseException | None = None
+
+
+class _Watched(NamedTuple):
+    """Who gets the progress: what is done, and the seconds that are left."""
+
+    report: Report
+    expect: Callable[[float | None], None]
+
+
+def compare(
+    repo: Repository,
+    planned: Plan,
+    options: CompareOptions,
+    report: Report = silent,
+    expect: Callable[[float | None], None] = unlimited,
+    dice: random.Random | None = None,
+) -> Outcome:
+    """Measure each configuration of both sides in pairs, store what was measured, and judge it.
+
+    A configuration whose command fails is a comparison with an error, and the others go on. An interruption
+    (Ctrl-C) ends it: what was measured by then is judged as unknown, and not stored.
+
+    :param report: gets what is done, steps done and in all. :param expect: gets the seconds that are left.
+    :param dice: decides the order of runs; another one each time by default.
+    :raises PerunError: where a side cannot be prepared, or a metric is unknown; nothing is stored then.
+    """
+    repo.require_trust("comparing")
+    jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
+    comparisons: list[Comparison] = []
+    session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random())
+    try:
+        with prepared(repo, planned.sides, options.builds, report) as folders:
+            for number, (case, metrics) in enumerate(jobs):
+                shares = len(jobs) - number
+                for comparison in session.compare(case, metrics, folders, shares):
+                    comparisons.append(comparison)
+                if session.interruption is not None:
+                    break
+    except (KeyboardInterrupt, Terminated) as interruption:
+        session.interruption = session.interruption or interruption
+    return Outcome(answers.report(planned, comparisons), session.interruption)
+
+
+class _Session:
+    """Everything that is measured in the same minutes.
+
+    :ivar interruption: the exception that ended a trial before its end.
+    """
+
+    def __init__(
+        self, repo: Repository, planned: Plan, options: CompareOptions, watched: _Watched, dice: random.Random
+    ) -> None:
+        self.id = uuid.uuid4().hex
+        self.interruption: BaseException | None = None
+        self._repo = repo
+        self._plan = planned
+        self._options = options
+        self._watched = watched
+        self._dice = dice
+        self._left = SECONDS * len(planned.cases) if options.budget is None else options.budget
+
+    def compare(self, case: Case, metrics: Wanted, folders: Folders, shares: int) -> Iterator[Comparison]:
+        """The comparisons of one configuration: of the clocks together, and of each other metric.
+
+        :param shares: configurations that share the time that is left, this one included.
+        """
+        if not self._options.always:
+            run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
+            base, head = (run_of._replace(cwd=folders[side.name][0]) for side in self._plan.sides)
+            why = why_identical(base, head)
+            if why:
+                yield answers.unmeasured(self._plan, case, f"{why}; measure them nevertheless with --always")
+                return
+        temporary = self._repo.root / PERUN_FOLDER / "tmp"
+        prefix = f"collect-{os.getpid()}-"
+        with tempfile.TemporaryDirectory(
+            prefix=prefix, dir=temporary, ignore_cleanup_errors=True
+        ) as scratch:
+            instruments = list(self._instruments(case, metrics, folders, Path(scratch)))
+            for number, instrument in enumerate(instruments):
+                seconds = self._left / shares / (len(instruments) - number)
+                yield self._tried(case, instrument, folders, seconds)
+                if self.interruption is not None:
+                    return
+
+    def _instruments(
+        self, case: Case, metrics: Wanted, folders: Folders, scratch: Path
+    ) -> Iterator[Instrument]:
+        versions = {folder: side.version for side in self._plan.sides for folder in folders[side.name]}
+
+        def version_of(folder: Path) -> MinorVersion:
+            return versions[folder]
+
+        if metrics.free:
+            yield Clocks(self._repo, case, metrics.free, scratch, self._dice)
+        for recorded in metrics.recorded:
+            yield Collected(self._repo, case, recorded, version_of)
+
+    def _tried(self, case: Case, instrument: Instrument, folders: Folders, seconds: float) -> Comparison:
+        options, planned = self._options, self._plan
+        machine_state = describe_machine(self._repo)  # the load it finds, not the one it makes
+        cores = usable_cores(options.pin)
+        runner = PairRunner(instrument, planned, folders, options.order, cores, self._dice)
+
+        def progress(decisions: Sequence[Decision], pairs: int, most: int, left: float) -> None:
+            self._watched.report(f"{case.job}{_so_far(decisions)}", pairs, most)
+            self._watched.expect(left)
+
+        self._watched.report(f"{case.job}: warming up", 0, options.most_pairs)
+        try:
+            trial = run(instrument.name, runner, options.thresholds, options.most_pairs, seconds, progress)
+        except PerunError as problem:
+            return answers.unmeasured(planned, case, problem.message, problem)
+        self._left -= trial.seconds
+        self.interruption = trial.interruption
+        about = answers.about(self.id, planned, trial, options)
+        stored = None
+        if trial.pairs and trial.interruption is None:
+            made: dict[str, list[Profile]] = {
+                side.name: profiles_of(self._repo, case, trial, side, machine_state)
+                for side in planned.sides
+            }
+            stored = store(self._repo, planned.sides, made, about)
+        return answers.measured(planned, case, trial, stored, about)
+
+
+def _so_far(decisions: Sequence[Decision]) -> str:
+    """The intervals of the metrics so far: `: real 1.02x (0.99-1.05), cpu 1.00x (0.99-1.01)`."""
+    shown: list[str] = []
+    for one in decisions:
+        ratio = one.verdict.ratio
+        interval = f"({ratio.low:.3g}-{ratio.high:.3g})" if ratio.high < float("inf") else "(?)"
+        shown.append(f"{one.metric.subtype or one.metric.type} {ratio.estimate:.3g}x {interval}")
+    return f": {', '.join(shown)}" if shown else ""

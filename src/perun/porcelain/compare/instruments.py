@@ -1,0 +1,155 @@
+"""One run of one side: what it took, as numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from perun.errors import JobFailed, PluginError
+from perun.plugin.api import MinorVersion, Run, silent
+from perun.porcelain.compare.metrics import PEAK, Recorded, clock, summed
+from perun.porcelain.compare.plan import Case
+from perun.porcelain.repository import Repository
+from perun.porcelain.run import collecting
+from perun.porcelain.run.jobs import Unit
+from perun.porcelain.run.pre_run import environment
+from perun.process import launching
+from perun.process.execution import Execution, Sample
+from perun.process.finding import find_executable
+from perun.process.outcome import failed
+from perun.profile.measurements import Metric, measurements
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+PADDING: Final = "PERUN_PADDING"
+"""The variable that makes the environment of each run of another size.
+
+Its size moves the stack, which alone can change times by several percent: T. Mytkowicz et al., Producing
+Wrong Data Without Doing Anything Obviously Wrong!, ASPLOS 2009.
+"""
+_LONGEST_PADDING: Final = 4096
+FIRST_WORDS: Final = "correct the command, or what execute.pre_run builds of this version"
+
+
+class Reading(NamedTuple):
+    """What one run gave: a value for each metric, and the profile, where a collector made one."""
+
+    values: Mapping[Metric, float]
+    sample: Sample | None = None
+    profile: Profile | None = None
+
+
+class BudgetSpent(Exception):
+    """A run would have taken longer than the time that is left."""
+
+
+class Instrument(Protocol):
+    """Measures one run in the folder of a side, within so many seconds.
+
+    It raises :class:`BudgetSpent` where the run takes longer, and
+    :class:`~perun.errors.JobFailed` where it fails.
+    """
+
+    name: str
+
+    def measure(self, folder: Path, seconds: float, core: int | None) -> Reading:
+        """Measure one run, on the processor `core` where that is given."""
+        ...
+
+
+class Clocks:
+    """The clocks of whole runs, and their peak memory where that is wanted.
+
+    :param names: of :data:`~perun.porcelain.compare.metrics.FREE`.
+    :param scratch: an empty folder.
+    """
+
+    name = "time"
+
+    def __init__(
+        self, repo: Repository, case: Case, names: tuple[str, ...], scratch: Path, dice: random.Random
+    ) -> None:
+        self._run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
+        self._metrics = {name: clock(case.job.cmd, name) for name in names}
+        self._scratch = scratch
+        self._dice = dice
+
+    def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
+        """Run the command once, in an environment of random size."""
+        padding = "x" * self._dice.randrange(_LONGEST_PADDING)
+        run = self._run._replace(cwd=folder, environ={**self._run.environ, PADDING: padding})
+        result = self._scratch / "usage"
+        engine: list[str] = []
+        if PEAK in self._metrics:
+            argv = run.command().argv
+            engine = launching.engine(find_executable(argv[0], folder, run.environ), argv, result)
+            result.unlink(missing_ok=True)
+        with Execution(run, self._scratch, seconds, engine=engine, core=core) as execution:
+            sample = execution.record()
+            if sample.interruption is not None:
+                raise sample.interruption
+            if sample.early:
+                raise BudgetSpent
+            if sample.status:
+                raise failed(run, sample.status, execution.last_errors(), FIRST_WORDS)
+        peak = 0.0
+        if engine:
+            try:
+                real, user, system, peak = launching.read(result)
+            except ValueError:
+                raise JobFailed(f"the launcher of {str(run)!r} did not tell what it took") from None
+            sample = Sample(real, user, system, 0)
+        used = {"wall": sample.real, "cpu": sample.user + sample.system, "user": sample.user,
+                "sys": sample.system, PEAK: peak}  # fmt: skip
+        return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)
+
+
+class Collected:
+    """What a collector records of a run; each run is a profile.
+
+    The first collector of those that may record the metric that does is the one that is used.
+    """
+
+    def __init__(
+        self, repo: Repository, case: Case, wanted: Recorded, version_of: Callable[[Path], MinorVersion]
+    ) -> None:
+        self.name = wanted.name
+        self._repo = repo
+        self._case = case
+        self._wanted = wanted
+        self._version_of = version_of
+        self._unit: Unit | None = wanted.units[0] if len(wanted.units) == 1 else None
+
+    def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
+        """Collect one profile."""
+        seen: list[str] = []
+        for unit in (self._unit,) if self._unit else self._wanted.units:
+            job = replace(self._case.job, collector=unit)
+            version = self._version_of(folder)
+            profile = collecting.collect(self._repo, job, version, folder, silent, seen.append)
+            values = self._values(profile, unit.name)
+            if values:
+                self._unit = unit
+                return Reading(values, None, profile)
+            seen += [f"{one.metric.location} ({unit.name})" for one in measurements(profile).values()]
+        recorded = ", ".join(seen[:_SHOWN]) or "nothing"
+        raise PluginError(
+            f"--metric {self._wanted.name}: no collector gives it for {self._case.job}, but {recorded}",
+            "name what is recorded, as TYPE or TYPE:SUBTYPE",
+        )
+
+    def _values(self, profile: Profile, collector: str) -> dict[Metric, float]:
+        sums: dict[Metric, float] = {}
+        for series in measurements(profile).values():
+            metric = summed(self._case.job.cmd, series.metric)
+            if metric is not None and self._wanted.matches(series.metric, collector):
+                sums[metric] = sums.get(metric, 0.0) + float(series.values.sum())
+        return sums
+
+
+_SHOWN: Final = 12
+"""Metrics that an error lists at most."""

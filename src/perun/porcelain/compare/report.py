@@ -1,0 +1,142 @@
+"""The answer of a comparison, in the words of `perun check`, whose formats show it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from perun.errors import PerunError
+from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
+from perun.porcelain.compare.decide import Decision, disagreements
+from perun.porcelain.compare.options import CompareOptions
+from perun.porcelain.compare.plan import Case, Plan
+from perun.porcelain.compare.storing import Stored
+from perun.porcelain.compare.trial import Trial
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.head import Head
+from perun.profile.helpers import ProfileInfo
+from perun.profile.units import readable
+
+METHOD: Final = "hodges_lehmann_ratio"
+"""The check that judges stored profiles in the same way."""
+NOT_MEASURED: Final = "not measured"
+
+
+def change_of(decision: Decision) -> DegradationInfo:
+    """The verdict on one metric as a check reports it."""
+    metric, (change, rule, ratio) = decision.metric, decision.verdict
+    known = math.isfinite(ratio.estimate)
+    before, after = (readable(value, metric.unit) for value in ratio.medians)
+    return DegradationInfo(
+        change,
+        metric.location,
+        before,
+        after,
+        "ratio",
+        ratio.estimate if known else 0.0,
+        interval=(ratio.low, ratio.high) if known else None,
+        p_value=ratio.p_value if known else None,
+        sizes=ratio.sizes,
+        detectable=ratio.detectable if math.isfinite(ratio.detectable) else None,
+        rule=rule,
+    )
+
+
+def measured(
+    plan: Plan, case: Case, trial: Trial, stored: Stored | None, about: Mapping[str, Any]
+) -> Comparison:
+    """What a trial found.
+
+    :param stored: None where nothing was, as the trial was interrupted.
+    """
+    changes = tuple(change_of(decision) for decision in trial.decisions) or (_nothing(case, trial),)
+    return Comparison(
+        stored.head if stored else unstored(case, trial.name),
+        stored.base if stored else None,
+        plan.base.version,
+        (MethodResult(METHOD, changes),),
+        notes=tuple(_notes(plan, trial, stored)),
+        session=about,
+    )
+
+
+def _nothing(case: Case, trial: Trial) -> DegradationInfo:
+    """That not one pair was measured."""
+    rule = f"{trial.reason}, before one pair was measured"
+    if trial.interruption is None:
+        rule += "; give it more time with --budget"
+    values = (NOT_MEASURED, NOT_MEASURED, "ratio")
+    return DegradationInfo(PerformanceChange.Unknown, case.job.cmd, *values, sizes=(0, 0), rule=rule)
+
+
+def unmeasured(plan: Plan, case: Case, reason: str, error: PerunError | None = None) -> Comparison:
+    """That a configuration was not measured, and why; `error` where something is wrong."""
+    return Comparison(unstored(case, "time"), None, plan.base.version, reason=reason, error=error)
+
+
+def unstored(case: Case, collector: str) -> ProfileInfo:
+    """Stands for a profile that there is not."""
+    job = case.job
+    return ProfileInfo("", "", Head("", job.cmd, job.args, job.workload, collector), 0)
+
+
+def report(plan: Plan, comparisons: list[Comparison]) -> VersionReport:
+    """The answer: the head, compared with the base in each configuration."""
+    version = plan.head.version
+    if plan.head.uncommitted:
+        files = len(plan.head.uncommitted)
+        changes = f"uncommitted changes to {files} file{'s' * (files != 1)} on top of: {version.subject}"
+        version = version._replace(desc=changes)
+    return VersionReport(version, tuple(comparisons))
+
+
+def about(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) -> dict[str, Any]:
+    """How a trial was measured, as JSON data: for the headers of its profiles, and for the answer."""
+    return {
+        "id": session_id,
+        "base": plan.base.version.checksum,
+        "head": plan.head.version.checksum,
+        "uncommitted": bool(plan.head.uncommitted),
+        "pairs": len(trial.pairs),
+        "repeated": trial.repeated,
+        "builds": options.builds,
+        "order": options.order,
+        "pinned": trial.pinned,
+        "seconds": round(trial.seconds, 3),
+        "noise": [
+            {
+                "location": one.metric.location,
+                "ratio": one.noise.estimate,
+                "interval": [one.noise.low, one.noise.high],
+            }
+            for one in trial.decisions
+            if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high)
+        ],
+    }
+
+
+def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
+    yield f"{_count(len(trial.pairs), 'pair')} in {trial.seconds:.1f} s{_how(trial)}"
+    for one in trial.decisions:
+        if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high):
+            noise = one.noise
+            yield (
+                f"noise of {one.metric.location}: the base to itself {noise.estimate:.3f}x "
+                f"({noise.low:.3f} to {noise.high:.3f})"
+            )
+    if trial.repeated:
+        yield f"{_count(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
+    yield from disagreements(trial.decisions)
+    if trial.reason and trial.interruption is None and any(one.is_open for one in trial.decisions):
+        yield f"{trial.reason}; --budget gives more time, --max-pairs allows more pairs"
+    if stored is not None and plan.head.uncommitted:
+        yield f"the profile of the uncommitted changes is pending, not registered: {stored.head.source}"
+
+
+def _how(trial: Trial) -> str:
+    return ", each on one core" if trial.pinned else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,149 @@
+"""Pairs of one configuration by one instrument, until they decide or the time for them is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from perun import disturbance
+from perun.errors import Terminated
+from perun.porcelain.compare.decide import EXACT_AFTER, FIRST_LOOK, Decision, Looks, Values, decide, reachable
+from perun.porcelain.compare.instruments import BudgetSpent, Reading
+from perun.porcelain.compare.pairs import ARMS, PairRunner
+from perun.profile.changes import PerformanceChange
+from perun.profile.measurements import Metric
+from perun.profile.verdict import Thresholds
+
+REPEATED: Final = 3
+"""Pairs under disturbance that are repeated in any case; beyond, one for each four undisturbed ones."""
+LARGEST_BUDGET: Final = 1e7
+
+Progress = Callable[[Sequence[Decision], int, int, float], None]
+"""Gets what the pairs said at the last look, the pairs so far and at most, and the seconds that are left."""
+
+
+@dataclass
+class Trial:
+    """What was measured, and what it says.
+
+    :ivar pairs: the readings of each pair by arm, in the order of measuring.
+    :ivar repeated: pairs that were measured again, as something disturbed them, and :ivar disturbance: what
+        did so to the first of them.
+    :ivar seconds: how long it all took. :ivar pinned: whether the program was kept on one core.
+    :ivar reason: why there are no more pairs, where the time was over. :ivar interruption: the exception
+        that ended it.
+    """
+
+    name: str
+    pairs: list[Mapping[str, Reading]] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    repeated: int = 0
+    disturbance: str = ""
+    seconds: float = 0.0
+    pinned: bool = False
+    reason: str = ""
+    interruption: BaseException | None = None
+
+    @property
+    def series(self) -> dict[Metric, Values]:
+        """The values of each metric that all runs gave."""
+        common: dict[Metric, None] = {}
+        if self.pairs:
+            readings = [reading.values for pair in self.pairs for reading in pair.values()]
+            common = {metric: None for metric in readings[0] if all(metric in one for one in readings)}
+        return {metric: self._values(metric) for metric in common}
+
+    def _values(self, metric: Metric) -> Values:
+        return Values(*(np.array([pair[arm].values[metric] for pair in self.pairs]) for arm in ARMS))
+
+    def readings(self, side: str) -> list[Reading]:
+        """Those of one arm, in the order of measuring."""
+        return [pair[side] for pair in self.pairs]
+
+
+def run(
+    name: str,
+    runner: PairRunner,
+    thresholds: Thresholds,
+    most_pairs: int,
+    budget: float,
+    progress: Progress,
+    clock: Callable[[], float] = time.monotonic,
+) -> Trial:
+    """Measure pairs until each metric is settled, `most_pairs` are there, or `budget` seconds are over.
+
+    An interruption ends it, too; what was measured by then is returned.
+
+    :raises PerunError: names the side whose command fails.
+    """
+    trial = Trial(name)
+    start = clock()
+    deadline = start + min(budget, LARGEST_BUDGET)
+    looks: Looks | None = None
+
+    def left() -> float:
+        return deadline - clock()
+
+    try:
+        runner.warm_up(left)
+        warm = clock()
+        watch = disturbance.Watch()
+        while left() > 0:
+            before = disturbance.now()
+            pair = runner.measure(len(trial.pairs), left)
+            if _is_disturbed(trial, watch, before):
+                continue
+            trial.pairs.append(pair)
+            count = len(trial.pairs)
+            per_pair = (clock() - warm) / (count + trial.repeated)
+            if looks is None and count >= min(FIRST_LOOK, most_pairs):
+                looks = Looks(reachable(most_pairs, count * per_pair + left(), per_pair))
+            most = looks.most if looks else most_pairs
+            if count >= most:
+                break
+            if (looks and looks.is_one(count)) or _may_be_exact(trial):
+                trial.decisions = decide(trial.series, looks or Looks(most), thresholds)
+                if trial.decisions and all(one.settled for one in trial.decisions):
+                    break
+            progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
+        else:
+            trial.reason = f"the budget of {budget:.3g} s is spent"
+    except BudgetSpent:
+        trial.reason = f"the budget of {budget:.3g} s is spent"
+    except (KeyboardInterrupt, Terminated) as interruption:
+        trial.interruption = interruption
+        trial.reason = "interrupted"
+    trial.seconds = clock() - start
+    trial.pinned = runner.is_pinned
+    if not (trial.decisions and all(one.settled for one in trial.decisions)):
+        trial.decisions = decide(trial.series, looks or Looks(most_pairs), thresholds, ends=True)
+    if trial.interruption is not None:
+        trial.decisions = [_undecided(one, len(trial.pairs)) for one in trial.decisions]
+    return trial
+
+
+def _may_be_exact(trial: Trial) -> bool:
+    return len(trial.pairs) == EXACT_AFTER and all(metric.exact for metric in trial.series)
+
+
+def _is_disturbed(trial: Trial, watch: disturbance.Watch, before: disturbance.Moment) -> bool:
+    """Whether the pair since then has to be measured again; counts it."""
+    why = watch.disturbance(before, disturbance.now())
+    if not why or trial.repeated >= REPEATED + len(trial.pairs) // 4:
+        return False
+    trial.repeated += 1
+    trial.disturbance = trial.disturbance or why
+    return True
+
+
+def _undecided(decision: Decision, pairs: int) -> Decision:
+    """The decision as that of a series which somebody has ended, so that its level does not hold."""
+    rule = f"interrupted after {pairs} pairs; by then {decision.verdict.rule}"
+    verdict = decision.verdict._replace(change=PerformanceChange.Unknown, rule=rule)
+    return decision._replace(verdict=verdict, settled=False)
+
+

@@ -1,0 +1,141 @@
+"""A project whose program costs what a file says, counted by a collector: verdicts without clocks."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.porcelain import trust
+from perun.porcelain.check.report import Comparison
+from perun.porcelain.compare.compare import Outcome, compare
+from perun.porcelain.compare.options import CompareOptions
+from perun.porcelain.compare.plan import plan
+from perun.porcelain.init import init
+from perun.porcelain.repository import Repository, open_repository
+
+COLLECTOR = '''
+from perun.profile.factory import Profile
+from perun.plugin.params import NoParams, to_mapping
+
+
+class Counter:
+    """Counts what the file `cost` of the version says, and notes each run in the file RECORD."""
+
+    name = "counter"
+    help = "Counts what a file says."
+    Params = NoParams
+
+    def collect(self, run, params, ctx):
+        amount = int((run.cwd / "cost").read_text())
+        with open(run.environ["RECORD"], "a") as file:
+            file.write(f"{amount}\\n")
+        header = {"type": "instructions", "units": {"instructions": ""}, "cmd": run.cmd, "args": run.args}
+        profile = Profile({
+            "header": {**header, "workload": run.workload},
+            "collector_info": {"name": self.name, "params": to_mapping(params)},
+            "postprocessors": [],
+        })
+        profile.update_resources([{"amount": amount, "type": "instructions", "uid": "main"}])
+        return profile
+
+
+PLUGIN = Counter
+'''
+
+
+@dataclass
+class Project:
+    """A git repository with Perun, and the answers of `perun compare` in it."""
+
+    git: Any
+    record: Path
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return Path(self.git.path)
+
+    @property
+    def repository(self) -> Repository:
+        """Opened anew, with the current configuration."""
+        return open_repository(self.path, self.environ)
+
+    def configure(self, text: str) -> None:
+        """Write the local configuration, which the user trusts."""
+        (self.path / ".perun/local.yml").write_text(f"vcs: {{type: git, url: ..}}\n{text}")
+        self.trust()
+
+    def trust(self) -> None:
+        """Trust what the repository runs."""
+        repo = self.repository
+        trust.grant(repo.root, repo.config, repo.environ)
+
+    def compare(self, base: str | None = None, head: str | None = None, **options: Any) -> Outcome:
+        """What `perun compare` answers."""
+        repo = self.repository
+        wanted = CompareOptions(base, head, **options)
+        return compare(repo, plan(repo, wanted), wanted, dice=random.Random(1))
+
+    def only(self, base: str | None = None, head: str | None = None, **options: Any) -> Comparison:
+        """The only comparison of the answer."""
+        (found,) = self.compare(base, head, **options).report.comparisons
+        return found
+
+    @property
+    def leftovers(self) -> list[str]:
+        """What there is for the time of a run only: working copies and scratch folders."""
+        temporary = self.path / ".perun/tmp"
+        left = [one.name for one in temporary.iterdir()] if temporary.exists() else []
+        listed = self.git.git("worktree", "list", "--porcelain").split("\n\n")[1:]
+        return [*left, *listed]
+
+    def registered(self, version: str) -> list[dict[str, Any]]:
+        """The profiles of a version, as they are stored."""
+        repo = self.repository
+        return [
+            dict(repo.store.objects.get(entry.checksum))
+            for entry in repo.store.indexes.read(self.git.git("rev-parse", version))
+        ]
+
+    @property
+    def pending(self) -> list[dict[str, Any]]:
+        """The pending profiles."""
+        store = self.repository.store.pending
+        return [dict(store.load(info.realpath)) for info in store.list()]
+
+    def perun(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the command."""
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "perun", *arguments],
+            cwd=self.path,
+            env=dict(self.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+
+@pytest.fixture
+def project(git_repository: Callable[..., Any], tmp_path: Path, isolated_environment: Path) -> Project:
+    """Three versions whose costs are 1000, 1000 and 1100; the matrix counts them."""
+    repository = git_repository()
+    for number, cost in enumerate((1000, 1000, 1100), 1):
+        repository.commit(f"Version {number}", {"cost": f"{cost}\n", "run.sh": "exit 0\n", "n": str(number)})
+    found = Project(repository, tmp_path / "record", {**os.environ, "RECORD": str(tmp_path / "record")})
+    init(found.path, found.environ, vcs_type="git")
+    plugins = found.path / ".perun/plugins/collect"
+    plugins.mkdir(parents=True)
+    (plugins / "counter.py").write_text(COLLECTOR)
+    found.configure("cmds: [sh run.sh]\ncollectors: [{name: counter}]\n")
+    return found

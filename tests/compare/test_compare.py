@@ -1,0 +1,312 @@
+"""`perun compare` in real repositories: the sides, what is stored, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.errors import JobFailed, PluginError, UsageError, VersionControlError
+from perun.porcelain.check.report import Comparison
+from perun.profile import session
+from perun.profile.changes import PerformanceChange
+
+COUNTED = {"metrics": ("counter",), "always": True}
+
+
+def labels(found: Comparison) -> list[PerformanceChange]:
+    return [change.result for result in found.results for change in result.changes]
+
+
+def test_two_versions(project: Any) -> None:
+    found = project.only("HEAD~1", "HEAD", **COUNTED)
+    (change,) = found.results[0].changes
+    assert change.result is PerformanceChange.Degradation
+    assert (change.location, change.rate_degradation) == ("sh run.sh", pytest.approx(1.1))
+    assert found.baseline_version.checksum == project.git.git("rev-parse", "HEAD~1")
+    # Warmed up once each, then three pairs with the base twice.
+    assert sorted(project.record.read_text().split()) == ["1000"] * 7 + ["1100"] * 4
+    assert project.leftovers == []
+
+
+def test_what_was_measured_is_stored_as_pairs(project: Any) -> None:
+    project.only("HEAD~1", "HEAD", **COUNTED)
+    base, head = project.registered("HEAD~1"), project.registered("HEAD")
+    assert (len(base), len(head), project.pending) == (3, 3, [])
+    assert all(session.are_pairs(old, new) for old, new in zip(base, head, strict=True))
+    assert {session.of(one)[1] for one in base} == {"base"}
+    assert {session.of(one)[1] for one in head} == {"head"}
+
+
+def test_the_default_is_the_merge_base_and_the_working_directory(project: Any) -> None:
+    git = project.git
+    git.git("checkout", "--quiet", "-b", "topic", "HEAD~1")
+    git.commit("On the branch", {"other": "x"})
+    git.write({"cost": "2000\n", "new/file": "new"})
+    git.git("rm", "--quiet", "n")
+    before = git.git("status", "--porcelain")
+    found = project.only(**COUNTED)
+    assert found.baseline_version.checksum == git.git("rev-parse", "main~1")
+    assert labels(found) == [PerformanceChange.SevereDegradation]
+    assert git.git("status", "--porcelain") == before
+    assert set(project.record.read_text().split()) == {"1000", "2000"}
+    # The base is a version, what is uncommitted is none.
+    assert len(project.registered("main~1")) == 3
+    assert project.registered("HEAD") == []
+    assert {one["header"]["session"]["uncommitted"] for one in project.pending} == {True}
+    assert any("pending, not registered" in note for note in found.notes)
+
+
+def test_a_pending_profile_of_uncommitted_changes_is_none_of_the_version(project: Any) -> None:
+    project.git.write({"cost": "1200\n"})
+    project.only("HEAD~1", **COUNTED)
+    assert len(project.pending) == 3
+    done = project.perun("run", "matrix", "--missing", "--dry-run")
+    assert "1 job in 1 version" in done.stdout, done
+
+
+def test_the_copy_has_all_that_is_uncommitted(project: Any) -> None:
+    """Changed, staged, deleted, new, replaced by a folder, replaced by a link, and ignored files."""
+    git = project.git
+    git.commit("Files", {"a": "1", "b": "1", "c": "1", "d": "1", "e": "1", ".gitignore": "*.o\n", "x.sh": ""})
+    (git.path / "a").write_text("2")
+    (git.path / "b").write_text("2")
+    git.git("add", "b")
+    (git.path / "c").unlink()
+    (git.path / "d").unlink()
+    git.write({"d/inside": "new", "f.o": "ignored", "sp ace/ü": "new"})
+    (git.path / "e").unlink()
+    (git.path / "e").symlink_to("a")
+    (git.path / "x.sh").chmod(0o755)
+    shown = "for f in a b c d/inside e f.o 'sp ace/ü'; do cat \"$f\"; echo; done >>$RECORD 2>&1\n"
+    git.write({"run.sh": shown + "test -x x.sh && test -L e && echo fine >>$RECORD\n"})
+    found = project.only("HEAD", cmd="sh run.sh", most_pairs=1, budget=60.0)
+    assert labels(found) == [PerformanceChange.Unknown] * 2
+    lines = project.record.read_text().splitlines()
+    cannot = "cat: {}: No such file or directory"
+    assert lines[:9] == [
+        "2", "2", cannot.format("c"), "", "new", "2", cannot.format("f.o"), "", "new",
+    ]  # fmt: skip
+    assert "fine" in lines
+
+
+def test_each_side_is_built(project: Any) -> None:
+    project.configure(
+        "cmds: [sh built.sh]\ncollectors: [{name: counter}]\n"
+        "execute: {pre_run: [cp run.sh built.sh, sh -c 'echo build >>$RECORD']}\n"
+    )
+    found = project.only("HEAD~1", "HEAD", builds=2, **COUNTED)
+    assert labels(found) == [PerformanceChange.Degradation]
+    assert project.record.read_text().split().count("build") == 4
+    assert project.leftovers == []
+
+
+def test_clocks_are_stored_as_a_time_profile(project: Any) -> None:
+    found = project.only(
+        "HEAD~1", "HEAD", cmd="sh run.sh", args="a", metrics=("wall", "cpu", "peak-memory"), most_pairs=2
+    )
+    assert [change.location for change in found.results[0].changes] == [
+        "sh run.sh [real]", "sh run.sh [cpu]", "sh run.sh peak",
+    ]  # fmt: skip
+    assert labels(found) == [PerformanceChange.Unknown] * 3  # two pairs say nothing
+    (base,), (head,) = project.registered("HEAD~1"), project.registered("HEAD")
+    assert session.are_pairs(base, head)
+    assert head["header"]["cmd"] == "sh run.sh"
+    assert head["header"]["args"] == "a"
+    assert head["collector_info"]["params"]["repeat"] == 2
+    assert head["machine"]
+    done = project.perun("show", "0@i", "tableof", "resources", "-h", "subtype", "-h", "uid", "-h", "amount")
+    assert done.returncode == 0, done
+    rows = [line for line in done.stdout.splitlines() if "run.sh" in line]
+    assert len(rows) == 2 * 4
+    peaks = [float(row.split()[-1]) for row in rows if "peak" in row]
+    assert all(100_000 < peak < 60_000_000 for peak in peaks)  # not that of Perun, with its libraries
+
+
+def test_generated_workloads_are_configurations_of_their_own(project: Any) -> None:
+    project.configure(
+        "cmds: [sh run.sh]\nworkloads: [sizes]\ncollectors: [{name: counter}]\n"
+        "generators: {workload: [{id: sizes, type: integer, min_range: 10, max_range: 20, step: 10}]}\n"
+    )
+    found = project.compare("HEAD~1", "HEAD", **COUNTED).report.comparisons
+    assert [one.target.head.workload for one in found] == ["10", "20"]
+
+
+def test_the_same_files_are_not_measured(project: Any) -> None:
+    found = project.only("HEAD", "HEAD", metrics=("counter",))
+    assert found.reason.startswith("all files are the same on both sides; ")
+    assert found.error is None
+    assert not project.record.exists()
+    assert labels(project.only("HEAD", "HEAD", **COUNTED)) == [PerformanceChange.NoChange]
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_a_program_that_is_built_twice_is_the_same_program(project: Any) -> None:
+    source = "int main(int n, char **v) { return n > 5; } /* %s */\n"
+    project.git.commit("C", {"p.c": source % "one", ".gitignore": "p\n"})
+    project.git.commit("A comment", {"p.c": source % "two"})
+    project.configure("cmds: [./p]\ncollectors: [{name: counter}]\nexecute: {pre_run: [cc -g -o p p.c]}\n")
+    found = project.only("HEAD~1", "HEAD", metrics=("counter",))
+    assert found.reason.startswith("the compiled program and its input are the same on both sides")
+    project.git.commit("More work", {"p.c": source.replace("n > 5", "n > 6") % "two"})
+    assert labels(project.only("HEAD~1", "HEAD", metrics=("counter",))) == [PerformanceChange.NoChange]
+    # The same program on another input is another thing to measure.
+    project.git.commit("Input", {"input": "1"})
+    project.git.commit("Another input", {"input": "2"})
+    assert project.only("HEAD~1", "HEAD", cmd="./p", workload="< input", most_pairs=1).reason == ""
+    assert project.only("HEAD~1", "HEAD", cmd="./p", most_pairs=1).reason
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------
+
+
+def nothing_is_left(project: Any) -> bool:
+    stored = [project.registered(version) for version in ("HEAD", "HEAD~1", "HEAD~2")]
+    return not any(stored) and project.pending == [] and project.leftovers == []
+
+
+def test_an_unknown_revision(project: Any) -> None:
+    with pytest.raises(VersionControlError, match="no-such"):
+        project.compare("no-such")
+    with pytest.raises(VersionControlError, match="no-such"):
+        project.compare("HEAD", "no-such")
+
+
+def test_a_build_that_fails_names_its_side(project: Any) -> None:
+    project.configure(
+        "cmds: [sh run.sh]\ncollectors: [{name: counter}]\nexecute: {pre_run: ['grep 1000 cost']}\n"
+    )
+    with pytest.raises(JobFailed, match=r"^head \(\w{10}\) cannot be prepared: execute.pre_run: 'grep"):
+        project.compare("HEAD~1", "HEAD", **COUNTED)
+    assert nothing_is_left(project)
+
+
+def test_a_command_that_fails_names_its_side(project: Any) -> None:
+    project.git.write({"run.sh": "echo broken >&2; exit 3\n"})
+    found = project.only("HEAD", most_pairs=1)
+    assert isinstance(found.error, JobFailed)
+    assert found.reason.startswith("head (")
+    assert "with uncommitted changes): the command 'sh run.sh' exited with status 3" in found.reason
+    assert "broken" in found.reason
+    assert nothing_is_left(project)
+
+
+def test_a_metric_that_nobody_gives(project: Any) -> None:
+    with pytest.raises(UsageError, match="--metric steps: it is none of wall, cpu"):
+        project.compare("HEAD~1", "HEAD", cmd="sh run.sh", metrics=("steps",))
+    found = project.only("HEAD~1", "HEAD", metrics=("steps",))
+    assert isinstance(found.error, PluginError)
+    assert "no collector gives it for sh run.sh, but sh run.sh" in found.reason or "main" in found.reason
+    assert nothing_is_left(project)
+
+
+def test_a_budget_for_less_than_one_pair(project: Any) -> None:
+    found = project.only("HEAD~1", "HEAD", cmd="sleep 5", budget=0.05, always=True)
+    (change,) = found.results[0].changes
+    assert change.result is PerformanceChange.Unknown
+    assert "the budget of 0.05 s is spent, before one pair was measured" in change.rule
+    assert "--budget" in change.rule
+    assert nothing_is_left(project)
+
+
+def test_there_is_nothing_to_compare(project: Any, git_repository: Callable[..., Any]) -> None:
+    project.git.git("checkout", "--quiet", "--orphan", "lonely")
+    project.git.commit("Alone")
+    with pytest.raises(VersionControlError, match="no common ancestor"):
+        project.compare()
+    project.git.git("branch", "--quiet", "--delete", "--force", "main")
+    with pytest.raises(VersionControlError, match="the main branch is none of"):
+        project.compare()
+
+
+def test_the_main_branch_is_configured(project: Any) -> None:
+    project.git.git("branch", "--move", "main", "trunk")
+    (project.path / ".perun/local.yml").write_text(
+        "vcs: {type: git, url: .., main_branch: trunk}\ncmds: [sh run.sh]\ncollectors: [{name: counter}]\n"
+    )
+    project.trust()
+    project.git.write({"cost": "1200\n"})
+    assert labels(project.only(**COUNTED)) == [PerformanceChange.Degradation]
+
+
+# -- the command ---------------------------------------------------------------------------------------------
+
+
+def test_answers_and_exit_codes(project: Any) -> None:
+    base = ["compare", "HEAD~1", "HEAD", "--metric", "counter"]
+    done = project.perun(*base, "--fail-on", "degradation")
+    assert done.returncode == 1, done
+    assert "applying 'hodges_lehmann_ratio' method" in done.stdout
+    assert "- Degradation" in done.stdout
+    assert "> note: 3 pairs in" in done.stdout
+    done = project.perun(*base, "--json", "--threshold", "20%", "--fail-on", "inconclusive")
+    assert done.returncode == 0, done
+    (found,) = json.loads(done.stdout)["comparisons"]
+    assert found["changes"][0]["result"] == "NoChange"
+    assert found["session"]["pairs"] == 3
+    undecided = ["compare", "HEAD~1", "-c", "sh run.sh", "--max-pairs", "1", "--fail-on", "inconclusive"]
+    assert project.perun(*undecided).returncode == 12
+    failing = project.perun("compare", "HEAD~1", "-c", "false", "--format", "junit")
+    assert failing.returncode == 8
+    assert "<error" in failing.stdout
+    assert project.leftovers == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--threshold", "much"], "--threshold: 'much' is no share"),
+        (["--confidence", "100%"], "--confidence: '100%' is no share"),
+        (["-w", "input"], "--args and --workload belong to a command"),
+        (["--budget", "0"], "0 is no time"),
+        (["-c", "'"], "cannot be split"),
+    ],
+)
+def test_wrong_usage(project: Any, options: list[str], message: str) -> None:
+    done = project.perun("compare", "HEAD~1", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def started(project: Any, runs: int) -> subprocess.Popen[str]:
+    """A comparison that has measured so many runs, and would go on for very long."""
+    project.git.commit("Slow", {"run.sh": "echo run >>$RECORD\n"})
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "perun", "compare", "HEAD~1", "-c", "sh run.sh", "--always",
+         "--max-pairs", "1000000", "--budget", "1000000", "--threshold", "0.0001%"],
+        cwd=project.path, env=dict(project.environ), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not project.record.exists() or project.record.read_text().count("run") < runs:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return process
+
+
+def test_an_interruption_prints_the_verdict_so_far(project: Any) -> None:
+    process = started(project, 6)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "- Unknown" in out
+    assert "interrupted: this is the verdict so far" in err
+    assert nothing_is_left(project)
+
+
+def test_what_a_killed_comparison_leaves_is_removed(project: Any) -> None:
+    process = started(project, 3)
+    process.kill()
+    process.communicate(timeout=60)
+    assert len(project.leftovers) > 1
+    assert labels(project.only("HEAD~2", "HEAD~1", **COUNTED)) == [PerformanceChange.Degradation]
+    assert project.leftovers == []
+    assert os.listdir(Path(project.path, ".perun/jobs")) in ([], [".index"])

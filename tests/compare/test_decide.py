@@ -1,0 +1,169 @@
+"""What pairs of numbers say, by known numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from perun.models.two_samples.sequential import nominal_levels
+from perun.porcelain.compare.decide import (
+    Decision,
+    Looks,
+    Values,
+    decide,
+    disagreements,
+    reachable,
+)
+from perun.profile.changes import PerformanceChange
+from perun.profile.measurements import Metric
+from perun.profile.verdict import DEFAULTS, Thresholds
+
+WALL = Metric("./p", "time", "real", "s", False)
+CPU = Metric("./p", "time", "cpu", "s", False)
+COUNT = Metric("./p", "instructions", "", "", True)
+NOISE = np.random.default_rng(7).normal(0, 0.003, (3, 40))
+
+
+def values(ratio: float, pairs: int = 20, scale: float = 1.0, noise: float = 1.0) -> Values:
+    """Pairs whose head is `ratio` times the base, but for 0.3 % of noise."""
+    base, head, again = np.exp(scale * NOISE[:, :pairs])
+    return Values(base, ratio * head, noise * again)
+
+
+def only(metric: Metric, found: Values, looks: Looks | None = None, **more: bool) -> Decision:
+    (decision,) = decide({metric: found}, looks or Looks(20), DEFAULTS, **more)
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("ratio", "change"),
+    [
+        (1.0, PerformanceChange.NoChange),
+        (1.1, PerformanceChange.Degradation),
+        (1 / 1.1, PerformanceChange.Optimization),
+        (1.01, PerformanceChange.MaybeDegradation),
+        (1.5, PerformanceChange.SevereDegradation),  # both halves of the pairs say so
+        (1 / 1.5, PerformanceChange.SevereOptimization),
+    ],
+)
+def test_the_interval_decides(ratio: float, change: PerformanceChange) -> None:
+    scale = 3.0 if change is PerformanceChange.MaybeDegradation else 1.0
+    decision = only(WALL, values(ratio, scale=scale))
+    assert decision.verdict.change is change, decision.verdict.rule
+    low, high = decision.verdict.ratio.low, decision.verdict.ratio.high
+    assert low < high
+    assert decision.settled  # a change that may not matter, too, where the interval is narrow
+
+
+def test_another_metric_has_to_confirm_what_is_severe() -> None:
+    series = {WALL: values(1.5), CPU: values(1.0)}
+    labels = [one.verdict.change for one in decide(series, Looks(20), DEFAULTS)]
+    assert labels == [PerformanceChange.Degradation, PerformanceChange.NoChange]
+    series = {WALL: values(1.5), CPU: values(1.4)}
+    labels = [one.verdict.change for one in decide(series, Looks(20), DEFAULTS)]
+    assert labels == [PerformanceChange.SevereDegradation] * 2
+
+
+def test_too_much_noise_is_no_answer() -> None:
+    decision = only(WALL, values(1.0, scale=100.0))
+    assert decision.verdict.change is PerformanceChange.Unknown
+    assert not decision.settled
+    assert decision.verdict.ratio.detectable > 1.2
+
+
+def test_a_base_that_differs_from_itself_is_no_answer() -> None:
+    decision = only(WALL, values(1.5, noise=1.3))
+    assert decision.verdict.change is PerformanceChange.Unknown
+    assert "the base differs from itself by 1.3x" in decision.verdict.rule
+
+
+def test_runs_that_took_nothing_have_no_ratio() -> None:
+    found = Values(np.zeros(20), np.ones(20), np.ones(20))
+    decision = only(CPU, found)
+    assert decision.verdict.change is PerformanceChange.Unknown
+    assert "took 0" in decision.verdict.rule
+
+
+def test_few_pairs_have_no_interval() -> None:
+    decision = only(WALL, values(2.0, pairs=4), ends=True)
+    assert decision.verdict.change is PerformanceChange.Unknown
+    assert not decision.settled
+
+
+def test_counts_decide_after_three_pairs() -> None:
+    def counts(base: Sequence[float], head: Sequence[float]) -> Decision:
+        return only(COUNT, Values(np.array(base), np.array(head), np.array(base)))
+
+    assert counts([1000.0] * 3, [1000.0] * 3).verdict.change is PerformanceChange.NoChange
+    assert counts([1000.0] * 3, [1001.0] * 3).verdict.change is PerformanceChange.Degradation
+    assert counts([1000.0] * 3, [1500.0] * 3).verdict.change is PerformanceChange.SevereDegradation
+    assert counts([1e6, 1e6 + 20, 1e6 + 10], [1e6 + 5, 1e6, 1e6]).verdict.change is PerformanceChange.NoChange
+    nearly = counts([1e6, 1e6 + 20, 1e6 + 10], [1.005e6, 1.005e6 + 9, 1.005e6])
+    assert nearly.verdict.change is PerformanceChange.Degradation
+    assert nearly.settled
+    assert not counts([1000.0, 1300.0, 900.0], [1000.0] * 3).settled  # no count, whatever it calls itself
+
+
+def test_all_looks_together_spend_the_level() -> None:
+    looks = Looks(30)
+    levels = [looks.level(0.01, pairs, ends=pairs == 30) for pairs in (10, 15, 20, 25, 30)]
+    assert levels == pytest.approx(nominal_levels(0.01, [10, 15, 20, 25, 30], 30))
+    assert max(levels) < 0.01
+    assert not looks.is_one(12)
+    # The time is over: what is left of the level is spent, after one earlier look.
+    assert looks.level(0.01, 12, ends=True) == pytest.approx(
+        nominal_levels(0.01, [10, 12], 30, ends=True)[-1]
+    )
+    assert looks.level(0.01, 7, ends=True) == pytest.approx(0.01)
+    assert Looks(4).level(0.01, 4, ends=True) == pytest.approx(0.01)
+
+
+@pytest.mark.slow
+def test_the_level_holds_where_nothing_changed() -> None:
+    """Of 1000 series without a change, looked at 5 times each, no more than 1 % and chance are wrong."""
+    dice = np.random.default_rng(3)
+    looks = Looks(30)
+    wrong = 0
+    tight = Thresholds(threshold=1e-9)
+    for _ in range(1000):
+        base, head, noise = np.exp(dice.normal(0, 0.02, (3, 30)))
+        for pairs in (10, 15, 20, 25, 30):
+            found = Values(base[:pairs], head[:pairs], noise[:pairs])
+            (decision,) = decide({WALL: found}, looks, tight, ends=pairs == 30)
+            if decision.verdict.change in (PerformanceChange.Degradation, PerformanceChange.Optimization):
+                wrong += 1
+                break
+    assert wrong <= 18  # 10 are expected; more than 18 come in less than 1 of 100 such tests
+
+
+def test_reachable_pairs() -> None:
+    assert reachable(100, 60, 1.0) == 60
+    assert reachable(100, 1000, 1.0) == 100
+    assert reachable(100, 3, 1.0) == 10
+    assert reachable(5, 3, 1.0) == 5
+
+
+@pytest.mark.parametrize(
+    ("wall", "cpu", "meaning"),
+    [
+        (1.1, 1.0, "waits more"),
+        (1.0, 1.1, "more work for the processor"),
+        (1 / 1.1, 1.1, "more cores at the same time"),
+        (1.1, 1.1, None),
+        (1.0, 1.0, None),
+    ],
+)
+def test_two_clocks_that_disagree(wall: float, cpu: float, meaning: str | None) -> None:
+    decisions = decide({WALL: values(wall), CPU: values(cpu)}, Looks(20), DEFAULTS)
+    told = list(disagreements(decisions))
+    assert (meaning in told[0]) if meaning else (told == [])
+
+
+def test_instructions_are_a_second_clock() -> None:
+    counts = Values(np.full(3, 1e6), np.full(3, 1.2e6), np.full(3, 1e6))
+    decisions = [only(COUNT, counts), only(CPU, values(1.0))]
+    assert list(disagreements(decisions)) == [
+        "it executes more instructions in the same time: what was added is cheap here"
+    ]

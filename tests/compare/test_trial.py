@@ -1,0 +1,219 @@
+"""Pairs until they decide, with readings that are given and a clock that is told."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from perun import disturbance
+from perun.disturbance import Moment, Watch
+from perun.errors import JobFailed
+from perun.plugin.api import MinorVersion
+from perun.porcelain.compare import trial as trials
+from perun.porcelain.compare.instruments import BudgetSpent, Reading
+from perun.porcelain.compare.pairs import PairRunner
+from perun.porcelain.compare.plan import Plan, Side
+from perun.porcelain.compare.trial import Trial, run
+from perun.process.execution import Sample
+from perun.profile.changes import PerformanceChange
+from perun.profile.measurements import Metric
+from perun.profile.verdict import DEFAULTS
+
+CPU = Metric("./p", "time", "cpu", "s", False)
+COUNT = Metric("./p", "instructions", "", "", True)
+VERSION = MinorVersion("2024-03-04 09:00:00", "Ada", "ada@example.org", "a" * 40, "One", ())
+PLAN = Plan(Side("base", VERSION), Side("head", VERSION._replace(checksum="b" * 40)), ())
+
+
+class Instrument:
+    """Gives what each folder costs, with noise; each run takes a second of the clock."""
+
+    name = "given"
+
+    def __init__(self, costs: Mapping[str, float], noise: float = 0.001, metric: Metric = CPU) -> None:
+        self.costs = costs
+        self.runs: list[str] = []
+        self.cores: list[int | None] = []
+        self.now = 0.0
+        self.sample = Sample(1.0, 0.5, 0.1, 0)
+        self._noise = noise
+        self._metric = metric
+        self._dice = random.Random(1)
+
+    def measure(self, folder: Path, seconds: float, core: int | None) -> Reading:
+        if seconds < 1:
+            raise BudgetSpent
+        self.now += 1
+        self.runs.append(folder.name)
+        self.cores.append(core)
+        factor = 1 + self._noise * self._dice.uniform(-1, 1)
+        return Reading({self._metric: self.costs[folder.name] * factor}, self.sample)
+
+    def runner(self, order: str = "random", builds: int = 1, cores: tuple[int, ...] = ()) -> PairRunner:
+        folders = {side: [Path(f"{side}{n or ''}") for n in range(builds)] for side in ("base", "head")}
+        return PairRunner(self, PLAN, folders, order, cores, random.Random(2))
+
+    def trial(self, most: int = 40, budget: float = 1000.0, **runner: object) -> Trial:
+        return run(
+            "given",
+            self.runner(**runner),  # type: ignore[arg-type]
+            DEFAULTS,
+            most,
+            budget,
+            lambda *progress: None,
+            lambda: self.now,
+        )
+
+
+@pytest.fixture(autouse=True)
+def undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine does meanwhile."""
+    monkeypatch.setattr(trials.disturbance, "now", lambda: Moment(0, 0, 0.0, 0.0))
+
+
+def labels(trial: Trial) -> list[PerformanceChange]:
+    return [one.verdict.change for one in trial.decisions]
+
+
+def test_what_is_clear_takes_ten_pairs() -> None:
+    trial = Instrument({"base": 1.0, "head": 1.1}).trial()
+    assert labels(trial) == [PerformanceChange.Degradation]
+    assert len(trial.pairs) == 10
+    assert trial.seconds == 32  # two runs to warm up
+
+
+def test_what_is_not_clear_takes_more() -> None:
+    trial = Instrument({"base": 1.0, "head": 1.03}, noise=0.05).trial()
+    assert 10 < len(trial.pairs) <= 40
+    assert len(trial.pairs) % 5 == 0
+
+
+def test_counts_take_three() -> None:
+    trial = Instrument({"base": 1000.0, "head": 1001.0}, noise=0, metric=COUNT).trial()
+    assert labels(trial) == [PerformanceChange.Degradation]
+    assert len(trial.pairs) == 3
+
+
+def test_the_end_of_the_pairs_and_of_the_time() -> None:
+    noisy = Instrument({"base": 1.0, "head": 1.0}, noise=0.5)
+    trial = noisy.trial(most=12)
+    assert (len(trial.pairs), trial.reason) == (12, "")
+    assert labels(trial) == [PerformanceChange.Unknown]
+    trial = Instrument({"base": 1.0, "head": 1.0}, noise=0.5).trial(budget=22)
+    assert len(trial.pairs) == 6  # two runs to warm up, and the next pair would be cut off
+    assert trial.reason == "the budget of 22 s is spent"
+
+
+def test_a_budget_for_less_than_a_pair() -> None:
+    for budget in (0.5, 3.5):
+        trial = Instrument({"base": 1.0, "head": 1.0}).trial(budget=budget)
+        assert (trial.pairs, trial.decisions) == ([], [])
+        assert "is spent" in trial.reason
+
+
+def test_each_pair_has_its_own_order() -> None:
+    instrument = Instrument({"base": 1.0, "head": 1.1})
+    instrument.trial()
+    assert instrument.runs[:2] == ["base", "head"]  # to warm up
+    pairs = [tuple(instrument.runs[start : start + 3]) for start in range(2, 32, 3)]
+    assert all(sorted(pair) == ["base", "base", "head"] for pair in pairs)
+    assert len(set(pairs)) == 3
+    mirrored = Instrument({"base": 1.0, "head": 1.1})
+    mirrored.trial(order="abba")
+    assert mirrored.runs[2:8] == ["base", "head", "base", "base", "head", "base"]
+
+
+def test_builds_take_turns() -> None:
+    instrument = Instrument({"base": 1.0, "base1": 1.0, "head": 1.1, "head1": 1.1})
+    trial = instrument.trial(order="abba", builds=2)
+    assert instrument.runs[:4] == ["base", "base1", "head", "head1"]
+    counts = {name: instrument.runs[4:].count(name) for name in instrument.costs}
+    assert counts == {"base": 10, "base1": 10, "head": 5, "head1": 5}
+    met = {(pair[0], pair[1]) for pair in zip(instrument.runs[4::6], instrument.runs[5::6], strict=False)}
+    assert len(met) == 2
+    assert labels(trial) == [PerformanceChange.Degradation]
+
+
+def test_a_pair_stays_on_one_core() -> None:
+    instrument = Instrument({"base": 1.0, "head": 1.1})
+    trial = instrument.trial(cores=(0, 1))
+    assert trial.pinned
+    assert instrument.cores[:2] == [None, None]
+    pairs = [set(instrument.cores[start : start + 3]) for start in range(2, 32, 3)]
+    assert {len(pair) for pair in pairs} == {1}
+    assert set.union(*pairs) == {0, 1}
+
+
+def test_what_uses_several_cores_is_left_on_all() -> None:
+    instrument = Instrument({"base": 1.0, "head": 1.1})
+    instrument.sample = Sample(1.0, 1.5, 0.1, 0)
+    trial = instrument.trial(cores=(0, 1))
+    assert not trial.pinned
+    assert set(instrument.cores) == {None}
+
+
+def test_an_interruption_leaves_what_was_measured_undecided() -> None:
+    instrument = Instrument({"base": 1.0, "head": 2.0})
+    measure = instrument.measure
+
+    def interrupted(folder: Path, seconds: float, core: int | None) -> Reading:
+        if instrument.now > 25:
+            raise KeyboardInterrupt
+        return measure(folder, seconds, core)
+
+    instrument.measure = interrupted  # type: ignore[method-assign]
+    trial = instrument.trial(most=100)
+    assert isinstance(trial.interruption, KeyboardInterrupt)
+    assert labels(trial) == [PerformanceChange.Unknown]
+    assert trial.decisions[0].verdict.rule.startswith("interrupted after 8 pairs; by then ")
+
+
+def test_a_failing_side_is_named() -> None:
+    instrument = Instrument({"base": 1.0, "head": 2.0})
+
+    def failing(folder: Path, seconds: float, core: int | None) -> Reading:
+        if folder.name == "head":
+            raise JobFailed("it broke")
+        return Reading({CPU: 1.0})
+
+    instrument.measure = failing  # type: ignore[method-assign]
+    with pytest.raises(JobFailed, match=r"^head \(bbbbbbbbbb\): it broke$"):
+        instrument.trial()
+
+
+def test_disturbed_pairs_are_repeated_within_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    instrument = Instrument({"base": 1.0, "head": 1.1})
+    # All the time is stolen, from the first pair on.
+    monkeypatch.setattr(
+        trials.disturbance, "now", lambda: Moment(int(100 * instrument.now), int(200 * instrument.now), 0, 0)
+    )
+    trial = instrument.trial()
+    assert len(trial.pairs) == 10
+    assert trial.repeated == 5  # three, and one for each four pairs
+    assert trial.disturbance == "50 % of the time was stolen by the host"
+
+
+def test_a_busy_machine_is_no_disturbance_but_a_jump_is() -> None:
+    watch = Watch()
+    moments = [Moment(0, 0, 0.9 * second, float(second)) for second in range(8)]
+    assert [watch.disturbance(*pair) for pair in itertools.pairwise(moments)] == [""] * 7
+    watch = Watch()
+    quiet = [Moment(0, 0, 0.0, float(second)) for second in range(8)]
+    for pair in itertools.pairwise(quiet):
+        assert watch.disturbance(*pair) == ""
+    assert "for 80 % of the time" in watch.disturbance(quiet[-1], Moment(0, 0, 0.8, 8.0))
+
+
+def test_moments_are_read_from_the_kernel(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu  100 5 50 1000 10 1 2 33 7 0\ncpu0 1 2 3\n")
+    (tmp_path / "pressure").mkdir()
+    (tmp_path / "pressure/cpu").write_text("some avg10=1.00 avg60=2.00 total=2500000\nfull total=0\n")
+    # `now` itself is replaced here; what it is made of is not.
+    assert disturbance._stolen(tmp_path / "stat") == (33, 1201)
+    assert disturbance._waiting(tmp_path / "pressure/cpu") == 2.5
+    assert disturbance._stolen(tmp_path / "no") == (0, 0)
+    assert disturbance._waiting(tmp_path / "no") == 0.0
