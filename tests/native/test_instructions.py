@@ -325,7 +325,7 @@ def test_functions_of_python(collect: Collect, tmp_path: Path) -> None:
     }
     counts = {name: one["amount"] for name, one in inclusive.items()}
     assert inclusive["leaf"]["calls"] == 4
-    assert inclusive["leaf.<locals>.<genexpr>"]["calls"] in (4004, 4)
+    assert inclusive["leaf.<locals>.<genexpr>"]["calls"] >= 4000
     assert 2.9 < counts["thrice"] / counts["once"] < 3.1
     assert counts["<module>"] > counts["main"] > counts["thrice"] + counts["once"]
     stacks = {tuple(frame.name for frame in stack) for stack in stacks_of(profile).amounts}

@@ -76,6 +76,8 @@ class Series(NamedTuple):
     :param of_one_run: whether all of them were measured within one run of the program, as the calls of a
         function are: another run may differ from it as a whole.
     :param absent: what a profile has of it that does not have the series, None where it has nothing.
+    :param whole: what the values are a part of, as instructions of a function are of those of the program;
+        None where that is not known.
     """
 
     metric: Metric
@@ -83,6 +85,7 @@ class Series(NamedTuple):
     of_one_run: bool = False
     absent: float | None = None
     sizes: NDArray[Any] | None = None
+    whole: float | None = None
 
 
 def measurements(profile: Profile) -> dict[str, Series]:
@@ -156,11 +159,16 @@ class _Values:
 
 
 def _series(gathered: Mapping[Metric, _Values], summed_up: bool) -> Iterator[Series]:
+    own = (metric for metric in gathered if (metric.type, metric.subtype) == (INSTRUCTIONS, "exclusive"))
+    instructions = sum(float(gathered[metric].values.sum()) for metric in own)
     for metric, found in gathered.items():
         values = found.values
         if not values.size:
             continue
-        if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
+        if metric.type == INSTRUCTIONS:
+            yield Series(metric, _sum(values), absent=found.absent, whole=instructions)
+            continue
+        if metric.type == "memory" and not summed_up:
             yield Series(metric, _sum(values), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS
