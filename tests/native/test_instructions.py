@@ -124,14 +124,16 @@ def test_call_stacks(profile: Profile) -> None:
 
 
 @needs_valgrind
-def test_the_same_program_counts_the_same_elsewhere(
+def test_the_same_program_counts_the_same_twice_and_elsewhere(
     profile: Profile, collect: Collect, program: Path, tmp_path: Path
 ) -> None:
+    assert abs(total(collect(str(WORK))) / total(profile) - 1) < 1e-5
     elsewhere = tmp_path / "a-folder-with-a-longer-name"
     elsewhere.mkdir()
     os.link(program, elsewhere / "prog")
     again = collect(str(WORK), cwd=elsewhere)
-    assert abs(total(again) / total(profile) - 1) < 1e-5
+    # The loader looks at words whose place depends on the length of the path.
+    assert abs(total(again) / total(profile) - 1) < 1e-4
     assert by_function(again, "exclusive")["work"] == by_function(profile, "exclusive")["work"]
 
 
