@@ -37,9 +37,9 @@ class InstructionsParams:
         "auto",
         short="-e",
         choices=("auto", *ENGINES),
-        help="What counts: perf (counters of the processor; fast), callgrind (Valgrind; exact, 30 to 100 "
-        "times slower than the program), or auto: perf where this machine lets programs use counters, else "
-        "callgrind.",
+        help="What counts: perf (counters of the processor; fast), callgrind (Valgrind; exact, 20 to 60 "
+        "times slower than the program, and seconds to start), or auto: perf where this machine lets "
+        "programs use counters, else callgrind.",
     )
     callers: int = param(
         10,

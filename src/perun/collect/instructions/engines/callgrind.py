@@ -48,7 +48,7 @@ _OPTIONS: Final = (
 
 
 class CallgrindEngine:
-    """Counts exactly, 30 to 100 times slower than the program runs; needs no counters of the machine."""
+    """Counts exactly, 20 to 60 times slower than the program runs; needs no counters of the machine."""
 
     name: ClassVar[str] = "callgrind"
     exact: ClassVar[bool] = True
