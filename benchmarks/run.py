@@ -21,6 +21,7 @@ from types import ModuleType
 
 import check
 import documents
+import instructions
 import kernel
 import memory
 import moving_average
@@ -41,6 +42,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     views: (views.scatter, views.flamegraph),
     documents: (documents.documents,),
     memory: (memory.memory,),
+    instructions: (instructions.instructions,),
     tracing: (tracing.complexity, tracing.engines),
 }
 

@@ -32,7 +32,6 @@ CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
 INSTRUCTIONS: Final = "instructions"
-"""Key in the header of a profile that several were put together in: how many."""
 EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
@@ -78,6 +77,8 @@ class Series(NamedTuple):
     :param of_one_run: whether all of them were measured within one run of the program, as the calls of a
         function are: another run may differ from it as a whole.
     :param absent: what a profile has of it that does not have the series, None if it has nothing.
+    :param whole: what the values are a part of, as instructions of a function are of those of the program;
+        None if that is not known.
     """
 
     metric: Metric
@@ -85,6 +86,7 @@ class Series(NamedTuple):
     of_one_run: bool = False
     absent: float | None = None
     sizes: NDArray[Any] | None = None
+    whole: float | None = None
 
 
 def measurements(profile: Profile) -> dict[str, Series]:
@@ -168,11 +170,16 @@ class _Values:
 
 def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[Series]:
     """The series, and those that are derived from them."""
+    own = [metric for metric in gathered if (metric.type, metric.subtype) == (INSTRUCTIONS, "exclusive")]
+    instructions = sum(float(_sums(gathered[one].values, gathered[one].runs).mean()) for one in own)
     for metric, found in gathered.items():
         values = found.values
         if not values.size:
             continue
-        if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
+        if metric.type == INSTRUCTIONS:
+            yield Series(metric, _sums(values, found.runs), absent=found.absent, whole=instructions)
+            continue
+        if metric.type == "memory" and not summed_up:
             yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perun.collect._common.interpreter import program_of
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.places import Places
-from perun.collect.memory.python import PythonRecording, prepared, program_of
+from perun.collect.memory.python import PythonRecording, prepared
 from perun.collect.memory.symbols import Symboliser
 from perun.errors import CollectorUnavailable, UsageError
 from perun.plugin.api import Run

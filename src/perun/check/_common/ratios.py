@@ -228,7 +228,7 @@ def _counted(before: Series, after: Series, thresholds: Thresholds) -> Verdict:
     """
     old, new = float(before.values[0]), float(after.values[0])
     sizes = before.values.size, after.values.size
-    verdict = judge_exact(old, new, sizes, thresholds)
+    verdict = judge_exact(old, new, sizes, thresholds, max(before.whole or 0.0, after.whole or 0.0))
     growth = verdict.ratio.estimate
     if before.metric.subtype != CALLS or verdict.change is PerformanceChange.NoChange:
         return verdict

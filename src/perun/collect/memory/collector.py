@@ -153,7 +153,8 @@ class MemoryCollector:
 
 def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
     """Run a Python program once, under memray."""
-    from perun.collect.memory.python import prepared, program_of, recordings
+    from perun.collect._common.interpreter import program_of
+    from perun.collect.memory.python import prepared, recordings
     from perun.process.execution import Execution
 
     file = ctx.scratch / "allocations"
