@@ -21,6 +21,7 @@ from types import ModuleType
 
 import check
 import documents
+import instructions
 import kernel
 import memory
 import moving_average
@@ -42,6 +43,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     views: (views.scatter, views.flamegraph),
     documents: (documents.documents,),
     memory: (memory.memory,),
+    instructions: (instructions.instructions,),
     tracing: (tracing.complexity, tracing.engines),
     verdicts: (verdicts.unchanged, verdicts.slowed, verdicts.loaded, verdicts.powers),
 }

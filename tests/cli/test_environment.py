@@ -130,7 +130,7 @@ def test_doctor_tells_what_engines_and_compilers_lack(perun: Any, tmp_path: Path
     empty = tmp_path / "empty"
     empty.mkdir()
     done = perun("doctor", env={"PATH": str(empty)})
-    assert "warn  trace (uftrace): uftrace was not found\n        install it with: apt-get" in done.out
+    assert "warn  trace (uftrace): uftrace is not installed\n        install it with: apt-get" in done.out
     assert "warn  trace (stap): " in done.out
     answer = perun("doctor", "--json", env={"PATH": str(empty)}).json
     found = {one["name"]: one for one in answer["collectors"]}
