@@ -60,7 +60,9 @@ def check(project: Any, perun: Callable[..., Any], tmp_path: Path) -> Callable[.
     return run
 
 
-def test_a_new_repository_answers_with_intervals(check: Callable[..., Any]) -> None:
+def test_a_new_repository_answers_with_intervals(
+    perun: Callable[..., Any], check: Callable[..., Any]
+) -> None:
     outcome = check(2.2, "--fail-on", "severe")
     assert outcome.code == 1
     clocks = dict.fromkeys(
@@ -69,6 +71,8 @@ def test_a_new_repository_answers_with_intervals(check: Callable[..., Any]) -> N
     )
     # What was measured once has no noise that is known; the other method takes its place.
     assert results(outcome) == clocks | {"setup": ("average_amount_threshold", "Degradation")}
+    perun("config", "--local", "set", "degradation.apply", "first")
+    assert results(check(2.2)) == results(outcome), "what takes the place of the first rule belongs to it"
     change = outcome.json["comparisons"][0]["changes"][0]
     assert 2.1 < change["interval"][0] < 2.2 < change["interval"][1] < 2.3
     assert change["sizes"] == [20, 20]
