@@ -92,8 +92,14 @@ def test_versions(complete, project):
     assert complete("perun add -m fe") == ["feature"]
 
 
+def test_metrics_and_versions_of_a_comparison(complete, project):
+    assert complete("perun compare --metric c") == ["cpu", "complexity"]
+    project.git("branch", "feature")
+    assert complete("perun compare fe") == complete("perun compare HEAD fe") == ["feature"]
+
+
 def test_keys_of_the_configuration(complete, tmp_path):
-    assert complete("perun config get vcs.") == ["vcs.main_branch", "vcs.type", "vcs.url"]
+    assert complete("perun config get vcs.") == ["vcs.type", "vcs.url", "vcs.main_branch"]
     assert "degradation.strategies" in complete("perun config set degr")
 
 

@@ -100,11 +100,12 @@ class Project:
 
     def registered(self, version: str) -> list[dict[str, Any]]:
         """The profiles of a version, as they are stored."""
-        repo = self.repository
-        return [
-            dict(repo.store.objects.get(entry.checksum))
-            for entry in repo.store.indexes.read(self.git.git("rev-parse", version))
-        ]
+        objects = self.repository.store.objects
+        return [dict(objects.get(entry.checksum)) for entry in self.entries(version)]
+
+    def entries(self, version: str) -> list[Any]:
+        """What the index of a version lists."""
+        return list(self.repository.store.indexes.read(self.git.git("rev-parse", version)))
 
     @property
     def pending(self) -> list[dict[str, Any]]:

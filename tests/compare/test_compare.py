@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import JobFailed, PluginError, UsageError, VersionControlError
+from perun.errors import JobFailed, NotTrusted, PluginError, UsageError, VersionControlError
 from perun.porcelain.check.report import Comparison
 from perun.profile import session
 from perun.profile.changes import PerformanceChange
@@ -43,6 +43,9 @@ def test_what_was_measured_is_stored_as_pairs(project: Any) -> None:
     base, head = project.registered("HEAD~1"), project.registered("HEAD")
     assert (len(base), len(head), project.pending) == (3, 3, [])
     assert all(session.are_pairs(old, new) for old, new in zip(base, head, strict=True))
+    # In the order of measuring, whatever their names are.
+    times = [sorted(entry.time for entry in project.entries(one)) for one in ("HEAD~1", "HEAD")]
+    assert times[0] == times[1] == list(range(times[0][0], times[0][0] + 3))
     assert {session.of(one)[1] for one in base} == {"base"}
     assert {session.of(one)[1] for one in head} == {"head"}
 
@@ -63,6 +66,7 @@ def test_the_default_is_the_merge_base_and_the_working_directory(project: Any) -
     assert len(project.registered("main~1")) == 3
     assert project.registered("HEAD") == []
     assert {one["header"]["session"]["uncommitted"] for one in project.pending} == {True}
+    assert {one["header"]["session"]["uncommitted"] for one in project.registered("main~1")} == {False}
     assert any("pending, not registered" in note for note in found.notes)
 
 
@@ -107,6 +111,7 @@ def test_each_side_is_built(project: Any) -> None:
     found = project.only("HEAD~1", "HEAD", builds=2, **COUNTED)
     assert labels(found) == [PerformanceChange.Degradation]
     assert project.record.read_text().split().count("build") == 4
+    assert sum("are the same program, so that --builds 2" in note for note in found.notes) == 2
     assert project.leftovers == []
 
 
@@ -115,21 +120,34 @@ def test_clocks_are_stored_as_a_time_profile(project: Any) -> None:
         "HEAD~1", "HEAD", cmd="sh run.sh", args="a", metrics=("wall", "cpu", "peak-memory"), most_pairs=2
     )
     assert [change.location for change in found.results[0].changes] == [
-        "sh run.sh [real]", "sh run.sh [cpu]", "sh run.sh peak",
+        "sh run.sh [real]", "sh run.sh [cpu]", "sh run.sh [peak]",
     ]  # fmt: skip
     assert labels(found) == [PerformanceChange.Unknown] * 3  # two pairs say nothing
-    (base,), (head,) = project.registered("HEAD~1"), project.registered("HEAD")
+    sides = project.registered("HEAD~1"), project.registered("HEAD")
+    (base, peaks_of_base), (head, peaks) = (sorted(side, key=_collector, reverse=True) for side in sides)
     assert session.are_pairs(base, head)
+    assert session.are_pairs(peaks_of_base, peaks)
     assert head["header"]["cmd"] == "sh run.sh"
     assert head["header"]["args"] == "a"
-    assert head["collector_info"]["params"]["repeat"] == 2
+    assert (head["collector_info"]["name"], head["collector_info"]["params"]["repeat"]) == ("time", 2)
     assert head["machine"]
-    done = project.perun("show", "0@i", "tableof", "resources", "-h", "subtype", "-h", "uid", "-h", "amount")
-    assert done.returncode == 0, done
-    rows = [line for line in done.stdout.splitlines() if "run.sh" in line]
-    assert len(rows) == 2 * 4
-    peaks = [float(row.split()[-1]) for row in rows if "peak" in row]
-    assert all(100_000 < peak < 60_000_000 for peak in peaks)  # not that of Perun, with its libraries
+    assert head["header"]["session"]["pairs"] == 2
+    for tag in ("0@i", "1@i"):
+        done = project.perun("show", tag, "tableof", "resources", "-h", "subtype", "-h", "amount")
+        assert done.returncode == 0, done
+    amounts = [resource["amount"] for _, resource in peaks_of(project, "HEAD").all_resources()]
+    assert len(amounts) == 2
+    assert all(100_000 < amount < 60_000_000 for amount in amounts)  # not that of Perun, with its libraries
+
+
+def _collector(profile: Any) -> str:
+    return str(profile["collector_info"]["name"])
+
+
+def peaks_of(project: Any, version: str) -> Any:
+    objects = project.repository.store.objects
+    found = [objects.get(entry.checksum) for entry in project.entries(version)]
+    return next(one for one in found if _collector(one) == "peak-memory")
 
 
 def test_generated_workloads_are_configurations_of_their_own(project: Any) -> None:
@@ -172,6 +190,16 @@ def test_a_program_that_is_built_twice_is_the_same_program(project: Any) -> None
 def nothing_is_left(project: Any) -> bool:
     stored = [project.registered(version) for version in ("HEAD", "HEAD~1", "HEAD~2")]
     return not any(stored) and project.pending == [] and project.leftovers == []
+
+
+def test_an_untrusted_repository(project: Any) -> None:
+    """Not even the filters of git run, which looking for uncommitted changes would do."""
+    project.git.write({".gitattributes": "cost filter=stranger\n", "cost": "9\n"})
+    project.git.git("config", "filter.stranger.clean", f"touch {project.path}/ran; cat")
+    project.environ = {**project.environ, "PERUN_CONFIG_DIR": str(project.path / "of-nobody")}
+    with pytest.raises(NotTrusted, match="comparing versions"):
+        project.compare(cmd="true")
+    assert not (project.path / "ran").exists()
 
 
 def test_an_unknown_revision(project: Any) -> None:

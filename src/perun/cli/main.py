@@ -25,7 +25,10 @@ COMMANDS = {
     "trust": ("perun.cli.commands.trust:trust", "Trust a repository: allow what it configures to run."),
     "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
-    "compare": ("perun.cli.commands.compare:compare", "Measure two versions side by side, and judge them."),
+    "compare": (
+        "perun.cli.commands.compare:compare",
+        "Measure two versions side by side, and say what changed.",
+    ),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
     "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Process a profile into a new one."),
     "doctor": (
@@ -105,20 +108,20 @@ def _command(session: Session, arguments: list[str]) -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as problem:
-        _tell_usage(session, problem, arguments)
+        _report_usage_error(session, problem, arguments)
         return 2
 
 
 def _invoke(session: Session, arguments: list[str]) -> int:
     if streams.COMPLETE in session.environ:
         cli.main(arguments, prog_name="perun", obj=session)  # completes, and exits
-    # Not through `cli.main`, which ends with 1 where the reader of the output is gone.
+    # Not through `cli.main`, which ends with 1 if the reader of the output is gone.
     with cli.make_context("perun", arguments, obj=session) as context:
         outcome = cli.invoke(context)
     return outcome if isinstance(outcome, int) else 0
 
 
-def _tell_usage(session: Session, problem: click.ClickException, arguments: Sequence[str]) -> None:
+def _report_usage_error(session: Session, problem: click.ClickException, arguments: Sequence[str]) -> None:
     if isinstance(problem, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         problem.show()  # the whole help
         return

@@ -95,7 +95,7 @@ _ROWS: Final[tuple[Key, ...]] = (
     Key(
         "vcs.main_branch", Kind.TEXT, Scope.LOCAL, "",
         "Branch that `perun compare` takes for the main one: its merge base with HEAD is the base. Where "
-        "empty, the first that there is of `origin/HEAD`, `main` and `master`.",
+        "empty, the first that there is of `origin/HEAD`, `main`, `master`, `origin/main`, `origin/master`.",
         example="main",
     ),
     Key(

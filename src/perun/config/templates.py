@@ -45,6 +45,7 @@ workloads.
 _LOCAL_KEYS: Final = (
     "vcs.type",
     "vcs.url",
+    "vcs.main_branch",
     "cmds",
     "args",
     "workloads",

@@ -52,6 +52,9 @@ class Thresholds:
 
 
 DEFAULTS: Final = Thresholds()
+REPEATABLE: Final = 1e-4
+"""Share of a whole up to which counts of one program may differ from run to run: the number of a process has
+more digits, a timestamp is written differently."""
 
 
 class Verdict(NamedTuple):
@@ -97,7 +100,7 @@ def judge(
 ) -> Verdict:
     """The label of a ratio by the table of this module.
 
-    A change is definite only where `ratio.p_value`, which may be adjusted for many tests, is small enough
+    A change is definite only if `ratio.p_value`, which may be adjusted for many tests, is small enough
     as well.
 
     :param weaker: the same ratio with the interval of `thresholds.weaker`.
@@ -121,14 +124,21 @@ def judge(
 
 
 def judge_exact(
-    baseline: float, target: float, sizes: tuple[int, int], thresholds: Thresholds = DEFAULTS
+    baseline: float,
+    target: float,
+    sizes: tuple[int, int],
+    thresholds: Thresholds = DEFAULTS,
+    whole: float = 0.0,
 ) -> Verdict:
     """The label of what is counted, and was the same in each run of a version: no noise, so no interval.
 
     A growth of more than `thresholds.exact` is a degradation, one of more than `thresholds.severe` a severe
-    one; a decrease mirrors that.
+    one; a decrease mirrors that. Of what is a part of a whole, a difference of at most `thresholds.exact` of
+    the whole, or :data:`REPEATABLE`, does not matter either, and one of at most `thresholds.threshold` of it
+    is not severe: nobody minds that a function of nine instructions has twelve now.
 
     :param baseline: and :param target: the counts, not negative. :param sizes: how often each was measured.
+    :param whole: what they are a part of; 0 where it is not known.
     """
     from perun.models.two_samples.ratio import Ratio
 
@@ -142,7 +152,13 @@ def judge_exact(
     if growth <= 1 + thresholds.exact:
         rule = f"the counts differ by no more than the threshold of {100 * thresholds.exact:.3g} %"
         return Verdict(PerformanceChange.NoChange, rule, ratio)
-    change = labels.severe if growth > 1 + thresholds.severe else labels.definite
+    difference = abs(target - baseline)
+    share = max(thresholds.exact, REPEATABLE)
+    if difference <= share * whole:
+        rule = f"the difference is no more than {share:.3%} of the whole"
+        return Verdict(PerformanceChange.NoChange, rule, ratio)
+    severe = growth > 1 + thresholds.severe and difference > thresholds.threshold * whole
+    change = labels.severe if severe else labels.definite
     return Verdict(change, "this is counted, not timed: every difference beyond the threshold is one", ratio)
 
 

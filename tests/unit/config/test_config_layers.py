@@ -96,7 +96,7 @@ def test_local_only_keys_are_not_inherited(place: Place) -> None:
     config = place.load()
     assert config.get("vcs.url") == ".."
     assert config.get("cmds") == config.get("execute.pre_run") == []
-    assert config.section("vcs") == {"type": "git", "url": ".."}
+    assert config.section("vcs") == {"type": "git", "url": "..", "main_branch": ""}
     assert any("cmds" in warning for warning in config.warnings)
 
 

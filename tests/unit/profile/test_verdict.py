@@ -138,6 +138,26 @@ def test_what_is_counted_has_a_threshold_of_its_own(
     assert judge_exact(old, new, (1, 1), Thresholds(exact=exact)).change is change
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "exact", "change"),
+    [
+        (9, 20, 0, Change.NoChange),
+        (9, 209, 0, Change.Degradation),
+        (209, 9, 0, Change.Optimization),
+        (0, 209, 0, Change.Degradation),
+        (9, 2_009, 0.001, Change.Degradation),
+        (9, 1_009, 0.001, Change.NoChange),
+        (9, 20_010, 0, Change.SevereDegradation),
+        (1_000_000, 1_000_090, 0, Change.NoChange),
+        (1_000_000, 1_005_000, 0.001, Change.Degradation),
+    ],
+)
+def test_a_part_of_what_is_counted_matters_as_much_as_it_is_of_the_whole(
+    old: float, new: float, exact: float, change: Change
+) -> None:
+    assert judge_exact(old, new, (1, 1), Thresholds(exact=exact), 1e6).change is change
+
+
 def test_as_many_pairs_as_are_said_to_be_missing_do_decide() -> None:
     generator = np.random.default_rng(3)
 

@@ -12,6 +12,7 @@ from perun.cli.commands.measuring import SEED
 from perun.cli.options import takes
 from perun.cli.session import Session
 from perun.plugin.params import param
+from perun.plugin.registry import Registry
 from perun.porcelain.compare import compare as verb
 from perun.porcelain.compare import options as asked
 from perun.porcelain.compare.metrics import FREE
@@ -61,7 +62,7 @@ class MeasuringOptions:
     def over(self, base: str | None, head: str | None) -> asked.CompareOptions:
         """These options for the comparison of two revisions.
 
-        :raises UsageError: where a share is none.
+        :raises UsageError: if a share is none.
         """
         threshold = DEFAULTS.threshold
         exact = DEFAULTS.exact
@@ -91,10 +92,16 @@ class MeasuringOptions:
         )
 
 
+def _complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """What each run tells, and the collectors."""
+    names = [*FREE, *(name for name in Registry().names("collect") if name != "time")]
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.command()
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
 @click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
-@takes(MeasuringOptions, "given")
+@takes(MeasuringOptions, "given", metric={"shell_complete": _complete_metric})
 @takes(AnswerOptions, "answer", output={"type": click.Path()})
 @click.pass_context
 def compare(

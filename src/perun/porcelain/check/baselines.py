@@ -85,8 +85,8 @@ class Baselines:
     ) -> list[Pair | DamagedStore | None]:
         """For each target its pair, what is damaged before one was found, or None where there is none.
 
-        Of several profiles of the configuration in one version that is taken that was measured side by side
-        with the target, else the newest.
+        Of several profiles of the configuration in one version that is the baseline that was measured side by
+        side with the target; else the newest is, and the others are pooled with it.
         """
         found: list[Pair | DamagedStore | None] = [None] * len(targets)
         waiting = _OpenTargets(targets, self._force)
@@ -107,9 +107,10 @@ class Baselines:
                 for number in waiting.numbers():
                     found[number] = problem
                 break
-            for number, baseline in waiting.take(profiles):
+            for number, (newest, *others) in waiting.take(profiles):
                 beside = self._side_by_side(targets[number], profiles)
-                found[number] = Pair(targets[number], beside or baseline, version)
+                more = () if beside else tuple(others)
+                found[number] = Pair(targets[number], beside or newest, version, more_baselines=more)
             left -= 1
             if not waiting or not left:  # of a long history most may have no profile
                 break
@@ -156,18 +157,21 @@ class _OpenTargets:
         """Forget the targets whose configuration fulfils the condition."""
         self._targets = {key: numbers for key, numbers in self._targets.items() if not condition(key)}
 
-    def take(self, profiles: Sequence[ProfileInfo]) -> Iterator[tuple[int, ProfileInfo]]:
-        """The targets that find their baseline among these profiles, with it; they are no longer open."""
-        for configuration, baseline in _newest((info.configuration, info) for info in profiles).items():
+    def take(self, profiles: Sequence[ProfileInfo]) -> Iterator[tuple[int, list[ProfileInfo]]]:
+        """The targets that find baselines among these profiles, with them, the newest first.
+
+        These targets are no longer open.
+        """
+        for configuration, baselines in newest_first((info.configuration, info) for info in profiles).items():
             for number in self._targets.pop(configuration, ()):
-                yield number, baseline
+                yield number, baselines
         if self._force and self._targets:
-            alike = _newest((info.head.collector, info) for info in profiles)
+            alike = newest_first((info.head.collector, info) for info in profiles)
             for number in list(self.numbers()):
                 target = self._all[number]
                 if target.head.collector in alike:
                     self._targets.pop(target.configuration, None)
-                    yield number, alike[target.head.collector]
+                    yield number, alike[target.head.collector][:1]
 
 
 class _ConfigurationCounts:
@@ -201,11 +205,11 @@ class _ConfigurationCounts:
             self._counts[configuration] += by
 
 
-def _newest(profiles: Iterable[tuple[K, ProfileInfo]]) -> dict[K, ProfileInfo]:
-    """The newest of the profiles with each key."""
-    found: dict[K, ProfileInfo] = {}
+def newest_first(profiles: Iterable[tuple[K, ProfileInfo]]) -> dict[K, list[ProfileInfo]]:
+    """The profiles with each key, those keys first that come first."""
+    found: dict[K, list[ProfileInfo]] = {}
     for key, info in profiles:
-        known = found.get(key)
-        if known is None or (info.time, info.source) > (known.time, known.source):
-            found[key] = info
+        found.setdefault(key, []).append(info)
+    for several in found.values():
+        several.sort(key=lambda info: (info.time, info.source), reverse=True)
     return found

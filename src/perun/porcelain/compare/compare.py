@@ -7,7 +7,7 @@ import random
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,7 +69,7 @@ def compare(
     :param dice: decides the order of runs; another one each time by default.
     :raises PerunError: where a side cannot be prepared, or a metric is unknown; nothing is stored then.
     """
-    repo.require_trust("comparing")
+    repo.require_trust("comparing versions")
     jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
     comparisons: list[Comparison] = []
     session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random())
@@ -109,13 +109,16 @@ class _Session:
 
         :param shares: configurations that share the time that is left, this one included.
         """
-        if not self._options.always:
-            run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
-            base, head = (run_of._replace(cwd=folders[side.name][0]) for side in self._plan.sides)
-            why = why_identical(base, head)
-            if why:
-                yield answers.unmeasured(self._plan, case, f"{why}; measure them nevertheless with --always")
-                return
+        base, head = (folders[side.name] for side in self._plan.sides)
+        why = "" if self._options.always else self._why_identical(case, base[0], head[0])
+        if why:
+            yield answers.unmeasured(self._plan, case, f"{why}; measure them nevertheless with --always")
+            return
+        notes = [
+            f"all builds of the {name} are the same program, so that --builds {len(builds)} measures no more"
+            for name, builds in folders.items()
+            if len(builds) > 1 and all(self._why_identical(case, builds[0], other) for other in builds[1:])
+        ]
         temporary = self._repo.root / PERUN_FOLDER / "tmp"
         prefix = f"collect-{os.getpid()}-"
         with tempfile.TemporaryDirectory(
@@ -124,9 +127,14 @@ class _Session:
             instruments = list(self._instruments(case, metrics, folders, Path(scratch)))
             for number, instrument in enumerate(instruments):
                 seconds = self._left / shares / (len(instruments) - number)
-                yield self._tried(case, instrument, folders, seconds)
+                found = self._tried(case, instrument, folders, seconds)
+                yield replace(found, notes=(*found.notes, *notes))
                 if self.interruption is not None:
                     return
+
+    def _why_identical(self, case: Case, first: Path, second: Path) -> str:
+        run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
+        return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second))
 
     def _instruments(
         self, case: Case, metrics: Wanted, folders: Folders, scratch: Path

@@ -33,7 +33,7 @@ def why_identical(base: Run, head: Run) -> str:
         compiled = _is_compiled(old, base) and _is_compiled(new, head)
         if compiled and _of_program(old, base) == _of_program(new, head):
             return "the compiled program and its input are the same on both sides"
-        if _of_folder(base.cwd) == _of_folder(head.cwd):
+        if _are_the_same(base.cwd, head.cwd):
             return "all files are the same on both sides"
     except (PerunError, OSError):
         pass  # what is wrong with the command is found when it runs
@@ -90,6 +90,17 @@ def loaded_parts(path: Path) -> str:
 def _of_folder(folder: Path) -> list[tuple[str, str]]:
     """Relative paths and checksums of all files below the folder, in the order of the paths."""
     return [(os.path.relpath(path, folder), _checksum(path)) for path in _files(folder)]
+
+
+def _are_the_same(base: Path, head: Path) -> bool:
+    """Whether two folders hold the same; all sizes are compared before any content is read."""
+    names = [[os.path.relpath(path, folder) for path in _files(folder)] for folder in (base, head)]
+    if names[0] != names[1]:
+        return False
+    pairs = [(base / name, head / name) for name in names[0]]
+    if any(os.lstat(old).st_size != os.lstat(new).st_size for old, new in pairs):
+        return False
+    return all(_checksum(old) == _checksum(new) for old, new in pairs)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -99,10 +99,10 @@ class Clocks:
         peak = 0.0
         if engine:
             try:
-                real, user, system, peak = launching.read(result)
+                usage = launching.read(result)
             except ValueError:
                 raise JobFailed(f"the launcher of {str(run)!r} did not tell what it took") from None
-            sample = Sample(real, user, system, 0)
+            sample, peak = Sample(usage.real, usage.user, usage.system, 0), float(usage.peak)
         used = {"wall": sample.real, "cpu": sample.user + sample.system, "user": sample.user,
                 "sys": sample.system, PEAK: peak}  # fmt: skip
         return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)

@@ -12,7 +12,7 @@ from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job, Unit, combine_units, matrix
 
-MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master")
+MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where the main branch is looked for when `vcs.main_branch` does not name it."""
 CLOCKS: Final = Unit("time", None)
 """Stands for the collector in the jobs of cases."""
@@ -69,8 +69,11 @@ def plan(repo: Repository, wanted: CompareOptions) -> Plan:
 
     :raises VersionControlError: where a revision is unknown, or there is no base to be found.
     :raises UsageError: where both sides are the same version, and nobody asked for that.
+    :raises NotTrusted: where the user has not said that he trusts the repository.
     :raises PerunError: where the job matrix is wrong.
     """
+    # Looking for uncommitted changes runs the filters of the version control already.
+    repo.require_trust("comparing versions")
     head = _head(repo, wanted.head)
     base, note = _base(repo, wanted.base, head)
     cases = tuple(_cases(repo, wanted))
@@ -95,7 +98,7 @@ def _base(repo: Repository, revision: str | None, head: Side) -> tuple[str, str]
     if base is None:
         raise VersionControlError(
             f"{name} and {head.version.checksum[:_SHOWN]} have no common ancestor",
-            "name the base: perun compare BASE",
+            repo.vcs.missing_history() or "name the base: perun compare BASE",
         )
     if base != head.version.checksum or head.uncommitted:
         return base, f"the base is the merge base with {name}"

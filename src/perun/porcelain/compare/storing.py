@@ -6,33 +6,37 @@ wait meanwhile. So there are both or none, whatever ends Perun before the first 
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from perun.plugin.api import Run
 from perun.porcelain import saving
+from perun.porcelain.compare.instruments import Reading
 from perun.porcelain.compare.metrics import PEAK, clock
 from perun.porcelain.compare.plan import Case, Side
 from perun.porcelain.compare.trial import Trial
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import collecting
 from perun.profile import session
+from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
 
 _INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Made(NamedTuple):
+    """A profile of a side, and its number among those of that side."""
+
     side: Side
     profile: Profile
+    number: int
 
 
 class Stored(NamedTuple):
@@ -46,7 +50,8 @@ class Stored(NamedTuple):
 def profiles_of(
     repo: Repository, case: Case, trial: Trial, side: Side, machine_state: Mapping[str, Any]
 ) -> list[Profile]:
-    """What was measured of one side: a time profile of all runs, or the profiles of the collector."""
+    """What was measured of one side: the profiles of a collector, one for each run; or one of the times of
+    all runs, and before it one of their peaks of memory where these were measured."""
     readings = trial.readings(side.name)
     collected = [reading.profile for reading in readings if reading.profile is not None]
     if collected:
@@ -54,19 +59,30 @@ def profiles_of(
     collector = repo.registry.get("collect", "time")
     params = collector.Params(warmup=1, repeat=len(readings))
     samples = [reading.sample for reading in readings if reading.sample is not None]
-    run = Run(case.job.cmd, case.job.args, case.job.workload)
-    profile: Profile = collector.make_profile(run, samples, params)
-    peak = clock(case.job.cmd, PEAK)
-    if all(peak in reading.values for reading in readings):
-        common = {"type": peak.type, "subtype": peak.subtype, "uid": peak.uid}
-        amounts = [int(reading.values[peak]) for reading in readings]
-        profile.update_resources(
-            [{"amount": amount, **common, "order": order} for order, amount in enumerate(amounts, 1)]
-        )
-        header = profile["header"]
-        profile["header"] = {**header, "units": {**header["units"], peak.type: peak.unit}}
+    times: Profile = collector.make_profile(
+        Run(case.job.cmd, case.job.args, case.job.workload), samples, params
+    )
     job = replace(case.job, collector=replace(case.job.collector, params=params))
-    return [collecting.complete(profile, job, machine_state)]
+    made = [*_peaks(times, readings, case), times]
+    return [collecting.complete(profile, job, machine_state) for profile in made]
+
+
+def _peaks(times: Profile, readings: Sequence[Reading], case: Case) -> Iterator[Profile]:
+    """A profile of the peaks, apart from that of the times: not every comparison measures them."""
+    peak = clock(case.job.cmd, PEAK)
+    if not all(peak in reading.values for reading in readings):
+        return
+    header = {**times["header"], "type": peak.type, "units": {peak.type: peak.unit}}
+    info = {"name": PEAK, "params": {"repeat": len(readings)}}
+    profile = Profile({"header": header, "collector_info": info, "postprocessors": []})
+    common = {"type": peak.type, "subtype": peak.subtype, "uid": peak.uid}
+    profile.update_resources(
+        [
+            {"amount": int(reading.values[peak]), **common, "order": order}
+            for order, reading in enumerate(readings, 1)
+        ]
+    )
+    yield profile
 
 
 def store(
@@ -90,22 +106,24 @@ def store(
         except BaseException:
             repo.store.pending.remove(paths)
             raise
+        last = int(time.time())
         for one, path in zip(marked, paths, strict=True):
-            time = int(path.stat().st_mtime)
+            # A second apart, so that those of both sides are listed in the order of measuring.
+            moment = last - len(made[one.side.name]) + 1 + one.number
+            os.utime(path, (moment, moment))
             name = path.name
             if not one.side.uncommitted:
                 name = saving.register(repo, path, one.profile, one.side.version.checksum)
-            newest[one.side.name] = ProfileInfo(name, str(path), Head.of(one.profile), time)
+            newest[one.side.name] = ProfileInfo(name, str(path), Head.of(one.profile), moment)
     return Stored(newest["base"], newest["head"], len(marked))
 
 
 def _marked(side: Side, profile: Profile, number: int, about: Mapping[str, Any]) -> _Made:
+    """Marked as of the session."""
     session.mark(profile, about["id"], side.name)
-    details = {**profile["header"][session.KEY], **about, "pair": number}
-    if side.uncommitted:
-        details["uncommitted"] = True
+    details = {**about, **profile["header"][session.KEY], "uncommitted": bool(side.uncommitted)}
     profile["header"] = {**profile["header"], session.KEY: details}
-    return _Made(side, profile)
+    return _Made(side, profile, number)
 
 
 @contextmanager

@@ -22,8 +22,9 @@ class Git(GitVcs):
     It works the same in a linked working tree, a bare or shallow repository, and inside a hook of git.
 
     What reads history runs nothing that the repository names. What looks at, or changes, files of a working
-    tree runs its filters: `is_dirty`, `prepare_save`, `finish_save`, `set_aside`, `restore_state`, `resume`,
-    `checkout` and `working_copy`. Who calls these has made sure that the user trusts the repository.
+    tree runs its filters: `is_dirty`, `changed_files`, `prepare_save`, `finish_save`, `set_aside`,
+    `restore_state`, `resume`, `checkout` and `working_copy`. Who calls these has made sure that the user
+    trusts the repository.
     """
 
     type: ClassVar[str] = "git"
