@@ -16,7 +16,7 @@ _WITH_VALUE: Final = ("-W", "-X", "--check-hash-based-pycs")
 
 
 class Interpreted(NamedTuple):
-    """A Python program: its interpreter, the options of that, and the words that name the program."""
+    """A Python program: the path of its interpreter, the interpreter's options, and the words after them."""
 
     python: str
     options: list[str]
@@ -26,8 +26,8 @@ class Interpreted(NamedTuple):
 def program_of(run: Run) -> Interpreted:
     """The Python program that the command runs.
 
-    :raises UsageError: where it is none, or one that is read from standard input.
-    :raises JobFailed: where there is no such command.
+    :raises UsageError: if the command runs something else, or a program from standard input.
+    :raises JobFailed: if the command does not exist.
     """
     argv = run.command().argv
     path = find_executable(argv[0], run.cwd, run.environ)
@@ -36,22 +36,22 @@ def program_of(run: Run) -> Interpreted:
         if not interpreter:
             raise UsageError(
                 f"--python needs a Python program, but {argv[0]!r} is not one",
-                "measure `python3 program.py` or a script that begins with '#!' and a Python; leave --python "
-                "out for all other programs",
+                "measure `python3 program.py`, or a script whose '#!' line names a Python; leave out "
+                "--python for other programs",
             )
         argv = [*interpreter, path, *argv[1:]]
         path = find_executable(argv[0], run.cwd, run.environ)
     options, words = _split(argv[1:])
     if not words:
         raise UsageError(
-            f"--python cannot record {str(run)!r}: it reads its program from standard input",
-            "put the program into a file",
+            f"--python cannot record {str(run)!r}, because it reads its program from standard input",
+            "put the program into a file, and measure that",
         )
     return Interpreted(path, options, words)
 
 
 def _interpreter(path: str) -> list[str]:
-    """The words of the first line of a script, where those start a Python; else none."""
+    """The words of the `#!` line of a script, if they name a Python; else none."""
     with open(path, "rb") as file:
         first = file.readline(1024)
     if not first.startswith(b"#!"):
@@ -63,13 +63,14 @@ def _interpreter(path: str) -> list[str]:
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The options of the interpreter, and what follows: a program, `-m` or `-c` with its value, arguments."""
+    """The options of the interpreter, and the rest: a program, or `-m` or `-c` and a value; and arguments."""
     options: list[str] = []
     position = 0
     while position < len(words):
         word = words[position]
         if word == "-" or not word.startswith("-"):
             return options, [] if word == "-" else list(words[position:])
+        # Options of one letter may be joined: `-Bm module`.
         cluster = "" if word.startswith(("--", "-W", "-X")) else word[1:]
         ends = [place for place, letter in enumerate(cluster) if letter in "cm"]
         if ends:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from perun.collect._common import params as common
-from perun.collect._common.runs import closed, early_end, require_recorded, shortfalls
+from perun.collect._common.runs import completed, early_end, require_recorded, shortfalls
 from perun.collect.instructions.engines import Counted, Engine, Options
 from perun.collect.instructions.engines.callgrind import CallgrindEngine
 from perun.collect.instructions.engines.perf import PerfEngine
@@ -127,7 +127,7 @@ class InstructionsCollector:
         for note in notes:
             ctx.note(note)
         profile = _profile(run, params, engine, counted, sample, notes)
-        return closed(profile, sample, [*shortfalls(sample, params.timeout), *counted.lacks])
+        return completed(profile, sample, [*shortfalls(sample, params.timeout), *counted.lacks])
 
 
 def _engine(wanted: str, environ: Mapping[str, str]) -> tuple[Engine, str]:
