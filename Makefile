@@ -123,8 +123,8 @@ $(VENV)/.installed: $(VENV)/.installed-run $(SOURCES)
 	@$(PIP) --no-build-isolation --no-deps .
 	@touch $@
 
-# Some tests open pages in a real browser, others trace functions. Where what that needs cannot be installed they are
-# skipped. The tracers come before Perun, which builds its probes where there is clang.
+# Some tests open pages in a real browser, others trace functions or count instructions. Where what that needs cannot be
+# installed they are skipped. The tracers come before Perun, which builds its probes where there is clang.
 $(VENV)/.chromium $(VENV)/.tracers $(VENV)/.arm64: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
 	@tools/install_tools.sh $*
 	@touch $@

@@ -121,6 +121,10 @@ def _repository(place: Place, commits: int) -> Path:
     if not folder.exists():
         repositories.history(folder, commits)
         subprocess.run([place.perun, "init", str(folder)], check=True, capture_output=True)
+        # The method that the peer has as well.
+        rule = "[{method: average_amount_threshold}]"
+        methods = ["config", "--local", "set", "degradation.strategies", rule]
+        subprocess.run([place.perun, *methods], check=True, capture_output=True, cwd=folder)
         store = Store(folder / ".perun")
         for number, checksum in enumerate(reversed(repositories.checksums(folder))):
             item = profile(number), f"trace-{number}.perf", repositories.START + number

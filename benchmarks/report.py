@@ -82,7 +82,36 @@ class Row:
         return f"{told} ({value.least * factor:.{digits}f} to {value.most * factor:.{digits}f})"
 
 
-def table(rows: Sequence[Row]) -> str:
+@dataclass(frozen=True)
+class Count:
+    """How many of so many cases were answered in one way.
+
+    :param least: and :param most: the goal, None where there is none. :param others: how others do.
+    """
+
+    what: str
+    counted: int
+    of: int
+    least: int | None = None
+    most: int | None = None
+    others: str = ""
+
+    @property
+    def met(self) -> bool:
+        return (self.least is None or self.counted >= self.least) and (
+            self.most is None or self.counted <= self.most
+        )
+
+    @property
+    def line(self) -> str:
+        """The row as a line of the same table."""
+        goals = [f"at least {self.least}"] if self.least is not None else []
+        goals += [f"at most {self.most}"] if self.most is not None else []
+        limit = ", ".join(goals) + ("" if self.met else " (missed)")
+        return f"| {self.what} | {self.counted} of {self.of} | {self.others} | | | {limit} |"
+
+
+def table(rows: Sequence[Row | Count]) -> str:
     """The rows as a table of Markdown."""
     heading = ["| what | Perun | compared with | there | ratio | limit |", "|---|---|---|---|---|---|"]
     return "\n".join([*heading, *(row.line for row in rows)])

@@ -21,17 +21,19 @@ from types import ModuleType
 
 import check
 import documents
+import instructions
 import kernel
 import memory
 import moving_average
 import profiles
 import regression
 import tracing
+import verdicts
 import versions
 import views
-from report import Place, Row, table
+from report import Count, Place, Row, table
 
-SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
+SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], ...]] = {
     versions: (versions.start, versions.history, versions.collect, versions.add, versions.index),
     profiles: (profiles.columns, profiles.dataframe, profiles.rows, profiles.ten_million),
     regression: (regression.regression,),
@@ -41,7 +43,9 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row]], ...]] = {
     views: (views.scatter, views.flamegraph),
     documents: (documents.documents,),
     memory: (memory.memory,),
+    instructions: (instructions.instructions,),
     tracing: (tracing.complexity, tracing.engines),
+    verdicts: (verdicts.unchanged, verdicts.slowed, verdicts.loaded, verdicts.powers),
 }
 
 
@@ -66,7 +70,7 @@ def once_output(argv: list[str]) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def chosen(names: Sequence[str]) -> list[Callable[[Place], Iterator[Row]]]:
+def chosen(names: Sequence[str]) -> list[Callable[[Place], Iterator[Row | Count]]]:
     """The scenarios of these names, each that of a module or a function; all where there are none."""
     named = [
         (scenario, {module.__name__, scenario.__name__})
@@ -89,7 +93,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     options.peer, options.perun = os.path.abspath(options.peer), os.path.abspath(options.perun)
-    rows: list[Row] = []
+    rows: list[Row | Count] = []
     with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
         home = Path(folder, "home")
         (home / "perun").mkdir(parents=True)  # the peer does not make it

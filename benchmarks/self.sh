@@ -20,7 +20,7 @@ run config set args '[--help, status, log --short]'
 run config set collectors '[{name: time, params: {warmup: 2, repeat: 20}}]'
 run config set profiles.register_after_run true
 # Two thirds of these commands are the start of Python: a change by half is a large one.
-run config set degradation.average_amount_threshold '{degradation: 1.5, optimization: 0.67}'
+run config set degradation.hodges_lehmann_ratio '{apart: 0.5}'
 
 versions=()
 while read -r version; do versions+=(-m "$version"); done < <(git rev-list -n "$commits" HEAD)

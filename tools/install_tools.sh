@@ -19,9 +19,9 @@ chromium)
   found() { any chromium chromium-browser google-chrome; }
   ;;
 tracers)
-  purpose="the tests that trace functions"
-  packages=(uftrace libluajit-5.1-2 clang libbpf-dev libelf-dev zlib1g-dev)
-  found() { any uftrace && any clang && [ -e /usr/include/bpf/libbpf.h ]; }
+  purpose="the tests that trace functions and count instructions"
+  packages=(uftrace libluajit-5.1-2 clang libbpf-dev libelf-dev zlib1g-dev valgrind)
+  found() { any uftrace && any clang && any valgrind && [ -e /usr/include/bpf/libbpf.h ]; }
   ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"

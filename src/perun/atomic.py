@@ -36,11 +36,11 @@ def system() -> str:
 def write(path: Path, data: bytes, *, private: bool = False, executable: bool = False) -> None:
     """Make `data` the content of `path`: a temporary file beside it, flushed to the disk, then renamed.
 
-    The permissions of a file that is there are kept. The folder is made where it is missing.
+    The permissions of a file that is there are kept. The folder is made if it is missing.
 
     :param private: nobody but the user may read the file.
     :param executable: whoever may read it may execute it.
-    :raises OSError: where that cannot be done, e.g. as the disk is full; `path` is then as it was.
+    :raises OSError: if that cannot be done, e.g. as the disk is full; `path` is then as it was.
     """
     with writing(path, private=private, executable=executable) as file:
         file.write(data)

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _READ_LIMIT: Final = 64 * 1024
-_BUSY: Final = 0.25
+_BUSY_SHARE: Final = 0.25
 """Load, as a share of the processors, from which on other programs are likely to be in the way."""
-_LEAST_LOAD: Final = 0.5
+_MIN_LOAD: Final = 0.5
 """A load that a system has from its own services, however few processors it has."""
-_LOW: Final = 20
+_LOW_BATTERY: Final = 20
 """Percentage of a battery below which systems begin to save power."""
 _SLOW_CLOCKS: Final = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 _VIRTUAL_CLOCKS: Final = ("kvm-clock", "xen", "hyperv_clocksource", "vmi-timer")
-_RECORD: Final = 384
+_UTMP_RECORD: Final = 384
 """Bytes of an entry of `utmp` (Linux, glibc): type at 0, the name of the user in 32 bytes at 44."""
 _USER_PROCESS: Final = 7
 _FIRST_USER: Final = 1000
@@ -157,7 +157,7 @@ def _battery(root: Path) -> Iterator[Condition]:
             continue
         if _text(one / "status") == "Discharging":
             level = _number(_text(one / "capacity"))
-            low = "low battery" if level is not None and level < _LOW else "battery"
+            low = "low battery" if level is not None and level < _LOW_BATTERY else "battery"
             left = f" ({level:g} %)" if level is not None else ""
             message = f"this machine runs on {low}{left}: it slows the processor down to save power"
             yield Condition("battery", message, "plug it in", momentary=True)
@@ -167,7 +167,7 @@ def _battery(root: Path) -> Iterator[Condition]:
 def _load(root: Path) -> Iterator[Condition]:
     load = _number(_text(root / "proc/loadavg").partition(" ")[0])
     total = len(_processors())
-    if load is not None and load > max(_LEAST_LOAD, _BUSY * total):
+    if load is not None and load > max(_MIN_LOAD, _BUSY_SHARE * total):
         of = f"{total} processor{'s' * (total > 1)}"
         message = f"other programs are running: a load of {load:g} on {of} in the last minute"
         yield Condition("load", message, "wait until they end; top lists them", momentary=True)
@@ -194,7 +194,7 @@ def _logged_in(root: Path) -> set[str]:
         data = (root / "run/utmp").read_bytes()[: _READ_LIMIT * 4]
     except OSError:
         data = b""
-    records = (data[start : start + _RECORD] for start in range(0, len(data), _RECORD))
+    records = (data[start : start + _UTMP_RECORD] for start in range(0, len(data), _UTMP_RECORD))
     names = {
         record[44:76].partition(b"\0")[0].decode("utf-8", "replace")
         for record in records

@@ -15,8 +15,8 @@ from perun.atomic import TEMPORARY_PREFIX, system
 _WRITER: Final = re.compile(
     re.escape(TEMPORARY_PREFIX) + r"(\d{1,10})-(?:([0-9a-f]{8})-)?[0-9a-f]{12}(?:\.\w+)?"
 )
-OLD: Final = 24 * 3600.0
-"""Seconds after which an unfinished file counts as left over where its process cannot be asked for: writing
+MIN_AGE: Final = 24 * 3600.0
+"""Seconds after which an unfinished file counts as left over if its process cannot be asked for: writing
 one takes seconds."""
 
 
@@ -37,7 +37,7 @@ def is_left_over(path: Path) -> bool:
     if match[2] == system():
         return not is_alive(int(match[1]))
     try:
-        return time.time() - path.lstat().st_mtime > OLD
+        return time.time() - path.lstat().st_mtime > MIN_AGE
     except OSError:
         return False
 

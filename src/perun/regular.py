@@ -30,10 +30,10 @@ def open_regular(path: Path | str, limit: int) -> BinaryIO:
     """Open the file for reading; its size is checked before anything is read.
 
     :param limit: largest accepted size in bytes. The file may grow afterwards: read at most this many.
-    :raises FileNotFoundError: where there is none.
-    :raises IrregularFile: where it is a symbolic link, or no regular file; it is never waited for.
-    :raises TooLarge: where it has more than `limit` bytes; the message gives both numbers.
-    :raises OSError: where it cannot be opened.
+    :raises FileNotFoundError: if there is none.
+    :raises IrregularFile: if it is a symbolic link, or no regular file; it is never waited for.
+    :raises TooLarge: if it has more than `limit` bytes; the message gives both numbers.
+    :raises OSError: if it cannot be opened.
     """
     descriptor = _opened(path, os.O_RDONLY)
     try:
@@ -48,12 +48,12 @@ def open_regular(path: Path | str, limit: int) -> BinaryIO:
 
 
 def open_for_writing(path: Path | str, *, append: bool = False) -> BinaryIO:
-    """Open the file for writing, emptied or at its end; it is made where there is none.
+    """Open the file for writing, emptied or at its end; it is made if there is none.
 
     For logs, which are read while they are written: whatever else is replaced as a whole (`perun.atomic`).
 
-    :raises IrregularFile: where it is a symbolic link, or no regular file; nothing is written then.
-    :raises OSError: where it cannot be opened.
+    :raises IrregularFile: if it is a symbolic link, or no regular file; nothing is written then.
+    :raises OSError: if it cannot be opened.
     """
     descriptor = _opened(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0))
     try:
@@ -82,7 +82,7 @@ def _opened(path: Path | str, flags: int) -> int:
 
 
 def read_regular(path: Path | str, limit: int) -> bytes:
-    """The content of the file; errors as :func:`open_regular`, also where it grows meanwhile."""
+    """The content of the file; errors as :func:`open_regular`, also if it grows meanwhile."""
     with open_regular(path, limit) as file:
         # So much memory is taken before anything is read: what the file has, not what it might have.
         size = os.fstat(file.fileno()).st_size

@@ -259,7 +259,7 @@ def test_lines_are_told_apart_where_asked(graph: Callable[..., Page]) -> None:
     page = graph(profile)
     page.mouse.move(*point(page, 0.1, 1, levels=2))
     assert "a.c:7, 9" in page.locator("#tip").inner_text()
-    page.get_by_label("Tell lines apart").check()
+    page.get_by_label("Separate lines").check()
     page.mouse.move(*point(page, 0.9, 1, levels=2))
     told = page.locator("#tip").inner_text()
     assert "a.c:9" in told

@@ -63,7 +63,7 @@ def point(page: Page, share: float, y: float) -> tuple[float, float]:
 
 
 def told(page: Page) -> str:
-    return page.locator("#told").inner_text()
+    return page.locator("#summary").inner_text()
 
 
 def picture(page: Page) -> str:

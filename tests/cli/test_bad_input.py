@@ -100,6 +100,8 @@ def filled(project: Any, perun: Callable[..., Any], write_profile: Any, _filled:
         shutil.rmtree(folder)
         shutil.copytree(_filled, folder)
         return project
+    # A method that finds nothing to say of the whole profiles, whichever others are damaged.
+    perun("config", "set", "degradation.strategies", "[{method: average_amount_threshold}]")
     for minor in ("HEAD~1", "HEAD"):
         write_profile("r.perf", origin=minor, workload="other.txt")
         write_profile("s.perf", origin=minor)

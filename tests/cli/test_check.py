@@ -224,21 +224,55 @@ def test_either_spelling_of_a_unit(
     assert len(changes(perun("check", "head", linear[1], "--json"))) == 1
 
 
-def test_several_profiles_of_one_configuration(
-    perun: Callable[..., Any], linear: list[str], register: Callable[..., None], project: Any
+def test_profiles_of_one_configuration_are_pooled(
+    perun: Callable[..., Any],
+    linear: list[str],
+    register: Callable[..., None],
+    project: Any,
+    configure: Callable[[str], None],
 ) -> None:
-    """Each target is compared with the newest of the baselines; a change that one shows is stored."""
-    for amount in (50.0, 10.0):
+    """Each of these alone is a change in one direction or the other; together they are none."""
+    configure("degradation: {strategies: [{method: average_amount_threshold}]}")
+    for amount in (10.0, 50.0, 30.0):
         register(linear[0], {"f": [amount]})
-    for amount in (30.0, 11.0):
+    for amount in (40.0, 11.0):
         register(linear[1], {"f": [amount]})
-    found = perun("check", "head", linear[1], "--json").json["comparisons"]
-    assert [one["baseline_profile"] for one in found] == ["p1.perf", "p1.perf"]
-    assert [one["target_profile"] for one in found] == ["p2.perf", "p3.perf"]
-    assert [len(one["changes"]) for one in found] == [1, 0]
+    (found,) = perun("-v", "check", "head", linear[1], "--json").json["comparisons"]
+    assert (found["baseline_profile"], found["target_profile"]) == ("p2.perf", "p4.perf")
+    assert found["notes"] == ["pooled profiles: 3 of the baseline, 2 of the target"]
+    (change,) = found["changes"]
+    assert (change["result"], change["from"], change["to"]) == ("NoChange", "30.0ms", "25.5ms")
+    register(linear[1], {"f": [300.0]})
+    outcome = perun("check", "head", linear[1])
+    assert "pooled profiles: 3 of the baseline, 3 of the target" in outcome.out
     assert [record.info.result.name for record in Store(project.path / ".perun").changes.read(linear[1])] == [
-        "Degradation"
+        "MaybeDegradation"
     ]
+
+
+def test_models_of_pooled_profiles_are_made_of_all_their_points(
+    perun: Callable[..., Any], linear: list[str], project: Any, configure: Callable[[str], None]
+) -> None:
+    from perun.plugin.api import NO_POSTPROCESS_CONTEXT
+    from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
+
+    configure("degradation: {strategies: [{method: integral_comparison}]}")
+    for version, slopes in zip(linear, ((1.0, 3.0), (1.0, 2.0)), strict=False):
+        for number, slope in enumerate(slopes):
+            profile = made({}, type_="mixed", collector="trace")
+            profile.update_resources(
+                {"uid": "f", "type": "mixed", "amount": slope * size, "structure-unit-size": size}
+                for size in range(1, 101)
+            )
+            profile = RegressionAnalysis().process(profile, RegressionParams("full"), NO_POSTPROCESS_CONTEXT)
+            profile["postprocessors"] = [{"name": "regression_analysis", "params": {"method": "full"}}]
+            entry = profile, f"p{number}.perf", 1_700_000_000 + number
+            link(Store(project.path / ".perun"), version, [entry])
+    (found,) = perun("-v", "check", "head", linear[1], "--json").json["comparisons"]
+    (change,) = (one for one in found["changes"] if one["method"] == "integral_comparison")
+    # Means of 50.5 and 151.5 ms, and of 50.5 and 101 ms, alone.
+    before, after = (float(change[side].partition("ms")[0]) for side in ("from", "to"))
+    assert (75 < before < 110, 60 < after < 80) == (True, True)
 
 
 def test_results_by_severity(
@@ -459,6 +493,8 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "environment": None,
         "not_applied": [],
         "ignored": 0,
+        "notes": [],
+        "session": None,
         "changes": [
             {
                 "method": "average_amount_threshold",

@@ -31,7 +31,7 @@ def editor(tmp_path):
 def test_get(perun, project):
     assert perun("config", "get", "vcs.type").out == "vcs.type: git\n"
     assert perun("config", "get", "general.paging").out == "general.paging: only-log\n"
-    assert perun("config", "get", "vcs").out == 'vcs: {"type": "git", "url": ".."}\n'
+    assert perun("config", "get", "vcs").out == 'vcs: {"type": "git", "url": "..", "main_branch": ""}\n'
 
 
 def test_get_json_names_the_file(perun, local, shared):
@@ -211,7 +211,9 @@ def test_a_broken_file_is_told_with_line_and_key(perun, local):
 
 
 def test_old_spellings_are_taken_with_a_warning(perun, local):
-    local.write_text(local.read_text() + "\ndegradation:\n  strategy:\n    - method: aat\n")
+    text = local.read_text()
+    assert "\n  strategies:\n" in text
+    local.write_text(text.replace("\n  strategies:\n", "\n  strategy:\n"))
     done = perun("status")
     assert "warning:" in done.err
     assert "degradation.strategies" in done.err

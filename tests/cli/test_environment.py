@@ -110,6 +110,11 @@ def test_doctor(perun: Any, project: Any, matrix: Path) -> None:
     ]
 
 
+def test_doctor_noise_answers_anywhere(perun: Any) -> None:
+    answer = perun("doctor", "noise", "--budget", "0.01", "--length", "0.001", "--json").json
+    assert (answer["schema"], answer["pairs"]) == ("perun.noise/1", 10)
+
+
 def test_doctor_outside_of_a_repository_and_in_a_broken_one(perun: Any, tmp_path: Path) -> None:
     assert "there is none here" in perun("doctor").out
     perun("init")
@@ -125,7 +130,7 @@ def test_doctor_tells_what_engines_and_compilers_lack(perun: Any, tmp_path: Path
     empty = tmp_path / "empty"
     empty.mkdir()
     done = perun("doctor", env={"PATH": str(empty)})
-    assert "warn  trace (uftrace): uftrace was not found\n        install it with: apt-get" in done.out
+    assert "warn  trace (uftrace): uftrace is not installed\n        install it with: apt-get" in done.out
     assert "warn  trace (stap): " in done.out
     answer = perun("doctor", "--json", env={"PATH": str(empty)}).json
     found = {one["name"]: one for one in answer["collectors"]}

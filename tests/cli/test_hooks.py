@@ -401,7 +401,7 @@ def test_a_hook_that_an_earlier_installation_left_off(perun: Any, project: Any, 
 
 def test_fsck_gives_such_a_hook_back(perun: Any, project: Any, git: Any) -> None:
     hook(project, "post-commit.before-perun", OTHER)
-    assert "post-commit is the hook again" in perun("fsck", "--repair").out
+    assert "post-commit.before-perun back to post-commit" in perun("fsck", "--repair").out
     assert hooks_of(project) == {"post-commit": OTHER.encode()}
     assert runs_the_hook(project, git)
     assert perun("fsck", "--json").json["findings"] == []
@@ -420,7 +420,7 @@ def test_what_a_second_installation_made_of_it_is_mended(perun: Any, project: An
 def test_a_second_name_of_the_hook_is_found_and_removed(perun: Any, project: Any, git: Any) -> None:
     path = hook(project, "post-commit", OTHER)
     os.link(path, path.with_name("post-commit.before-perun"))
-    assert "second name" in perun("hooks", "status").err
+    assert "left the copy" in perun("hooks", "status").err
     perun("fsck", "--repair")
     assert hooks_of(project) == {"post-commit": OTHER.encode()}
 

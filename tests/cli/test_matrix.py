@@ -494,7 +494,7 @@ def test_an_interruption_says_how_to_go_on(
     process = subprocess.Popen(
         [*command, "run", "matrix"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    while not stored(project):
+    while not any(b'["done"' in journal.read_bytes() for journal in journals(project)):
         assert process.poll() is None
         time.sleep(0.01)
     while_it_runs = perun("run", "matrix", "--resume", check=False)
@@ -601,8 +601,15 @@ def clear(project: Any) -> None:
         repo.store.indexes.remove(project.head, [entry])
 
 
-@pytest.mark.parametrize("registering", [True, False], ids=["registering", "pending"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
+@pytest.mark.parametrize(
+    ("number", "registering"),
+    [
+        pytest.param(signal.SIGINT, True, id="ctrl-c-registering"),
+        pytest.param(signal.SIGKILL, False, id="kill-pending"),
+        pytest.param(signal.SIGINT, False, id="ctrl-c-pending", marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, True, id="kill-registering", marks=pytest.mark.slow),
+    ],
+)
 def test_interrupted_at_random(
     project: Any,
     fake: str,

@@ -195,7 +195,7 @@ def test_unwinders(perun: Callable[..., Any], built: Any, unwind: str) -> None:
     outcome = perun("collect", "-c", "./list", "memory", "--unwind", unwind)
     profile = latest(built)
     used = profile["memory"]["unwinder"]
-    assert used == unwind or f"call stacks were found by {used}, not by {unwind}" in outcome.out
+    assert used == unwind or f"the recorder found call stacks by {used}, not by {unwind}" in outcome.out
     assert profile["memory"]["allocations"] == 155
     if used in ("tables", "libunwind"):
         assert ("leak", 36) in rows(profile, "function", "leaked")
@@ -242,16 +242,16 @@ def test_children_are_recorded_on_request(perun: Callable[..., Any], built: Any)
 
 def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environment: dict[str, str]) -> None:
     outcome = perun("collect", "-c", "./stripped", "memory")
-    assert "stripped: no debug information" in outcome.out and "compile with -g" in outcome.out
+    assert "sources and lines of stripped are unknown; compile with -g" in outcome.out
     assert all(name.startswith("stripped+0x") for (name,) in rows(latest(built), "function"))
     outcome = perun("collect", "-c", "./static", "memory", check=False)
     assert outcome.code == 8
-    assert "is statically linked" in outcome.err and "link it without -static" in outcome.err
+    assert "is linked statically" in outcome.err and "link it without -static" in outcome.err
     only = built.path / "bin"
     only.mkdir()
     (only / "git").symlink_to("/usr/bin/git")
     outcome = perun("collect", "-c", "./list", "memory", env={"PATH": str(only)})
-    assert "neither addr2line nor llvm-symbolizer was found" in outcome.out
+    assert "neither addr2line nor llvm-symbolizer is installed" in outcome.out
     assert "apt-get install binutils" in outcome.out
 
 
@@ -484,5 +484,5 @@ def test_python_is_refused_where_it_cannot_be(perun: Callable[..., Any], built: 
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
     bare.chmod(0o755)
     outcome = perun("collect", "-c", f"{bare} prog.py", "memory", "--python", check=False)
-    assert f"memray is not installed for {bare}" in outcome.err
+    assert f"memray, which is not installed for {bare}" in outcome.err
     assert "-m pip install memray" in outcome.err

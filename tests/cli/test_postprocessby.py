@@ -214,7 +214,7 @@ def test_what_postprocessors_tell_is_told_once_by_jobs(
         perun("config", "set", key, value)
     outcome = perun("run", "--crawl-parents", "matrix")
     assert outcome.out.count("stored") > 1
-    assert outcome.out.count("note: taken from the profile: --of 'amount', --depending-on 'order'") == 1
+    assert outcome.out.count("note: chosen from the profile: --of 'amount', --depending-on 'order'") == 1
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_what_postprocessors_tell_is_told_once_by_jobs(
         (["clusterizer", "-s", "bubbles"], 2, "'bubbles' is not one of 'sort_order', 'sliding_window'"),
         (["clusterizer", "-wh", "-1"], 2, "--window-height"),
         (["clusterizer", "-ww", "wide"], 2, "--window-width"),
-        (["clusterizer", "-rwh", "-fwh"], 2, "either relative or fixed"),
-        (["clusterizer", "-rww", "-www"], 2, "relative, fixed or weighted"),
+        (["clusterizer", "-rwh", "-fwh"], 2, "window_height exclude each other"),
+        (["clusterizer", "-rww", "-www"], 2, "window_width exclude each other"),
         (["regressogram", "-bm", "nonsense"], 2, "'nonsense' is not one of"),
         (["regressogram", "-sf", "mode"], 2, "'mode' is not one of"),
         (["regressogram", "-per", "nonsense"], 6, "'nonsense'"),
@@ -443,7 +443,7 @@ def test_job_with_every_postprocessor(name: str, perun: Callable[..., Any], proj
         ("regression_analysis", "      - method: full\n      - step: 10", "unknown parameter 'step'"),
         ("regression_analysis", "      steps: 10", "method is missing"),
         ("clusterizer", "      - window-width", "window-width"),
-        ("clusterizer", "      {relative_window_width: true, fixed_window_width: true}", "relative, fixed"),
+        ("clusterizer", "      {relative_window_width: true, fixed_window_width: true}", "exclude each"),
     ],
 )
 def test_wrong_matrix_runs_nothing(

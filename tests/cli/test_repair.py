@@ -87,21 +87,21 @@ def test_a_copied_repository_is_sound(perun, pending, store, project, tmp_path):
 
 
 def test_a_checksum_that_was_not_finished_is_none(perun, pending, project):
-    sums = project.path / ".perun/sums/jobs"
-    sums.write_bytes(sums.read_bytes()[:-20])
+    checksums = project.path / ".perun/sums/jobs"
+    checksums.write_bytes(checksums.read_bytes()[:-20])
     [found] = findings(perun)
-    assert (found["severity"], found["path"]) == ("warning", str(sums))
+    assert (found["severity"], found["path"]) == ("warning", str(checksums))
     perun("fsck", "--repair")
     assert findings(perun) == []
 
 
 def test_checksums_do_not_grow_without_end(store, make_many=2000):
-    sums = store.pending.sums
+    checksums = store.pending.checksums
     store.pending.root.joinpath("a.perf").write_bytes(b"a")
     for number in range(make_many):
-        sums.note("a.perf", b"%d" % number, number)
-    assert sums.path.stat().st_size < 200_000
-    assert sums.read().sums["a.perf"][-1].time == make_many - 1
+        checksums.note("a.perf", b"%d" % number, number)
+    assert checksums.path.stat().st_size < 200_000
+    assert checksums.read().checksums["a.perf"][-1].time == make_many - 1
 
 
 def test_a_decayed_journal_is_found_and_not_gone_on_with(perun, project):
@@ -142,7 +142,7 @@ def test_only_what_is_certainly_left_over_is_removed(tmp_path, dead):
     alive = unfinished(tmp_path, os.getpid())
     elsewhere = unfinished(tmp_path, dead, "0badcafe")
     old = unfinished(tmp_path, dead + 1, "0badcafe")
-    os.utime(old, (time.time() - 2 * leftovers.OLD,) * 2)
+    os.utime(old, (time.time() - 2 * leftovers.MIN_AGE,) * 2)
     of_the_user = tmp_path / ".tmp-mine"
     of_the_user.touch()
     os.utime(of_the_user, (1, 1))

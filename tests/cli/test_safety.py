@@ -237,7 +237,7 @@ def kill_again_and_again(
 
 
 def test_killed_at_random_moments(perun: Callable[..., Any], start: Any, project: Any, many: Any) -> None:
-    assert len(kill_again_and_again(perun, start, project, many, 20)) > 10
+    assert len(kill_again_and_again(perun, start, project, many, 9)) > 3
 
 
 @pytest.mark.slow
@@ -246,8 +246,15 @@ def test_killed_two_hundred_times(perun: Callable[..., Any], start: Any, project
 
 
 @pytest.mark.parametrize("name", ["add", "rm", "collect"])
-def test_killed_before_every_change_of_a_file(
-    perun: Callable[..., Any], start: Any, project: Any, many: Any, tmp_path: Path, name: str
+@pytest.mark.parametrize(
+    "every",
+    [
+        pytest.param(1, id="each", marks=pytest.mark.slow),
+        pytest.param(4, id="some"),
+    ],
+)
+def test_killed_before_changes_of_files(
+    perun: Callable[..., Any], start: Any, project: Any, many: Any, tmp_path: Path, name: str, every: int
 ) -> None:
     perun("config", "set", "profiles.register_after_run", "true")
     perun("add", *many(["r0.perf", "r1.perf", "r2.perf"]))
@@ -257,7 +264,7 @@ def test_killed_before_every_change_of_a_file(
     folder, pristine = project.path / ".perun", tmp_path / "pristine"
     shutil.copytree(folder, pristine)
     before = State.of(project)
-    for steps in range(200):
+    for steps in range(0, 200, every):
         program = [sys.executable, "-P", "-c", UNTIL_STEP, str(steps), str(folder)]
         process = start(*arguments, program=program)
         _, err = process.communicate()

@@ -205,12 +205,12 @@ def test_deleting_temporary_files(perun, store, temporary):
 
 def test_syncing_temporary_files(perun, store, temporary):
     temporary.path("c").unlink()
-    assert perun("temp", "sync").out == "forgot c\n"
-    assert perun("temp", "sync").out == "nothing to forget\n"
+    assert perun("temp", "sync").out == "removed the flags of c, which is gone\n"
+    assert perun("temp", "sync").out == "every file that has flags exists\n"
     temporary.write("d", {}, json_=True)
     temporary.path("d").unlink()
     perun("temp", "list")
-    assert temporary.forgotten() == []
+    assert temporary.stale() == []
 
 
 def test_completion(perun, versions, temporary):

@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 RUN = ("collect", "-c", "./app", "time", "--repeat", "2", "--warmup", "0")
+REPEATED = tuple(word.replace("2", "6") for word in RUN)  # enough for an interval
 
 
 @pytest.fixture
@@ -31,11 +32,11 @@ def test_the_life_of_a_folder_under_tagit(perun, folder):
     assert (failed.code, "perun tag NAME" in failed.err) == (4, True)
 
     assert perun("tag", "v1", "-m", "The first").lines[0].endswith(" v1")
-    perun(*RUN)
+    perun(*REPEATED)
     perun("add", "0@p")
     program(folder, "sleep 0.1")
     perun("tag", "v2")
-    perun(*RUN)
+    perun(*REPEATED)
     assert "1 pending profile" in perun("status").out
     perun("add", "0@p")
 

@@ -363,7 +363,7 @@ def test_killed_at_random_moments(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     configure("profiles: {register_after_run: true}\n")
-    killed_again_and_again(perun, dirty, start, 15)
+    killed_again_and_again(perun, dirty, start, 6)
 
 
 @pytest.mark.slow

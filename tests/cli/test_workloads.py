@@ -212,7 +212,7 @@ def test_wrong_generators(
         (
             "collectors:\n  - name: regex\n    params:\n      pattern: abc\n",
             8,
-            "'abc' has no group (?P<value>",
+            "'abc' needs the group (?P<value>",
         ),
         ("collectors: [time]\npostprocessors:\n  - name: none\n", 7, "there is no postprocessor 'none'"),
     ],

@@ -141,7 +141,7 @@ def _index_of_temporary_files(data: bytes, folder: Path) -> object:
 def _summaries(data: bytes, folder: Path) -> object:
     store = _store(folder)
     _put(store.root / "cache" / "summaries.json", data)
-    return store.summaries.read([MINOR])
+    return store.summaries.load().get(MINOR)
 
 
 def _facts(data: bytes, folder: Path) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from perun.collect.instructions.engines import Options
 from perun.collect.instructions.engines.callgrind import CallgrindEngine
 from perun.collect.instructions.engines.perf import PerfEngine
 from perun.collect.instructions.tree import OTHER_CALLERS
-from perun.errors import CollectorUnavailable, JobFailed
+from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import CheckContext, CollectContext, Run
 from perun.profile.factory import Profile
 from perun.profile.incomplete import reasons_of
@@ -123,14 +124,16 @@ def test_call_stacks(profile: Profile) -> None:
 
 
 @needs_valgrind
-def test_the_same_program_counts_the_same_elsewhere(
+def test_the_same_program_counts_the_same_twice_and_elsewhere(
     profile: Profile, collect: Collect, program: Path, tmp_path: Path
 ) -> None:
+    assert abs(total(collect(str(WORK))) / total(profile) - 1) < 1e-5
     elsewhere = tmp_path / "a-folder-with-a-longer-name"
     elsewhere.mkdir()
     os.link(program, elsewhere / "prog")
     again = collect(str(WORK), cwd=elsewhere)
-    assert abs(total(again) / total(profile) - 1) < 1e-5
+    # The loader looks at words whose place depends on the length of the path.
+    assert abs(total(again) / total(profile) - 1) < 1e-4
     assert by_function(again, "exclusive")["work"] == by_function(profile, "exclusive")["work"]
 
 
@@ -262,6 +265,15 @@ def test_a_missing_engine_says_what_installs_it(tmp_path: Path) -> None:
     assert all(one.missing and one.hint for one in parts.values())
 
 
+def test_python_functions_need_a_python_program(collect: Collect, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs a Python program"):
+        collect("1", python=True, engine="auto")
+    if sys.version_info < (3, 12):
+        (tmp_path / "prog.py").write_text("pass\n")
+        with pytest.raises(CollectorUnavailable, match=r"needs Python 3\.12"):
+            collect("prog.py", cmd=sys.executable, cwd=tmp_path, python=True)
+
+
 def test_perf_counts_and_samples(program: Path, tmp_path: Path) -> None:
     # The processor's counter is missing in most virtual machines; that of the kernel's clock is everywhere.
     engine = PerfEngine(os.environ, event="cpu-clock:u")
@@ -287,6 +299,41 @@ def test_python_programs_repeat(collect: Collect, tmp_path: Path) -> None:
     again = partial(collect, "prog.py", cmd="python3", cwd=tmp_path, callers=0, warmup=1)
     first, second = total(again()), total(again())
     assert abs(second / first - 1) < 1e-3
+
+
+@needs_valgrind
+@pytest.mark.slow
+def test_functions_of_python(collect: Collect, tmp_path: Path) -> None:
+    pythons = Path(__file__).parents[2] / "tools" / "pythons.sh"
+    found = subprocess.run([pythons, "3.12", "3.13"], capture_output=True, text=True, check=True).stdout
+    if not found.split():
+        pytest.skip("no Python 3.12 or 3.13 is installed, which tell their functions")
+    python = found.splitlines()[0].split()[1]
+    (tmp_path / "prog.py").write_text(
+        "def leaf(n):\n    return sum(i * i for i in range(n))\n"
+        "def once():\n    return leaf(1000)\n"
+        "def thrice():\n    return [leaf(1000) for _ in range(3)]\n"
+        "def main():\n    once()\n    thrice()\n"
+        "main()\n"
+    )
+    before = set(Path("/tmp").glob("perf-*.map"))
+    profile = collect("prog.py", cmd=python, cwd=tmp_path, python=True)
+    assert set(Path("/tmp").glob("perf-*.map")) <= before
+    assert sum(one["amount"] for one in resources(profile, "exclusive")) == total(profile)
+    inclusive = {
+        one["uid"]["function"]: one
+        for one in resources(profile, "inclusive")
+        if one["uid"].get("source") == "prog.py" and "function" in one["uid"]
+    }
+    counts = {name: one["amount"] for name, one in inclusive.items()}
+    assert inclusive["leaf"]["calls"] == 4
+    assert inclusive["leaf.<locals>.<genexpr>"]["calls"] >= 4000
+    assert 2.9 < counts["thrice"] / counts["once"] < 3.1
+    assert counts["<module>"] > counts["main"] > counts["thrice"] + counts["once"]
+    stacks = {tuple(frame.name for frame in stack) for stack in stacks_of(profile).amounts}
+    assert ("(interpreter)", "<module>", "main", "once", "leaf") in stacks
+    again = collect("prog.py", cmd=python, cwd=tmp_path, python=True)
+    assert abs(total(again) / total(profile) - 1) < 1e-3
 
 
 @needs_valgrind

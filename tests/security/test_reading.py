@@ -36,7 +36,7 @@ ALLOWED = {
     "perun.porcelain.run.journal": "opened to be written on; checked before it is read",
     "perun.porcelain.run.workloads": "files that a generator has written for it",
     "perun.store.pending": "makes a file",
-    "perun.store.sums": "writes at the end of a file, never through a link",
+    "perun.store.checksums": "writes at the end of a file, never through a link",
     "perun.store.lock": "an empty file, never read",
     "perun.process.ending": "/proc",
     "perun.process.execution": "the current folder",

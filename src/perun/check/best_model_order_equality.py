@@ -36,7 +36,7 @@ class BestModelOrderEquality:
 
     The confidence is the lower `r_square` of the two models. A uid that has models of pieces of x is compared
     piece by piece: the largest difference of two pieces that fit is reported, of equal ones that at larger x,
-    and all of them as changes on parts of the interval.
+    and all of them as changes on parts of the interval, with the relative change of their integrals.
     """
 
     name: ClassVar[str] = "best_model_order_equality"
@@ -84,10 +84,22 @@ def _change(pair: ModelPair, confidence: float) -> DegradationInfo:
         rd=rate,
         ct="r_square",
         cr=part.r_square,
-        pi=[(_verdict(rate), rate, part.start, part.end) for part, rate in zip(found, rates, strict=True)]
+        pi=[
+            (_verdict(rate), _relative_change(part), part.start, part.end)
+            for part, rate in zip(found, rates, strict=True)
+        ]
         if len(found) > 1
         else None,
     )
+
+
+def _relative_change(part: Part) -> float:
+    """How much the integral of the part grew, as a share of that of the baseline; NaN where undefined."""
+    from perun.check._common.relative import relative_error
+    from perun.models.curves import integral
+
+    before, after = (integral(model, part.start, part.end) for model in (part.baseline, part.target))
+    return float(relative_error(before, after))
 
 
 def _rate(part: Part, confidence: float) -> int:

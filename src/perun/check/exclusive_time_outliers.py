@@ -268,12 +268,12 @@ def _verdicts(functions: list[_Function], params: OutlierParams, scale: _Scale) 
     """What became of each function: the smaller one of two changes, see :class:`ExclusiveTimeOutliers`."""
     import numpy as np
 
-    from perun.models.outliers import FEWEST
+    from perun.models.outliers import MIN_DIFFERENCES
 
     readable = [one for one in functions if math.isfinite(one.difference)]
     verdicts = dict.fromkeys(functions, _Verdict(PerformanceChange.Unknown))
     in_both = np.array([one.is_in_both for one in readable], np.bool_)
-    if in_both.sum() < FEWEST:
+    if in_both.sum() < MIN_DIFFERENCES:
         return verdicts | {one: _Verdict(_without_others(one, scale)) for one in readable}
     differences = np.array([one.difference for one in readable])
     relative = np.array([_relative(*one.usual) for one in readable])

@@ -34,11 +34,10 @@ class FastCheck:
 
         :raises ProfileError: where one of the profiles has no models of a regression analysis.
         """
-        from perun.check._common.difference import Limits
         from perun.check._common.model_changes import changes
         from perun.check._common.shapes import regression
 
-        yield from changes(baseline, target, Limits(params.unchanged, params.changed), regression)
+        yield from changes(baseline, target, params, regression)
 
 
 PLUGIN = FastCheck

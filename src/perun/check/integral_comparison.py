@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.check._common.params import IntegralParams
 from perun.plugin.api import CheckContext
-from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
     from perun.check._common.model_kinds import KindPair
+    from perun.check._common.points import Points
     from perun.profile.factory import Profile
 
 _TYPE: Final = "integral"
@@ -45,13 +46,16 @@ class IntegralComparison:
         :raises ProfileError: where a profile has no models of the wanted kind.
         """
         from perun.check._common.model_kinds import DEFAULT, kind_pairs
+        from perun.check._common.points import Points
 
+        sources = Points(baseline), Points(target)
         for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
-            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params)
+            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, sources)
 
 
-def _compared(pair: KindPair, params: IntegralParams) -> DegradationInfo:
+def _compared(pair: KindPair, params: IntegralParams, sources: tuple[Points, Points]) -> DegradationInfo:
     from perun.check._common.parts import parts
+    from perun.check._common.points import judged, medians
     from perun.check._common.relative import Limits, balance, relative_error, verdict
     from perun.models.curves import integral
 
@@ -60,13 +64,17 @@ def _compared(pair: KindPair, params: IntegralParams) -> DegradationInfo:
     after = sum(integral(part.target, part.start, part.end) for part in common)
     if not (common and isfinite(before) and isfinite(after)):
         return pair.without_comparison(_TYPE)
-    change = verdict(float(balance(before, after)), Limits(params.no_change, params.maybe))
-    if change is not PerformanceChange.NoChange and min(part.r_square for part in common) < params.r_square:
-        change = PerformanceChange.Unknown
+    limits = Limits(params.no_change, params.maybe)
+    change = verdict(float(balance(before, after)), limits)
+    points = medians(pair.uid, common, sources)
+    measured = None if points is None else points.balance_of_sums
+    change, rule = judged(change, common, params.r_square, measured, limits)
     rate = float(relative_error(before, after))
     length = sum(part.end - part.start for part in common)
     means = before / length, after / length
-    return pair.change(_TYPE, change, means, rate if isfinite(rate) else 0.0, common)
+    info = pair.change(_TYPE, change, means, rate if isfinite(rate) else 0.0, common)
+    info.rule = rule
+    return info
 
 
 PLUGIN = IntegralComparison

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.check._common.params import IntegralParams
-from perun.errors import ProfileError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
     from perun.check._common.model_kinds import KindPair
+    from perun.check._common.points import Points
     from perun.models.record import ModelRecord
     from perun.profile.factory import Profile
-    from perun.profile.series import Series
 
 _TYPE: Final = "local"
 
@@ -78,32 +77,16 @@ class LocalStatistics:
         :raises ProfileError: where a profile has no models of the wanted kind.
         """
         from perun.check._common.model_kinds import DEFAULT, kind_pairs
+        from perun.check._common.points import Points
 
-        sources = _Resources(baseline), _Resources(target)
+        sources = Points(baseline), Points(target)
         for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
             yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, sources)
 
 
-class _Resources:
-    """The points of one profile by uid, gathered when a regressogram is to be made anew."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self._found: dict[tuple[str, str], dict[str, Series]] = {}
-
-    def points(self, uid: str, of: str, per: str) -> Series | None:
-        from perun.profile.series import series
-
-        if (of, per) not in self._found:
-            try:
-                self._found[of, per] = {one.uid: one for one in series(self._profile, of, per)}
-            except ProfileError:  # the models stay, also of resources that were dropped
-                self._found[of, per] = {}
-        return self._found[of, per].get(uid)
-
-
-def _compared(pair: KindPair, params: LocalParams, sources: tuple[_Resources, _Resources]) -> DegradationInfo:
+def _compared(pair: KindPair, params: LocalParams, sources: tuple[Points, Points]) -> DegradationInfo:
     from perun.check._common.parts import parts
+    from perun.check._common.points import judged, medians
     from perun.check._common.relative import Limits
     from perun.check._common.sampling import as_fine
     from perun.check._common.windows import Windows, compare
@@ -112,23 +95,25 @@ def _compared(pair: KindPair, params: LocalParams, sources: tuple[_Resources, _R
     samples = as_fine(common, params.points)
     if samples is None:
         return pair.without_comparison(_TYPE)
+    limits = Limits(params.no_change, params.maybe)
     found = compare(
         samples,
-        Limits(params.no_change, params.maybe),
+        limits,
         Windows(params.window, params.fewest, params.window_no_change, params.window_maybe),
     )
-    change = found.change
-    if change is not PerformanceChange.NoChange and min(part.r_square for part in common) < params.r_square:
-        change = PerformanceChange.Unknown
+    points = medians(pair.uid, common, sources)
+    measured = None if points is None else points.mean_balance
+    change, rule = judged(found.change, common, params.r_square, measured, limits)
     means = float(samples.baseline.mean()), float(samples.target.mean())
     info = pair.change(_TYPE, change, means, found.rate, common)
+    info.rule = rule
     if change is not PerformanceChange.Unknown:
         info.partial_intervals = list(found.runs)
     return info
 
 
 def _alike(
-    pair: KindPair, sources: tuple[_Resources, _Resources]
+    pair: KindPair, sources: tuple[Points, Points]
 ) -> tuple[tuple[ModelRecord, ...], tuple[ModelRecord, ...]]:
     """The models of both, two regressograms with as many buckets as the one that has fewer."""
     from perun.check._common.model_kinds import keys_of
@@ -142,7 +127,7 @@ def _alike(
     for (record,), source in zip(sides, sources, strict=True):
         points = None
         if len(record.values) > fewest:
-            points = source.points(pair.uid, *keys_of(record.model))
+            points = source.of(pair.uid, *keys_of(record.model))
         made.append((with_buckets(record, points.x, points.y, fewest) if points else record,))
     return made[0], made[1]
 

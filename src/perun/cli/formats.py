@@ -12,7 +12,7 @@ _TAG = re.compile(r"%([a-z_]+)(?::(\d+))?%")
 
 
 class Tag(NamedTuple):
-    """A placeholder; `width` is the number of characters it is cut to, None where it is not cut."""
+    """A placeholder; `width` is the number of characters it is cut to, None if it is not cut."""
 
     name: str
     width: int | None
@@ -22,7 +22,7 @@ def parse(text: str, known: Sequence[str], key: str) -> list[str | Tag]:
     """The raw pieces and tags of a format string, in order.
 
     :param key: the configuration key the text comes from, for the message.
-    :raises ConfigError: where a tag is unknown.
+    :raises ConfigError: if a tag is unknown.
     """
     pieces: list[str | Tag] = []
     position = 0

@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple
 
 Paint = Callable[[str, str], str]
 """Gives a text a colour, which is named as `click.style` names it."""
-Taint = Literal["degradation", "optimization"]
+ChangeKind = Literal["degradation", "optimization"]
 
-TAINT_COLOURS: Final[dict[str, str]] = {"degradation": "red", "optimization": "green"}
+CHANGE_COLOURS: Final[dict[str, str]] = {"degradation": "red", "optimization": "green"}
 COLUMN_COLOURS: Final = ("yellow", "blue", "magenta", "cyan", "bright_yellow", "bright_blue")
 """Colours of the columns, in turn; red and green are left to the changes of performance."""
 
@@ -105,17 +105,17 @@ class Graph:
 
     @property
     def straight(self) -> bool:
-        """Whether no branch lies beside the version drawn last."""
+        """Whether no branch is drawn beside the version drawn last."""
         return len(self._columns) <= 1
 
-    def commit(self, checksum: str, parents: Sequence[str], taint: Taint | None = None) -> Rows:
+    def commit(self, checksum: str, parents: Sequence[str], change: ChangeKind | None = None) -> Rows:
         """Draw the next version.
 
-        :param taint: the kind of change of performance that the version brought; its mark and the lines
+        :param change: the kind of change of performance that the version brought; its mark and the lines
             from it down to its parents have the colour of that change (manual 14.41).
         """
         columns = self._columns
-        if len(columns) == 1 == len(parents) and taint is None and columns[0].awaits == checksum:
+        if len(columns) == 1 == len(parents) and change is None and columns[0].awaits == checksum:
             # The straight piece of history, by far the most usual: nothing forks and nothing joins.
             column = columns[0]
             column.awaits = parents[0]
@@ -123,8 +123,8 @@ class Graph:
             return self._straight.get(column.colour) or self._draw_straight(column.colour)
         at = self._find(checksum)
         column = columns[at]
-        column.edge = TAINT_COLOURS[taint] if taint else column.colour
-        rows = self._draw_version(at, TAINT_COLOURS[taint] if taint else "", bool(parents))
+        column.edge = CHANGE_COLOURS[change] if change else column.colour
+        rows = self._draw_version(at, CHANGE_COLOURS[change] if change else "", bool(parents))
         links = self._link(at, [parent for parent in dict.fromkeys(parents) if parent != checksum])
         return rows._replace(links=tuple(link.rstrip() for link in links)) if links else rows
 
@@ -134,7 +134,7 @@ class Graph:
         return rows
 
     def _cell(self, colour: str) -> str:
-        """A line straight down, two characters wide; of no colour where nothing comes down."""
+        """A line straight down, two characters wide; of no colour if nothing comes down."""
         if colour not in self._cells:
             vertical = self._style.vertical
             self._cells[colour] = f"{self._paint(vertical, colour) if self._paint else vertical} "

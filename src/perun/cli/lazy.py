@@ -24,7 +24,7 @@ class LazyGroup(click.Group):
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now; None where there is no such name."""
+        """The command, imported now; None if there is no such name."""
         if cmd_name not in self.lazy:
             return None
         module, _, attribute = self.lazy[cmd_name][0].partition(":")
@@ -39,7 +39,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, naming the nearest command where there is none of the name."""
+        """As click's, naming the nearest command if there is none of the name."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as problem:

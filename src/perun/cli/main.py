@@ -108,20 +108,20 @@ def _command(session: Session, arguments: list[str]) -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as problem:
-        _tell_usage(session, problem, arguments)
+        _report_usage_error(session, problem, arguments)
         return 2
 
 
 def _invoke(session: Session, arguments: list[str]) -> int:
     if streams.COMPLETE in session.environ:
         cli.main(arguments, prog_name="perun", obj=session)  # completes, and exits
-    # Not through `cli.main`, which ends with 1 where the reader of the output is gone.
+    # Not through `cli.main`, which ends with 1 if the reader of the output is gone.
     with cli.make_context("perun", arguments, obj=session) as context:
         outcome = cli.invoke(context)
     return outcome if isinstance(outcome, int) else 0
 
 
-def _tell_usage(session: Session, problem: click.ClickException, arguments: Sequence[str]) -> None:
+def _report_usage_error(session: Session, problem: click.ClickException, arguments: Sequence[str]) -> None:
     if isinstance(problem, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         problem.show()  # the whole help
         return

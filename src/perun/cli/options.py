@@ -100,7 +100,7 @@ def metavar_of(spec: ParamSpec) -> str:
 def read_params(values: tuple[str, ...]) -> dict[str, Any]:
     """Parameters given as YAML files, `key=value`, or YAML text; later ones win.
 
-    :raises PerunError: where a file is not readable or does not hold a mapping.
+    :raises PerunError: if a file is not readable or does not hold a mapping.
     """
     from perun.config.reader import loads
     from perun.porcelain.run.jobs import merge_params

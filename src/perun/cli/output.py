@@ -19,8 +19,8 @@ def opened(path: Path) -> Iterator[TextIO]:
     Where the block raises, `path` is as it was. What is no regular file, such as `/dev/stderr` or a named
     pipe, is written to directly.
 
-    :raises UsageError: where `path` is a folder.
-    :raises OSError: where it cannot be written; before the block, as far as that can be told.
+    :raises UsageError: if `path` is a folder.
+    :raises OSError: if it cannot be written; before the block, as far as that can be told.
     """
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name a file in it: --output FILE")

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def paged(enabled: bool, environ: Mapping[str, str], stream: TextIO) -> Iterator[TextIO]:
     """A file to write to: the input of a pager that shows it on `stream`, or `stream` itself.
 
-    The pager is `PERUN_PAGER`, else `PAGER`, else `less`. There is none where `stream` is no capable
-    terminal, where the pager is `cat` or empty, or where it cannot be started. A user who leaves the
+    The pager is `PERUN_PAGER`, else `PAGER`, else `less`. There is none if `stream` is no capable
+    terminal, if the pager is `cat` or empty, or if it cannot be started. A user who leaves the
     pager early ends the block quietly; what else the block raises is passed on after the pager has ended.
 
-    :raises UsageError: where the command of the pager has an unclosed quote.
+    :raises UsageError: if the command of the pager has an unclosed quote.
     """
     pager = _start(environ, stream) if enabled and stream.isatty() else None
     if pager is None:

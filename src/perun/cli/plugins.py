@@ -43,7 +43,7 @@ class PluginGroup(click.Group):
         return session.registry.names(self.family)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of the plugin; None where there is no such plugin."""
+        """The command of the plugin; None if there is no such plugin."""
         session: Session = ctx.find_object(Session) or ctx.obj
         try:
             plugin = session.registry.get(self.family, cmd_name)
@@ -144,7 +144,7 @@ def _explicit(ctx: click.Context) -> dict[str, Any]:
 
 
 def with_params(ctx: click.Context, values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` of a command that a plugin brings, with those of `--params` where the option was not given."""
+    """`values` of a command that a plugin brings, with those of `--params` if the option was not given."""
     return {**values, **(ctx.meta.get(PARAMS) or {}), **_explicit(ctx)}
 
 

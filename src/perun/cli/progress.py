@@ -1,4 +1,4 @@
-"""What Perun does now and how long it will take, shown on the terminal where the work takes a while."""
+"""What Perun does now and how long it will take, shown on the terminal if the work takes a while."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def progress(
 ) -> Iterator[Progress]:
     """Show the progress of the work in the block.
 
-    :param total: steps in all; 0 where it is not known beforehand.
+    :param total: steps in all; 0 if it is not known beforehand.
     :param title: what the whole work is, in a word.
     :param stream: where the bar is drawn, standard error; nothing is drawn where it is no terminal.
     :param enabled: whether anything is shown at all.
@@ -84,7 +84,7 @@ class Progress:
         """Steps done and in all (0: not known): a report of a plugin or of the whole work.
 
         Where the number of steps of the whole work is given, a report with another total is of the step
-        that runs; where both totals may be the same, give the plugin :meth:`inside` instead.
+        that runs; if both totals may be the same, give the plugin :meth:`inside` instead.
         """
         if self._given and total != self._given:
             self.inside(activity, done, total)
@@ -99,10 +99,10 @@ class Progress:
         self._changed()
 
     def expect(self, seconds: float | None) -> None:
-        """The rest will take so long from now on; None where that can only be told from the steps done."""
+        """The rest will take so long from now on; None if that can only be told from the steps done."""
 
     def write(self, text: str) -> None:
-        """Print a line to `out`; where a bar is shown, above it."""
+        """Print a line to `out`; if a bar is shown, above it."""
         self.out.write(text + "\n")
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ class _OutputAboveBar(io.TextIOBase):
 
 
 def duration(seconds: float) -> str:
-    """Minutes and seconds, with hours in front where there are any: `1:02`, `1:00:02`."""
+    """Minutes and seconds, with hours in front if there are any: `1:02`, `1:00:02`."""
     minutes, rest = divmod(round(max(seconds, 0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

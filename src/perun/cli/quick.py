@@ -20,7 +20,7 @@ _OF_VERB = {"status": _OPTIONS, "log": {**_OPTIONS, "--changes-only": "changes_o
 
 
 def recognised(arguments: Sequence[str]) -> tuple[list[str], str, list[str]] | None:
-    """The flags of `perun`, the verb and its options, where all of them are known here; else None."""
+    """The flags of `perun`, the verb and its options, if all of them are known here; else None."""
     flags: list[str] = []
     position = 0
     while position < len(arguments) and arguments[position] in _FLAGS:

@@ -66,7 +66,7 @@ class Session:
     def repository(self) -> Repository:
         """The repository at or above the current directory.
 
-        :raises NotPerunRepository: where there is none.
+        :raises NotPerunRepository: if there is none.
         """
         repository = open_repository(self.cwd, self.environ, self.ask_trust)
         for warning in repository.config.warnings:
@@ -112,7 +112,7 @@ class Session:
 
     @cached_property
     def columns(self) -> int:
-        """Width of the terminal that standard output is; 0 where it is none."""
+        """Width of the terminal that standard output is; 0 if it is none."""
         if not self.out.isatty():
             return 0
         import os
@@ -147,7 +147,7 @@ class Session:
             self.out = before
 
     def paint(self, text: str, style: str) -> str:
-        """`text` in a style such as `bold red`, where standard output has colours."""
+        """`text` in a style such as `bold red`, if standard output has colours."""
         if not self.coloured or not style or not text:
             return text
         codes = ";".join(STYLES[word] for word in style.split())

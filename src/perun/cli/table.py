@@ -33,6 +33,11 @@ def one_line(text: str) -> str:
     return clean(text, keep="")
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 pair`, `2 pairs`."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def _visible(character: str) -> str:
     from unicodedata import category
 
@@ -78,7 +83,7 @@ class Column(NamedTuple):
     :param before: raw text between the column before and this one, in every row and the heading.
     :param paint: gives a shown text a colour; the blanks that fill the column stay as they are.
     :param right: whether the text stands at the right.
-    :param shrink: whether it may be shortened where the table is wider than the terminal.
+    :param shrink: whether it may be shortened if the table is wider than the terminal.
     """
 
     title: str

@@ -45,7 +45,7 @@ def sort_order(amounts: Floats) -> Ints:
 
 
 def sliding_window(amounts: Floats, window: Window) -> Ints:
-    """The cluster of each amount, where the window begins a new one at the first amount it cannot take.
+    """The cluster of each amount; the window begins a new one at the first amount it cannot take.
 
     All amounts that are no number are one cluster, the last.
 

@@ -27,7 +27,7 @@ _POSITIVE: Final = ("logarithmic", "power")
 
 
 def evaluate(record: ModelRecord, x: Floats) -> Floats:
-    """The values of the model, shape (n,); NaN where it is not defined, and never a warning.
+    """The values of the model, shape (n,); NaN if it is not defined, and never a warning.
 
     A formula is also defined outside the interval that it was fitted on, a model of values is not. A value
     that is too large for a number is infinite.
@@ -48,7 +48,7 @@ def evaluate(record: ModelRecord, x: Floats) -> Floats:
 def interval(record: ModelRecord) -> tuple[float, float] | None:
     """Where the model has values: its interval without the ends that it is not defined at; None if nowhere.
 
-    Both bounds are infinite where a formula comes without an interval. That of a logarithmic or a power model
+    Both bounds are infinite if a formula comes without an interval. That of a logarithmic or a power model
     starts at 0 at the least, though neither needs to have a value there.
     """
     start, end = record.x_start, record.x_end
@@ -62,7 +62,7 @@ def interval(record: ModelRecord) -> tuple[float, float] | None:
 
 
 def integral(record: ModelRecord, start: float, end: float) -> float:
-    """The integral of the model from `start` to `end`; NaN where it is not defined on all of the way.
+    """The integral of the model from `start` to `end`; NaN if it is not defined on all of the way.
 
     That of a formula is closed; that of values is summed up by Simpson's rule on each step, or between each
     two neighbouring values, for which the rule is exact.
@@ -142,7 +142,7 @@ def _lines(record: ModelRecord, x: Floats) -> Floats:
 
 
 def _knots(record: ModelRecord) -> tuple[Floats, Floats]:
-    """The x that the model has values at, and these; a moving average has none where its window was short."""
+    """The x that the model has values at, and these; a moving average has none if its window was short."""
     values = np.asarray(record.values, np.float64)
     if not record.x_start < record.x_end or values.size < 2:
         return np.empty(0), np.empty(0)
@@ -188,7 +188,7 @@ def _integral_of_power(record: ModelRecord, start: float, end: float) -> float:
         return 0.0
     if not start:
         return float(record.b0 * end**exponent) / exponent if exponent > 0 else math.nan
-    # b0 (end^k - start^k) / k, also where k is 0 or next to it.
+    # b0 (end^k - start^k) / k, also if k is 0 or next to it.
     width = math.log(end) - math.log(start)
     largest = float((end if exponent > 0 else start) ** exponent)
     return record.b0 * largest * _mean_decay(abs(exponent) * width) * width

@@ -22,14 +22,14 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 NORMAL_MAD = 0.6745
-FEWEST = 3
+MIN_DIFFERENCES = 3
 """Differences needed: of two, neither is more unusual than the other."""
 
 
 class Spread(NamedTuple):
     """Where most of the differences lie.
 
-    :param resolution: the smallest spread that is told from none, so that no measure is infinite.
+    :param resolution: the smallest spread that is distinguished from none, so that no measure is infinite.
     """
 
     median: float

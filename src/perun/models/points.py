@@ -40,7 +40,7 @@ def r_square(y: Floats, estimate: Floats) -> float:
     """Coefficient of determination, 1 - sum (y - estimate)^2 / sum (y - mean y)^2; may be below 0.
 
     A point that has no estimate (NaN) is one that the model does not explain: it counts as if the mean were
-    its estimate. Of equal y the coefficient is 1 where the estimates are right, else 0.
+    its estimate. Of equal y the coefficient is 1 if the estimates are right, else 0.
 
     :param y: scaled values, shape (n,). :param estimate: shape (n,).
     """

@@ -12,12 +12,12 @@ class ModelRecord(NamedTuple):
 
     :param type: what kind of function it is: `linear`, `quadratic` ..., or for a non-parametric model
         `regressogram`, `moving_average`, `kernel_regression`.
-    :param r_square: how well it fits; 0 where the profile does not say.
-    :param b0: coefficients as the profile keeps them; 0 where there is none.
-    :param x_start: first x of its interval; NaN where the profile does not say. :param x_end: the last one.
+    :param r_square: how well it fits; 0 if the profile does not say.
+    :param b0: coefficients as the profile keeps them; 0 if there is none.
+    :param x_start: first x of its interval; NaN if the profile does not say. :param x_end: the last one.
     :param method: how the regression chose it: `full`, `bisection` ...; else as `type`.
     :param values: of a non-parametric model, over its interval; empty for a parametric one.
-    :param per_key: the independent field, where the profile says.
+    :param per_key: the independent field, if the profile says.
     :param model: the model as the profile keeps it, with whatever else its postprocessor wrote.
     """
 

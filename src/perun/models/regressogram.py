@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from perun.models.points import Floats, r_square, scaled, usable
 from perun.models.result import NoModel
 
-MOST_BUCKETS: Final = 1_000_000
+MAX_BUCKETS: Final = 1_000_000
 """Buckets that a model may have; more of them would be empty, and the profile hundreds of megabytes."""
 
 
 class Regressogram(NamedTuple):
     """Buckets of equal width that cover the interval from `x_start` to `x_end`.
 
-    :param stats: the value in each bucket, 0 where it has no point, shape (buckets,).
+    :param stats: the value in each bucket, 0 if it has no point, shape (buckets,).
     :param r_square: coefficient of determination of the step function.
     """
 
@@ -48,8 +48,8 @@ def regressogram(
     # The rules are ratios of lengths on the x-axis, so that a scale does not change them.
     unit_x, (unit_y, exponent) = scaled(x)[0], scaled(y)
     wanted = buckets if isinstance(buckets, int) else _number_of_buckets(unit_x, METHODS[buckets])
-    if not wanted <= MOST_BUCKETS:
-        return NoModel(f"it would get {wanted:.3g} buckets, more than {MOST_BUCKETS}")
+    if not wanted <= MAX_BUCKETS:
+        return NoModel(f"it would get {wanted:.3g} buckets, more than {MAX_BUCKETS}")
     number = int(wanted)
     edges = np.linspace(unit_x[0], unit_x[-1], number + 1)
     bucket = np.minimum(np.searchsorted(edges, unit_x, side="right") - 1, number - 1)
@@ -66,6 +66,7 @@ def _means(bucket: NDArray[np.intp], y: Floats, number: int) -> Floats:
 
 
 def _medians(bucket: NDArray[np.intp], y: Floats, number: int) -> Floats:
+    # Sorted by bucket, then by y, each bucket is a slice, whose middle is its median.
     ascending = y[np.lexsort((y, bucket))]
     counts = np.bincount(bucket, minlength=number)
     filled = np.flatnonzero(counts)
@@ -151,4 +152,4 @@ METHODS: Final[Mapping[str, Callable[[Floats], float]]] = {
     "stone": _stone,
     "sturges": _sturges,
 }
-"""Width of a bucket by the method's name; 0 where the data give none, which makes one bucket."""
+"""Width of a bucket by the method's name; 0 if the data give none, which makes one bucket."""

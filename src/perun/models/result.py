@@ -1,4 +1,4 @@
-"""The answer of every function that makes models, where the data admit none."""
+"""The answer of every function that makes models, if the data admit none."""
 
 from __future__ import annotations
 

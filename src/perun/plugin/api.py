@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 P_contra = TypeVar("P_contra", contravariant=True)
 Report = Callable[[str, int, int], None]
-"""Progress of a plugin: what it does now, steps done, steps in all (0 where not known)."""
+"""Progress of a plugin: what it does now, steps done, steps in all (0 if not known)."""
 
 
 def silent(activity: str, done: int, total: int) -> None:
@@ -34,7 +34,7 @@ def quiet(text: str) -> None:
 
 
 class Workload(NamedTuple):
-    """One generated input: what is passed to the command, and its size where the generator knows it.
+    """One generated input: what is passed to the command, and its size if the generator knows it.
 
     Where the workload is a file that the generator wrote into the folder of its context, `file` is its path;
     that is passed to the command then, and `value` is only its name.
@@ -62,7 +62,7 @@ class CollectContext(NamedTuple):
     """What a collector may use: a scratch folder that is removed afterwards, and a progress report.
 
     `note` tells the user one line, e.g. what the profile lacks and why; `cache` is a folder of the user for
-    what later runs can use again, None where there is none; it may not exist yet.
+    what later runs can use again, None if there is none; it may not exist yet.
     """
 
     scratch: Path
@@ -88,7 +88,7 @@ class ViewContext(NamedTuple):
 
     `note` passes on one line that is no part of the answer, e.g. that it cannot open a browser;
     `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
-    terminal that the answer goes to, 0 where it is none; `coloured` tells whether it may have colours.
+    terminal that the answer goes to, 0 if it is none; `coloured` tells whether it may have colours.
     """
 
     note: Callable[[str], None] = quiet
@@ -109,7 +109,7 @@ class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
     `settings` are the values of `degradation.*` in the configuration; `models_type` is the value of
-    `check --models-type`, empty where not given; `postprocess(profile, name, params)` returns the profile
+    `check --models-type`, empty if not given; `postprocess(profile, name, params)` returns the profile
     processed by another plugin.
 
     `cached(profile, make)` returns `make(profile)`, and keeps it for other comparisons of the profile: in a
@@ -160,8 +160,8 @@ class Collector(Plugin, Protocol[P_contra]):
     and is not compared unless the user insists. Where the user interrupts the run, the collector lets the
     exception pass, or raises :class:`Interrupted` with what it has collected.
 
-    It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts where it cannot run
-    here, and :class:`~perun.errors.JobFailed` where the measured command fails.
+    It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts if it cannot run
+    here, and :class:`~perun.errors.JobFailed` if the measured command fails.
     """
 
     def collect(self, run: Run, params: P_contra, ctx: CollectContext) -> Profile:
@@ -174,7 +174,7 @@ class Readiness(NamedTuple):
 
     A plugin may have a method `readiness(environ) -> Iterable[Readiness]`; one that has none can run
     everywhere. `part` names the part, or is empty for the plugin as a whole. `missing` says what lacks,
-    and is empty where nothing does; `hint` says what installs it.
+    and is empty if nothing does; `hint` says what installs it.
     """
 
     part: str = ""
@@ -185,7 +185,7 @@ class Readiness(NamedTuple):
 class Postprocessor(Plugin, Protocol[P_contra]):
     """Turns a profile into another one; the given profile may be changed and returned.
 
-    It raises :class:`~perun.errors.ProfileError` where the profile has not what it needs. Where it can make
+    It raises :class:`~perun.errors.ProfileError` if the profile has not what it needs. Where it can make
     no model of one uid it tells so by `ctx.note` and goes on.
     """
 
@@ -218,7 +218,7 @@ class Check(Plugin, Protocol[P_contra]):
     ) -> Iterable[DegradationInfo]:
         """Yield what changed, unchanged locations as No Change.
 
-        :raises ProfileError: where a profile has not what the method needs, e.g. models; the hint says what
+        :raises ProfileError: if a profile has not what the method needs, e.g. models; the hint says what
             makes it. The other methods are applied nevertheless.
         """
         ...
@@ -233,7 +233,7 @@ class WorkloadGenerator(Plugin, Protocol[P_contra]):
     def generate(self, params: P_contra, ctx: GenerateContext) -> Iterator[Workload]:
         """Yield the workloads, in the order in which they are measured.
 
-        :raises PerunError: where it cannot generate them here.
+        :raises PerunError: if it cannot generate them here.
         """
         ...
 
@@ -272,7 +272,7 @@ class MajorVersion(NamedTuple):
 class Vcs(ABC):
     """A version control system as Perun needs it (manual 13.1.1); versions are named by full checksums.
 
-    All methods raise :class:`~perun.errors.VersionControlError` where the system refuses.
+    All methods raise :class:`~perun.errors.VersionControlError` if the system refuses.
 
     :param root: folder of the wrapped repository (`vcs.url`).
     :param environ: environment for the commands that the implementation runs.
@@ -298,11 +298,11 @@ class Vcs(ABC):
 
     @abstractmethod
     def get_minor_head(self) -> str:
-        """Checksum of the current version; an error where there is none yet."""
+        """Checksum of the current version; an error if there is none yet."""
 
     @abstractmethod
     def get_head_major_version(self) -> str:
-        """Name of the current line of development; where HEAD is detached, its checksum."""
+        """Name of the current line of development; if HEAD is detached, its checksum."""
 
     @abstractmethod
     def get_minor_version_info(self, minor_version: str) -> MinorVersion:
@@ -350,7 +350,7 @@ class Vcs(ABC):
     def walk_subjects(self, head: str, *, ordered: bool = False) -> Iterator[MinorVersion]:
         """As :meth:`walk_minor_versions`, but `desc` may hold the subject alone; fast on long histories.
 
-        :param ordered: children strictly before their parents, also where clocks disagreed; the system may
+        :param ordered: children strictly before their parents, also if clocks disagreed; the system may
             have to see the whole history before the first version comes.
         """
         return self.walk_minor_versions(head)
@@ -371,7 +371,7 @@ class Vcs(ABC):
     def snapshot(self, name: str, message: str = "") -> str:
         """Make a version of the working directory as it is, for `perun tag`; its full checksum.
 
-        :raises VersionControlError: where versions are made by commands of the system's own, as by default.
+        :raises VersionControlError: if versions are made by commands of the system's own, as by default.
         """
         from perun.errors import VersionControlError
 
@@ -380,13 +380,13 @@ class Vcs(ABC):
         )
 
     def missing_history(self) -> str:
-        """Why older versions are not here, and how to get them; empty where the history is whole."""
+        """Why older versions are not here, and how to get them; empty if the history is whole."""
         return ""
 
     def working_copy(self, folder: Path) -> WorkingCopy:
         """A second working directory at `folder` that does not touch the user's.
 
-        :raises VersionControlError: where the system has no such thing; use `--in-place` then.
+        :raises VersionControlError: if the system has no such thing; use `--in-place` then.
         """
         from perun.errors import VersionControlError
 
@@ -405,27 +405,6 @@ class WorkingCopy(Protocol):
     def __enter__(self) -> WorkingCopy: ...
 
     def __exit__(self, *exc: object) -> None: ...
-
-
-class ObjectStore(Protocol):
-    """Profiles by checksum (manual 13.2.2)."""
-
-    def put(self, profile: Profile) -> str:
-        """Store and return the checksum; storing the same profile twice is one object."""
-
-    def get(self, checksum: str) -> Profile:
-        """The profile of that checksum."""
-        ...
-
-    def delete(self, checksum: str) -> None:
-        """Remove the object."""
-        ...
-
-    def __contains__(self, checksum: object) -> bool: ...
-
-    def ids(self) -> Iterator[str]:
-        """The checksums of all objects."""
-        ...
 
 
 FAMILIES: Mapping[str, str] = {

@@ -18,7 +18,7 @@ METHODS: Mapping[str, str] = {
 
 
 def breach(family: str, plugin: object) -> str:
-    """What the plugin's class lacks, as a clause for a message; empty where it keeps the contract."""
+    """What the plugin's class lacks, as a clause for a message; empty if it keeps the contract."""
     if not isinstance(plugin, type):
         return f"PLUGIN must be a class, not {plugin!r}"
     if family == "vcs":

@@ -63,12 +63,12 @@ def describe(problem: BaseException) -> str:
 
 
 def _place(problem: BaseException) -> str:
-    """File and line of the last step in the folder where the plugin was entered; empty where it was not."""
+    """File and line of the last step in the folder where the plugin was entered; empty if it was not."""
     folder = place = ""
     step = problem.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename
-        if not folder and not _between(file):
+        if not folder and not _is_framework_code(file):
             folder = os.path.dirname(file)
         if folder and file.startswith(folder):
             place = f"{file}, line {step.tb_lineno}"
@@ -76,8 +76,8 @@ def _place(problem: BaseException) -> str:
     return place
 
 
-def _between(file: str) -> bool:
-    """Whether the code in `file` lies between Perun and a plugin: Perun, Python's library, or click."""
+def _is_framework_code(file: str) -> bool:
+    """Whether `file` is code that calls plugins: of Perun, of Python's library, or of click."""
     click = sys.modules.get("click")
     if file.startswith(("<", _PERUN)) or (click and file.startswith(os.path.dirname(click.__file__ or "-"))):
         return True

@@ -76,7 +76,7 @@ class ParamSpec(NamedTuple):
         return self.type not in (int, float) or self.info.minimum is None or self.default >= self.info.minimum
 
     def in_mode(self, mode: str) -> ParamSpec | None:
-        """The parameter as the sub-command `mode` has it; None where it is no option of that."""
+        """The parameter as the sub-command `mode` has it; None if it is no option of that."""
         if self.info.modes is None or mode not in self.info.modes:
             return None
         changes = dict(self.info.modes[mode])
@@ -103,7 +103,7 @@ def param(
 ) -> Any:
     """Declare a parameter: a dataclass field with its default, flag and help.
 
-    :param short: short option, e.g. `-w`; :param long: long option where it is not `--<name>`;
+    :param short: short option, e.g. `-w`; :param long: long option if it is not `--<name>`;
         :param also: another spelling of it.
     :param choices: the values allowed; :param minimum: smallest number allowed. A default below it may be
         given too, and stands for a number that is not given.
@@ -114,7 +114,7 @@ def param(
     :param argument: on the command line it is an argument in front of the options.
     :param required: the command line must give it, though the default is good for a configuration.
     :param commands: the parameter is given by a sub-command: its values, and the help of each.
-    :param modes: the sub-commands that have it as their option, a mapping where it is not the same in all of
+    :param modes: the sub-commands that have it as their option, a mapping if it is not the same in all of
         them: to what is declared otherwise there (names as here, `default` among them). Other parameters are
         options in front of the sub-command.
     """
@@ -155,7 +155,7 @@ def specs(params: type) -> Iterator[ParamSpec]:
 
 
 def selector(params: type) -> ParamSpec | None:
-    """The parameter that is given by a sub-command; None where the plugin has none."""
+    """The parameter that is given by a sub-command; None if the plugin has none."""
     return next((spec for spec in specs(params) if spec.info.commands), None)
 
 
@@ -207,7 +207,7 @@ def _accepts_any(params: type) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names what is spelled nearest to `name`, or everything known where nothing is near."""
+    """A hint that names what is spelled nearest to `name`, or everything known if nothing is near."""
     candidates = sorted(known)
     close = difflib.get_close_matches(name.replace("-", "_"), candidates, n=3, cutoff=0.6)
     if close:

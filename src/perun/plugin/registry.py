@@ -1,6 +1,6 @@
 """Finds plugins by family and name, and loads only the one that is asked for.
 
-A plugin is built in (a module of `perun/<family>/`), lies in a folder that the caller trusts
+A plugin is built in (a module of `perun/<family>/`), is in a folder that the caller trusts
 (`<folder>/<family>/<name>.py` or a package there), or is installed with a distribution that declares an
 entry point of the family's group. In this order: what is built in cannot be shadowed.
 """
@@ -77,7 +77,7 @@ class Registry:
         A version control system is no instance: its class, or whatever takes `(root, environ)` and
         returns a :class:`~perun.plugin.api.Vcs`.
 
-        :raises PluginError: where there is no such plugin, it cannot be loaded, or it breaks its contract.
+        :raises PluginError: if there is no such plugin, it cannot be loaded, or it breaks its contract.
         """
         found = self._find(family, name)
         key = (family, found.stem)
@@ -100,7 +100,7 @@ class Registry:
     def source(self, family: str, name: str) -> Source:
         """Where the plugin comes from; it is not loaded.
 
-        :raises PluginError: where there is no such plugin.
+        :raises PluginError: if there is no such plugin.
         """
         return self._find(family, name).source
 
@@ -108,7 +108,7 @@ class Registry:
         """One message for each plugin that another one of the same name hides, for a warning."""
         seen: dict[str, Candidate] = {}
         messages = []
-        for candidate in self._everything(family):
+        for candidate in self._all_candidates(family):
             first = seen.setdefault(_key(family, candidate.stem), candidate)
             if first is not candidate and candidate.source.kind != "built-in":
                 messages.append(
@@ -136,7 +136,7 @@ class Registry:
                 self._levels[family, number] = _first_of_each(family, candidates(family))
             yield self._levels[family, number]
 
-    def _everything(self, family: str) -> Iterator[Candidate]:
+    def _all_candidates(self, family: str) -> Iterator[Candidate]:
         yield from _built_in(family)
         yield from self._in_folders(family)
         yield from _installed(family)

@@ -39,14 +39,14 @@ def add(
     keep_profile: bool = False,
     force: bool = False,
 ) -> list[Linked]:
-    """Register the profiles that `specs` name in the index of `minor` (HEAD where None).
+    """Register the profiles that `specs` name in the index of `minor` (HEAD if None).
 
     All of them are read and verified before the first is stored, so a wrong one leaves nothing half done.
 
     :param to_origin: link each profile to the version it was collected for, instead of `minor`.
     :param keep_profile: do not delete the files afterwards.
     :param force: link although the profile's origin is another version.
-    :raises ProfileError: where a profile is not one, or belongs to another version.
+    :raises ProfileError: if a profile is not one, or belongs to another version.
     """
     with repo.store.lock():
         minor_version = "" if to_origin else repo.version(minor)

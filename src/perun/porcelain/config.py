@@ -39,13 +39,13 @@ class Setting:
 def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope = "nearest") -> Setting:
     """The value of `key` in the hierarchy seen from `folder`, or in one of its files alone.
 
-    :raises ConfigError: where the key is unknown, or not set.
+    :raises ConfigError: if the key is unknown, or not set.
     """
     roots, _ = locate(folder, environ)
     if scope == "local" and not roots:
         raise _not_inside(folder)
     config = read_config(roots, environ)
-    effective = config.get(key)  # also says where there is no such key
+    effective = config.get(key)  # also says if there is no such key
     layer = config.layer(scope)
     value = effective if scope == "nearest" or layer is None else layer.get(key)
     if value is MISSING and scope == "shared":
@@ -66,7 +66,7 @@ def _origin(config: Config, key: str) -> Layer | None:
 
 
 def file_of(folder: Path, environ: Mapping[str, str], scope: Scope) -> Path:
-    """The configuration file that `set` and `edit` change: the local one where there is one.
+    """The configuration file that `set` and `edit` change: the local one if there is one.
 
     :raises NotPerunRepository: for scope `local` outside of any repository.
     """
@@ -91,7 +91,7 @@ def set_in(
 ) -> Setting:
     """Set `key` to `text`, read as YAML, in the file of the scope; comments and order there are kept.
 
-    :raises ConfigError: where the key is unknown or the value is not of its kind; nothing is written then.
+    :raises ConfigError: if the key is unknown or the value is not of its kind; nothing is written then.
     """
     path = file_of(folder, environ, scope)
     with _writing(folder, environ, path):
@@ -125,7 +125,7 @@ def edited(folder: Path, environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def cache(folder: Path, environ: Mapping[str, str]) -> None:
-    """Cache the parsed configuration of the repository, where there is one that can be written now."""
+    """Cache the parsed configuration of the repository, if there is one that can be written now."""
     roots, _ = locate(folder, environ)
     if roots:
         with suppress(PerunError), Store(roots[0] / PERUN_FOLDER, lock_timeout=0).lock():
@@ -147,8 +147,8 @@ def editor_command(folder: Path, environ: Mapping[str, str], asks: Ask | None = 
 
     Where that is the built-in one, `VISUAL` and `EDITOR` of the environment come first, as in git.
 
-    :raises ConfigError: where the name has an unclosed quote, or is empty.
-    :raises NotTrusted: where a repository names it that the user has not said he trusts.
+    :raises ConfigError: if the name has an unclosed quote, or is empty.
+    :raises NotTrusted: if a repository names it that the user has not said he trusts.
     """
     roots, working_root = locate(folder, environ)
     config = read_config(roots, environ)
@@ -171,7 +171,7 @@ def editor_command(folder: Path, environ: Mapping[str, str], asks: Ask | None = 
 def reset(folder: Path, environ: Mapping[str, str], scope: Scope, template: str | None = None) -> Path:
     """Replace the file of the scope: the local one from `template`, the shared one from the defaults.
 
-    :raises UsageError: where there is no such template.
+    :raises UsageError: if there is no such template.
     """
     path = file_of(folder, environ, scope)
     with _writing(folder, environ, path):

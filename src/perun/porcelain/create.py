@@ -1,7 +1,7 @@
 """`perun utils create`: a plugin of one's own, complete with a test that passes (manual 3.6.2).
 
 Its files are made from the texts in `kit`. In these `{{name}}` is replaced, and lines between `#[word` and
-`#]` are there only where the word applies.
+`#]` are copied only if the word applies.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _USAGE: Final = {
     "workload": "perun config set generators.workload '[{{id: {stem}s, type: {stem}}}]'",
 }
 _KIT: Final = Path(__file__).with_name("kit")
-_PHASED: Final = ("collect", "postprocess")
-_TYPED_FOR: Final = ("collect", "postprocess", "view")
+_WITH_PHASES: Final = ("collect", "postprocess")
+_WITH_TYPES: Final = ("collect", "postprocess", "view")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)*")
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*")
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
-_TAKEN: Final = frozenset(
+_RESERVED: Final = frozenset(
     {"after", "before", "click", "collect", "helpers", "pass_profile", "postprocess", "runner", "sums_of"}
     | {"shlex", "subprocess", "time"}
 )
@@ -49,7 +49,7 @@ class PluginRequest(NamedTuple):
     """What is to be created.
 
     :param legacy: as the manual's chapters 4.2, 5.2, 6.2 and 8.4 document it, not as a class of a contract.
-    :param types: the types of profiles that it is for; none where it is for all.
+    :param types: the types of profiles that it is for; none if it is for all.
     :param phases: of the documented API: `before` and `after`, as far as it has them.
     """
 
@@ -77,8 +77,8 @@ def in_repository(request: PluginRequest, root: Path, registry: Registry) -> Cre
     """Write the plugin into `.perun/plugins` of the repository at `root`.
 
     :param registry: the plugins there are.
-    :raises UsageError: where the name cannot be one, or files are there already; nothing is written then.
-    :raises PluginError: where there is a plugin of that name.
+    :raises UsageError: if the name cannot be one, or files are there already; nothing is written then.
+    :raises PluginError: if there is a plugin of that name.
     """
     _refuse(request, registry)
     plugins = root / ".perun" / "plugins"
@@ -100,8 +100,8 @@ def in_repository(request: PluginRequest, root: Path, registry: Registry) -> Cre
 def as_package(request: PluginRequest, folder: Path) -> Created:
     """Write an installable package, which announces the plugin by an entry point, into `folder`.
 
-    :raises UsageError: as :func:`in_repository`; where the folder is not empty.
-    :raises PluginError: where a plugin of that name is built in.
+    :raises UsageError: as :func:`in_repository`, or if the folder is not empty.
+    :raises PluginError: if a plugin of that name is built in.
     """
     _refuse(request, Registry(), installed=False)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -116,7 +116,7 @@ def as_package(request: PluginRequest, folder: Path) -> Created:
         "package": package,
         "distribution": f"perun-{request.name.replace('_', '-').lower()}",
         "group": GROUPS[request.family],
-        "entry_name": request.name if request.family in _TYPED_FOR else request.stem,
+        "entry_name": request.name if request.family in _WITH_TYPES else request.stem,
         "entry_value": package if request.legacy else f"{package}.plugin:PLUGIN",
     }
     modules = _modules(request)
@@ -195,16 +195,16 @@ def _filled(text: str, values: Mapping[str, str], words: Collection[str]) -> str
 
 def _refuse(request: PluginRequest, registry: Registry, *, installed: bool = True) -> None:
     stem = request.stem
-    if not _NAME.fullmatch(request.name) or keyword.iskeyword(stem) or (request.legacy and stem in _TAKEN):
+    if not _NAME.fullmatch(request.name) or keyword.iskeyword(stem) or (request.legacy and stem in _RESERVED):
         raise UsageError(
             f"{request.name!r} cannot be the name of {FAMILIES[request.family][1]}",
             "use letters and digits, with dashes or underscores between words, e.g. my-plugin",
         )
     if request.legacy and request.family == "workload":
         raise UsageError("workload generators have a typed contract only", "leave --legacy out")
-    if request.types and request.family not in _TYPED_FOR:
+    if request.types and request.family not in _WITH_TYPES:
         raise UsageError(f"{FAMILIES[request.family][1]} is for profiles of all types", "leave -st out")
-    has_phases = request.legacy and request.family in _PHASED
+    has_phases = request.legacy and request.family in _WITH_PHASES
     if request.phases != PluginRequest._field_defaults["phases"] and not has_phases:
         raise UsageError(
             "only collectors and postprocessors of the documented API have the phases before and after",

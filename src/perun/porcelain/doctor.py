@@ -1,4 +1,4 @@
-"""`perun doctor`: whether Perun can work well here, and what to do where it cannot."""
+"""`perun doctor`: whether Perun can work well here, and what to do if it cannot."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def diagnose(
 ) -> Diagnosis:
     """Look at everything; nothing is measured.
 
-    :param repo: the repository, None outside of any, and where it cannot be opened because of `trouble`.
+    :param repo: the repository, None outside of any, and if it cannot be opened because of `trouble`.
     """
     project = () if repo is None else tuple(_project(repo))
     if trouble is not None:

@@ -20,7 +20,7 @@ HOOKS: Final = MEASURING + CHECKING
 def status(repo: Repository) -> list[Hook]:
     """All hooks that Perun knows.
 
-    :raises VersionControlError: where the version control system has no hooks.
+    :raises VersionControlError: if the version control system has no hooks.
     """
     folder = _folder(repo)
     return [hook_at(folder / name) for name in HOOKS]
@@ -30,8 +30,8 @@ def install(repo: Repository, names: Sequence[str], command: Sequence[str]) -> l
     """Let these hooks call Perun, and keep what they do already; the hooks as they are then.
 
     :param command: how Perun is called: an absolute path of Python and its options.
-    :raises UsageError: where Perun does nothing in a hook of that name.
-    :raises VersionControlError: where there are no hooks, or their folder cannot be written.
+    :raises UsageError: if Perun does nothing in a hook of that name.
+    :raises VersionControlError: if there are no hooks, or their folder cannot be written.
     """
     wanted = _known(names)
     folder = _folder(repo)
@@ -47,8 +47,8 @@ def install(repo: Repository, names: Sequence[str], command: Sequence[str]) -> l
 def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
     """Take Perun out of these hooks; those that were changed, as they are then.
 
-    :raises UsageError: where Perun does nothing in a hook of that name.
-    :raises VersionControlError: where the folder cannot be written.
+    :raises UsageError: if Perun does nothing in a hook of that name.
+    :raises VersionControlError: if the folder cannot be written.
     """
     folder = _folder(repo)
     before = [hook_at(folder / name) for name in _known(names)]
@@ -64,7 +64,7 @@ def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
 
 
 def are_shared(repo: Repository) -> bool:
-    """Whether other repositories run the same hooks, as `core.hooksPath` lies outside of this one."""
+    """Whether other repositories run the same hooks, because `core.hooksPath` is outside of this one."""
     ask: Callable[[], bool] | None = getattr(repo.vcs, "shares_hooks", None)
     return ask is not None and ask()
 
@@ -72,7 +72,7 @@ def are_shared(repo: Repository) -> bool:
 def _known(names: Sequence[str]) -> list[str]:
     for name in names:
         if name not in HOOKS:
-            raise UsageError(f"Perun has nothing to do in a hook {name!r}", "it knows " + ", ".join(HOOKS))
+            raise UsageError(f"Perun knows no hook {name!r}", "it knows " + ", ".join(HOOKS))
     return list(dict.fromkeys(names))
 
 
@@ -111,7 +111,7 @@ class _Writing:
 
 
 def _make(folder: Path) -> None:
-    """Make the folder where it is missing, and make sure of writing before the first hook is changed."""
+    """Make the folder if it is missing, and make sure of writing before the first hook is changed."""
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(13, "Permission denied")

@@ -27,7 +27,7 @@ from perun.store import Store
 class Initialized:
     """The repository, whether there was one before, and whether the version control was initialised.
 
-    `build` is how the project is built, where that was recognised. `trusted` says whether what `.perun` holds
+    `build` is how the project is built, if that was recognised. `trusted` says whether what `.perun` holds
     may run: what was made here may, what was there before may not unless the user had said so.
     """
 
@@ -51,15 +51,15 @@ def init(
 ) -> Initialized:
     """Make `folder` a Perun repository; what is there already is kept, a configuration too.
 
-    The version control system is initialised where there is none yet, or where parameters for it are given.
+    The version control system is initialised if there is none yet, or if parameters for it are given.
 
-    :param vcs_type: where None, what the configuration that is there says, else git. It may be a plugin of
-        `.perun/plugins`, where the user trusts the repository.
-    :param vcs_path: folder of the wrapped repository; `folder` itself where None.
+    :param vcs_type: if None, what the configuration that is there says, else git. It may be a plugin of
+        `.perun/plugins`, if the user trusts the repository.
+    :param vcs_path: folder of the wrapped repository; `folder` itself if None.
     :param asks: asks the user whether he trusts what is there already.
     :param template: one of `user`, `developer`, `master` (manual 11.3).
-    :raises PluginError: where `vcs_type` is unknown. :raises VersionControlError: where it refuses.
-    :raises NotPerunRepository: where the folder cannot be made or written.
+    :raises PluginError: if `vcs_type` is unknown. :raises VersionControlError: if it refuses.
+    :raises NotPerunRepository: if the folder cannot be made or written.
     """
     root = folder.resolve()
     vcs_root = (vcs_path or root).resolve()

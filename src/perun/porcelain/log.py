@@ -13,7 +13,7 @@ from perun.store.summaries import Snapshot, Summary
 
 
 class LogEntry(NamedTuple):
-    """One version; `summary` is None where nothing is stored for it, or `damage` says what cannot be read."""
+    """One version; `summary` is None if nothing is stored for it, or `damage` says what cannot be read."""
 
     version: MinorVersion
     summary: Summary | None
@@ -23,13 +23,13 @@ class LogEntry(NamedTuple):
 def log(
     repo: Repository, minor: str | None = None, *, subjects_only: bool = False, changes_only: bool = False
 ) -> Iterator[LogEntry]:
-    """The ancestors of `minor` (HEAD where None), itself first, as a stream. Reads only.
+    """The ancestors of `minor` (HEAD if None), itself first, as a stream. Reads only.
 
     An entry names damage of the store, so that the other versions are still shown.
 
     :param subjects_only: `version.desc` may be the first line alone; faster on long histories.
     :param changes_only: leave out the versions for which no degradation or optimization is stored.
-    :raises VersionControlError: at once, where there is no such version.
+    :raises VersionControlError: at once, if there is no such version.
     """
     head = "HEAD" if minor is None else repo.version(minor)
     walk = repo.vcs.walk_subjects if subjects_only else repo.vcs.walk_minor_versions

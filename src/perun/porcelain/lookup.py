@@ -61,7 +61,7 @@ class Tag(NamedTuple):
 def parse_tag(spec: str) -> Tag | None:
     """The tag that `spec` is, else None.
 
-    :raises UsageError: where it mixes what cannot be.
+    :raises UsageError: if it mixes what cannot be.
     """
     revision, colon, rest = spec.rpartition(":")
     match = _TAG.fullmatch(rest)
@@ -110,7 +110,7 @@ def in_order(repo: Repository, infos: Iterable[ProfileInfo]) -> list[ProfileInfo
 def head(repo: Repository, info: ProfileInfo) -> dict[str, Any]:
     """The regions `header`, `collector_info`, `postprocessors` and `origin` of the profile, without the rest.
 
-    :raises ProfileError: where it is damaged, or gone.
+    :raises ProfileError: if it is damaged, or gone.
     """
     if info.is_registered:
         return repo.store.objects.regions(info.checksum)
@@ -127,11 +127,11 @@ def load(repo: Repository, found: Found) -> Profile:
 def find(repo: Repository, spec: str, minor: str | None, confirm: Confirm | None) -> Found:
     """The one profile that `spec` names (for `show`, `check profiles` and `postprocessby`).
 
-    Tags first, then the index of the version `minor` (HEAD where None), a path, pending profiles by
+    Tags first, then the index of the version `minor` (HEAD if None), a path, pending profiles by
     (part of) their name, and at last a walk of the repository's files, each match of which `confirm`
     accepts or not; without `confirm` nothing is walked.
 
-    :raises ProfileNotFound: where nothing answers.
+    :raises ProfileNotFound: if nothing answers.
     """
     tag = parse_tag(spec)
     if tag:
@@ -188,7 +188,7 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
 def tagged(repo: Repository, tag: Tag, minor: str | None, spec: str) -> Iterator[Found]:
     """The profiles of a tag or an inclusive range of tags; of a range, those that exist (manual 3.2.6).
 
-    :param minor: the version whose registered profiles are meant where the tag names none.
+    :param minor: the version whose registered profiles are meant if the tag names none.
     :param spec: the tag as it was typed, for messages.
     """
     minor_version = None if tag.kind == "p" else repo.version(minor if tag.revision is None else tag.revision)
@@ -252,7 +252,7 @@ def _in_pending(repo: Repository, spec: str) -> Found | None:
     for file in (name, name + ".perf"):
         path = repo.store.pending.root / file
         if name and file.endswith(".perf") and os.path.lexists(path):
-            return Found(repo.store.pending.info(path))  # where it is damaged, this says so
+            return Found(repo.store.pending.info(path))  # raises if it is damaged
     partial = [info for info in pending(repo) if name and name in info.source]
     if len(partial) > 1:
         raise UsageError(

@@ -14,7 +14,7 @@ from perun.porcelain.user import own_users
 
 
 def check(root: Path, environ: Mapping[str, str]) -> None:
-    """Raise where `root` or its `.perun` belongs to another user, unless the user has said that he trusts it.
+    """Raise if `root` or its `.perun` belongs to another user, unless the user has said that he trusts it.
 
     He has by `perun trust`, by `PERUN_TRUST`, or by `safe.directory` of git.
 

@@ -41,11 +41,11 @@ class _Opened(NamedTuple):
 
 
 class Repository(_Opened):
-    """A project with its `.perun`: where it lies, its configuration, store and version control.
+    """A project with its `.perun`: its folder, configuration, store and version control.
 
     `root` holds `.perun`; `working_root` is the working directory that the user stands in, which differs
     from `root` only in a linked working tree that shares the `.perun` of the main one. `asks` asks the user
-    whether he trusts the repository, where there is one to ask.
+    whether he trusts the repository, if there is one to ask.
     """
 
     @cached_property
@@ -61,7 +61,7 @@ class Repository(_Opened):
         return trust.trust_state(self.root, self.config, self.environ)
 
     def require_trust(self, doing: str) -> None:
-        """Raise unless the user trusts what the `.perun` here would run; he is asked where that is possible.
+        """Raise unless the user trusts what the `.perun` here would run; he is asked if that is possible.
 
         Whatever runs something that the repository names calls this first.
 
@@ -77,15 +77,15 @@ class Repository(_Opened):
 
     @cached_property
     def registry(self) -> Registry:
-        """The plugins usable here; those of `.perun/plugins` only where the user trusts the repository."""
+        """The plugins usable here; those of `.perun/plugins` only if the user trusts the repository."""
         return plugins_of(self)
 
     @cached_property
     def vcs(self) -> Vcs:
         """The wrapped version control system, as `vcs.type` and `vcs.url` say.
 
-        :raises PluginError: where the type is unknown.
-        :raises NotTrusted: where the repository of somebody else is named, and the user has not said that he
+        :raises PluginError: if the type is unknown.
+        :raises NotTrusted: if the repository of somebody else is named, and the user has not said that he
             trusts that.
         """
         url = self.config.get("vcs.url") or ".."  # relative to `.perun`
@@ -104,7 +104,7 @@ class Repository(_Opened):
         return self.root / PERUN_FOLDER / "in-place.json"
 
     def version(self, revision: str | None) -> str:
-        """The full checksum that `revision` names; of the current version where it is None."""
+        """The full checksum that `revision` names; of the current version if it is None."""
         if revision is None:
             return self.vcs.get_minor_head()
         return self.vcs.massage_parameter(revision)
@@ -220,7 +220,7 @@ def _cache_file(perun_folder: Path, environ: Mapping[str, str]) -> Path | None:
 def enclosing(folder: Path) -> Iterator[Path]:
     """The folders at and above `folder` that hold a `.perun`, the nearest first.
 
-    The search ends at the top of the git repository: what lies above is not of this project, and may be of
+    The search ends at the top of the git repository: what is above it is not of this project, and may be of
     somebody else. A linked working tree and a submodule, whose `.git` is a file, belong to what is above.
     """
     for candidate in (folder, *folder.parents):
@@ -253,9 +253,9 @@ def open_repository(folder: Path, environ: Mapping[str, str], asks: Ask | None =
     """The nearest repository at or above `folder`; in a linked git working tree also the main one's.
 
     :param asks: asks the user whether he trusts the repository.
-    :raises NotPerunRepository: where there is none.
-    :raises ForeignRepository: where it belongs to another user.
-    :raises ConfigError: where its configuration is wrong.
+    :raises NotPerunRepository: if there is none.
+    :raises ForeignRepository: if it belongs to another user.
+    :raises ConfigError: if its configuration is wrong.
     """
     roots, working_root = locate(folder, environ)
     if not roots:
@@ -267,11 +267,11 @@ def locate(folder: Path, environ: Mapping[str, str], *, foreign: bool = False) -
     """The folders whose `.perun` `folder` belongs to, the nearest first, and the working directory it is in.
 
     There may be none. In a linked git working tree it is the `.perun` of the main one, where the linked one
-    has none of its own, whether it lies inside the main one or elsewhere.
+    has none of its own, whether it is inside the main one or elsewhere.
 
     :param foreign: also one that belongs to another user.
-    :raises ForeignRepository: where the nearest belongs to another user; those above it are left out.
-    :raises NotTrusted: where folders of the nearest are links, and the user has not decided to trust it.
+    :raises ForeignRepository: if the nearest belongs to another user; those above it are left out.
+    :raises NotTrusted: if folders of the nearest are links, and the user has not decided to trust it.
     """
     roots, working_root = _located(folder, environ)
     if roots and not foreign:
@@ -280,10 +280,10 @@ def locate(folder: Path, environ: Mapping[str, str], *, foreign: bool = False) -
 
 
 def check_folder(root: Path, environ: Mapping[str, str]) -> None:
-    """Raise where the `.perun` of `root` is not the user's own, or would have Perun write elsewhere.
+    """Raise if the `.perun` of `root` is not the user's own, or would have Perun write elsewhere.
 
-    :raises ForeignRepository: where it belongs to another user.
-    :raises NotTrusted: where folders of it are links, and the user has not decided to trust it.
+    :raises ForeignRepository: if it belongs to another user.
+    :raises NotTrusted: if folders of it are links, and the user has not decided to trust it.
     """
     check_owner(root, environ)
     links = links_of(root / PERUN_FOLDER)

@@ -21,13 +21,13 @@ class Removed:
 
 
 def rm(repo: Repository, specs: Sequence[str], *, minor: str | None = None) -> list[Removed]:
-    """Unlink the profiles that `specs` name from the index of `minor` (HEAD where None), or delete them
-    where they are pending. The objects of unlinked profiles are kept.
+    """Unlink the profiles that `specs` name from the index of `minor` (HEAD if None), or delete them
+    if they are pending. The objects of unlinked profiles are kept.
 
     Tags are resolved before the first removal, so `rm 0@i 1@i` takes the two that `status` showed. Typed
     again, positions name the next ones, and stable ids none.
 
-    :raises ProfileNotFound: where one of them is not there; nothing is removed then.
+    :raises ProfileNotFound: if one of them is not there; nothing is removed then.
     """
     with repo.store.lock():
         found = [one for spec in specs for one in lookup.find_removable(repo, spec, minor)]

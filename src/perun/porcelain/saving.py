@@ -1,4 +1,4 @@
-"""Where a new profile goes: the pending ones, and the index where the user wants that."""
+"""Where a new profile goes: the pending ones, and the index if the user wants that."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def save(
 
 
 def check_naming(repo: Repository, name: str | None, template: str | None) -> None:
-    """Raise where no profile could be saved under such a name: better before it is collected than after.
+    """Raise if no profile could be saved under such a name: better before it is collected than after.
 
-    :raises ConfigError: where the template has an unknown tag.
-    :raises UsageError: where the name has a slash.
+    :raises ConfigError: if the template has an unknown tag.
+    :raises UsageError: if the name has a slash.
     """
     from datetime import UTC, datetime
 

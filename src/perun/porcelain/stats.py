@@ -34,7 +34,7 @@ class Versions(NamedTuple):
 
 
 def versions(repo: Repository, top: int, start: str | None) -> Versions:
-    """The newest `top` versions that have statistics, all where it is 0, from `start` (HEAD) on.
+    """The newest `top` versions that have statistics, all if it is 0, from `start` (HEAD) on.
 
     The order is that of their dates.
     """
@@ -65,10 +65,10 @@ def sizes(repo: Repository, chosen: Versions) -> list[StatsVersion]:
 
 
 def delete_file(repo: Repository, name: str, version: str | None, *, keep_folder: bool = False) -> list[str]:
-    """Delete the statistics `name` of one version (HEAD where None), or of all that have it where it is `.`.
+    """Delete the statistics `name` of one version (HEAD if None), or of all that have it if it is `.`.
 
     :return: the versions.
-    :raises ProfileNotFound: where no version has it.
+    :raises ProfileNotFound: if no version has it.
     """
     stats = repo.store.stats
     if version == ".":
@@ -101,7 +101,7 @@ def clean(repo: Repository, *, keep_custom: bool = False, keep_empty: bool = Fal
     """Remove what cannot be statistics, and empty folders; what was removed."""
     _require_version_control(repo)
     return repo.store.stats.clean(
-        lambda minor: _known_date(repo, minor), keep_strangers=keep_custom, keep_empty=keep_empty
+        lambda minor: _known_date(repo, minor), keep_foreign=keep_custom, keep_empty=keep_empty
     )
 
 
@@ -113,16 +113,16 @@ def sync(repo: Repository) -> int:
 
 
 def date_of(repo: Repository, minor: str) -> str | None:
-    """The date of the minor version; None where there is none of that name.
+    """The date of the minor version; None if there is none of that name.
 
-    :raises VersionControlError: where the version control itself does not answer.
+    :raises VersionControlError: if the version control itself does not answer.
     """
     _require_version_control(repo)
     return _known_date(repo, minor)
 
 
 def _require_version_control(repo: Repository) -> None:
-    """Raise where the version control does not answer: every version would look unknown."""
+    """Raise if the version control does not answer: every version would look unknown."""
     if repo.store.stats.found():
         repo.version(None)
 

@@ -16,8 +16,8 @@ from perun.store.facts import Fact
 class Status(NamedTuple):
     """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
 
-    `damaged` are pending files that cannot be read, with the reason. `elsewhere` are the profiles that are
-    known to be from a machine of another class than this one, with that; `facts` is what else is known of
+    `damaged` are pending files that cannot be read, with the reason. `from_other_machines` are the profiles
+    of machines of another class than this one, each with that class; `facts` is what else is known of
     profiles beyond their head.
     """
 
@@ -27,11 +27,11 @@ class Status(NamedTuple):
     pending: list[ProfileInfo]
     damaged: list[tuple[str, str]]
     changes: list[ChangeRecord]
-    elsewhere: dict[ProfileInfo, str]
+    from_other_machines: dict[ProfileInfo, str]
     facts: dict[ProfileInfo, Fact]
 
     def fact(self, info: ProfileInfo) -> Fact:
-        """What is known of the profile beyond its head; an empty fact where nothing is."""
+        """What is known of the profile beyond its head; an empty fact if nothing is."""
         return self.facts.get(info, Fact())
 
 
@@ -45,7 +45,8 @@ def status(repo: Repository) -> Status:
     damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
     pending = lookup.in_order(repo, scan.profiles)
     facts = _facts(repo, head.checksum if head else "", registered, pending)
-    return Status(major_version, head, registered, pending, damaged, changes, _elsewhere(facts), facts)
+    others = _from_other_machines(facts)
+    return Status(major_version, head, registered, pending, damaged, changes, others, facts)
 
 
 def _facts(
@@ -62,7 +63,7 @@ def _facts(
     return {info: fact for info, fact in found.items() if fact is not None}
 
 
-def _elsewhere(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:
+def _from_other_machines(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:
     if not any(fact.machine for fact in facts.values()):
         return {}
     from perun import machine

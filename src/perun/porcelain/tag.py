@@ -1,4 +1,4 @@
-"""`perun tag`: make a version of the folder, or go back to one, where the system leaves that to Perun."""
+"""`perun tag`: make a version of the folder, or go back to one, if the system leaves that to Perun."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perun.porcelain.run.in_place import refuse_after_interruption
 def tag(repo: Repository, name: str, message: str = "") -> MinorVersion:
     """Make a snapshot of the folder as it is, named `name`; profiles of it are stored under its checksum.
 
-    :raises VersionControlError: where the system makes its versions otherwise (git), or refuses.
+    :raises VersionControlError: if the system makes its versions otherwise (git), or refuses.
     """
     refuse_after_interruption(repo)
     return repo.vcs.get_minor_version_info(repo.vcs.snapshot(name, message))
@@ -21,7 +21,7 @@ def restore(repo: Repository, name: str) -> tuple[MinorVersion, bool]:
 
     :return: the version, and whether files that it shares with the one before have changes, which were left.
 
-    :raises VersionControlError: where files that no version holds would be overwritten; nothing has changed.
+    :raises VersionControlError: if files that no version holds would be overwritten; nothing has changed.
     """
     vcs = repo.vcs
     if type(vcs).snapshot is Vcs.snapshot:

@@ -15,9 +15,9 @@ PROTECTION = ("all", "unprotected", "protected")
 def files(repo: Repository, root: str, *, sort_by: str = "name", protection: str = "all") -> list[TempFile]:
     """The files below `root` (in `.perun/tmp`, all of it where empty), the largest first where by size.
 
-    Flags of files that are gone are forgotten on the way, where the repository can be written.
+    Flags of files that are gone are removed, if the repository can be written.
 
-    :raises ProfileNotFound: where there is no such file or folder.
+    :raises ProfileNotFound: if there is no such file or folder.
     """
     temp = repo.store.temp
     found = [
@@ -25,7 +25,7 @@ def files(repo: Repository, root: str, *, sort_by: str = "name", protection: str
         for file in temp.files(root)
         if protection == "all" or file.protected == (protection == "protected")
     ]
-    if temp.forgotten():
+    if temp.stale():
         with suppress(OSError, NotPerunRepository, LockTimeout):
             temp.sync()
     if sort_by == "protection":
@@ -38,11 +38,11 @@ def files(repo: Repository, root: str, *, sort_by: str = "name", protection: str
 def delete(
     repo: Repository, path: str, *, warn: bool = False, force: bool = False, keep_folders: bool = False
 ) -> tuple[int, list[str]]:
-    """Delete a file or folder of `.perun/tmp`; protected files only where `force` is set.
+    """Delete a file or folder of `.perun/tmp`; protected files only if `force` is set.
 
-    :param warn: delete nothing at all where there are protected files.
+    :param warn: delete nothing at all if there are protected files.
     :return: how many files were deleted, and the protected ones that stayed.
-    :raises UsageError: where `warn` finds protected files. :raises ProfileNotFound: where nothing is there.
+    :raises UsageError: if `warn` finds protected files. :raises ProfileNotFound: if nothing is there.
     """
     temp = repo.store.temp
     with repo.store.lock():
@@ -58,7 +58,7 @@ def delete(
 
 
 def sync(repo: Repository) -> list[str]:
-    """Forget the flags of files that are gone; the files."""
-    gone = repo.store.temp.forgotten()
+    """Remove the flags of files that are gone; the paths of these files."""
+    gone = repo.store.temp.stale()
     repo.store.temp.sync()
     return gone

@@ -4,11 +4,11 @@ A `.perun` may have come with a clone or an archive, so that nothing in it runs 
 by making it (`perun init`), by `perun trust`, by an answer on a terminal, by `PERUN_TRUST` in the environment
 or by the key `plugins.trusted` of the shared configuration.
 
-The decision lies among the settings of the user, never in the repository: where the repository is, who owns
-it, and a digest of all that would run. What changes the digest is a new decision, with one exception, so that
-the user is not asked about files that he edits himself: where `.perun` still holds the random mark that was
-put there with the decision, and the version control has none of its files, no clone or pull can have brought
-the change.
+The decision is stored among the settings of the user, never in the repository: the path of the repository,
+its owner, and a digest of all that would run. If the digest changes, the user must decide again, with one
+exception, so that he is not asked about files that he edits himself: if `.perun` still holds the random mark
+that was put there with the decision, and version control has none of its files, no clone or pull can have
+brought the change.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def trust_state(root: Path, config: Config, environ: Mapping[str, str]) -> Trust
     :param config: of `root`: its first local layer says what would run.
     """
     root = root.resolve()
-    runs = _Runnables(root, _local(config))
+    runs = _Runnables(root, config.layer("local"))
     listed = runs.listed()
     if _named(environ.get(VARIABLE, ""), root):
         return TrustState(root, "environment", listed)
@@ -136,7 +136,7 @@ def require(found: TrustState, doing: str) -> None:
 def grant(root: Path, config: Config, environ: Mapping[str, str]) -> None:
     """Record that the user trusts what the `.perun` of `root` holds now.
 
-    :raises OSError: where the decision cannot be written.
+    :raises OSError: if the decision cannot be written.
     """
     from datetime import UTC, datetime
 
@@ -149,14 +149,14 @@ def grant(root: Path, config: Config, environ: Mapping[str, str]) -> None:
     except OSError:
         mark = ""  # the digest alone decides then
     day = datetime.now(UTC).strftime("%Y-%m-%d")
-    digest = _Runnables(root, _local(config)).digest()
+    digest = _Runnables(root, config.layer("local")).digest()
     _Record(str(root), os.stat(perun).st_uid, digest, mark, day).write(environ)
 
 
 def revoke(root: Path, environ: Mapping[str, str]) -> bool:
     """Forget the decision about `root`; whether there was one.
 
-    :raises OSError: where it cannot be removed.
+    :raises OSError: if it cannot be removed.
     """
     path = record_file(root.resolve(), environ)
     there = path.exists()
@@ -170,7 +170,7 @@ def keep_trust(root: Path, read: Callable[[], Config], environ: Mapping[str, str
 
     :param read: reads the configuration of `root`, before and after.
     """
-    before = _trust_persists(root.resolve(), read, environ)
+    before = _is_kept_by_edits(root.resolve(), read, environ)
     yield
     if before:
         # What cannot be recorded, as the settings cannot be written, is asked about when it would run.
@@ -205,12 +205,12 @@ def knows(root: Path, environ: Mapping[str, str]) -> bool:
 
 
 def record_file(root: Path, environ: Mapping[str, str]) -> Path:
-    """Where the decision about `root` lies: a file for each repository, so that writing needs no lock."""
+    """The path of the decision about `root`: a file for each repository, so that writing needs no lock."""
     name = tree.sha1(os.fsencode(root)).hex()
     return shared_folder(environ) / FOLDER / f"{name}.json"
 
 
-def _trust_persists(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> bool:
+def _is_kept_by_edits(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> bool:
     try:
         found = trust_state(root, read(), environ)
     except ConfigError:
@@ -218,10 +218,6 @@ def _trust_persists(root: Path, read: Callable[[], Config], environ: Mapping[str
         record = _Record.of(root, environ)
         return record is not None and _is_edited_here(root, record, environ)
     return found.trusted and found.because in ("", "record")
-
-
-def _local(config: Config) -> Layer | None:
-    return next((layer for layer in config.layers if layer.name == "local"), None)
 
 
 def _named(value: str, root: Path) -> bool:
@@ -270,7 +266,7 @@ class _Record(NamedTuple):
 
     @classmethod
     def of(cls, root: Path, environ: Mapping[str, str]) -> _Record | None:
-        """The decision about `root`, where there is one about the user who owns it now."""
+        """The decision about `root`, if there is one about the user who owns it now."""
         try:
             with open_regular(record_file(root, environ), _RECORD_BYTES) as file:
                 if os.fstat(file.fileno()).st_uid not in own_users(environ):
@@ -299,7 +295,7 @@ class _Runnables:
         self._root = root
         self._plugins = root / ".perun" / "plugins"
         values = {} if local is None else {key: local.get(key) for key in RUNS}
-        self._values = {key: value for key, value in values.items() if self._matters(key, value)}
+        self._values = {key: value for key, value in values.items() if self._needs_trust(key, value)}
         self._links = [(str(one.relative_to(root)), os.readlink(one)) for one in links_of(root / ".perun")]
 
     def listed(self) -> tuple[RunnableItem, ...]:
@@ -336,13 +332,13 @@ class _Runnables:
         return digest.hexdigest()
 
     def links_outside(self) -> bool:
-        """Whether something of it lies outside of `.perun`, by a link: the version control may have that."""
+        """Whether a link puts a part of it outside of `.perun`, where version control may track it."""
         folder = os.path.realpath(self._root / ".perun")
         files = [self._root / ".perun" / LOCAL_FILE, *self._files().values()]
         return any(not os.path.realpath(file).startswith(folder + os.sep) for file in files)
 
     @staticmethod
-    def _matters(key: str, value: Any) -> bool:
+    def _needs_trust(key: str, value: Any) -> bool:
         if value is MISSING or value in (None, [], "", False):
             return False
         if key == "vcs.type":
@@ -373,5 +369,3 @@ def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split())
     return text if len(text) <= _TEXT else text[: _TEXT - 3] + "..."
-
-

@@ -25,7 +25,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def shared_folder(environ: Mapping[str, str]) -> Path:
-    """Where `shared.yml` lies: `$PERUN_CONFIG_DIR`, else `~/.config/perun` (manual 11.1)."""
+    """The folder of `shared.yml`: `$PERUN_CONFIG_DIR`, else `~/.config/perun` (manual 11.1)."""
     if environ.get("PERUN_CONFIG_DIR"):
         return Path(environ["PERUN_CONFIG_DIR"])
     return Path(environ.get("HOME") or "~").expanduser() / ".config" / "perun"

@@ -41,7 +41,7 @@ class Run(NamedTuple):
         A workload `< file` is read from standard input, a workload `<< "text"` is standard input itself;
         any other workload is appended as last arguments (manual 7.3).
 
-        :raises UsageError: where the quotes of a part are not closed, or the command is empty.
+        :raises UsageError: if the quotes of a part are not closed, or the command is empty.
         """
         argv = _split("command", self.cmd) + _split("arguments", self.args)
         if not argv:

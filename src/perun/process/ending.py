@@ -1,4 +1,4 @@
-"""Ending a command and what it has started: it is asked first, and killed where that does not help."""
+"""Ending a command and what it has started: it is asked first, and killed if that does not help."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 
 GRACE: Final = 2.0
 """Seconds that a command has to end by itself once it was asked to, e.g. to remove what is half made."""
-_LATER: Final = 0.1
+_CHILD_GRACE: Final = 0.1
 """Seconds that the processes have which a command started and did not wait for."""
-_STEP: Final = 0.005
+_POLL_INTERVAL: Final = 0.005
 
 
 def stop(pid: int, *, engine: bool, grace: float = GRACE) -> None:
@@ -37,7 +37,7 @@ def stop(pid: int, *, engine: bool, grace: float = GRACE) -> None:
     else:
         if engine:
             _has_ended(pid, 5 * grace)
-    time.sleep(_LATER)
+    time.sleep(_CHILD_GRACE)
     _signal_group(pid, signal.SIGKILL)
 
 
@@ -73,5 +73,5 @@ def _has_ended(pid: int, seconds: float) -> bool:
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if time.monotonic() > deadline:
             return False
-        time.sleep(_STEP)
+        time.sleep(_POLL_INTERVAL)
     return True

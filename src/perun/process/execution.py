@@ -31,7 +31,7 @@ INTERRUPTED: Final = "interrupted"
 _INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 _WANTS_TERMINAL: Final = (signal.SIGTTIN, signal.SIGTTOU)
-_KEPT: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_OUTPUT_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class Sample(NamedTuple):
@@ -99,7 +99,7 @@ class Execution:
     def run(self) -> Sample:
         """Run the command once and wait for it; its failure is in the status.
 
-        :raises JobFailed: where it cannot be started, takes longer than the timeout or wants a terminal.
+        :raises JobFailed: if it cannot be started, takes longer than the timeout or wants a terminal.
         """
         sample = self.record()
         if sample.interruption is not None:
@@ -117,7 +117,7 @@ class Execution:
         Whoever calls this keeps what was recorded by then, and raises the interruption afterwards. A second
         interruption, while the command is being ended, is raised at once.
 
-        :raises JobFailed: where the command cannot be started or wants a terminal.
+        :raises JobFailed: if the command cannot be started or wants a terminal.
         """
         self._begin()
         if self._output is not Output.COPY or self._errors is None:
@@ -158,7 +158,7 @@ class Execution:
         return Sample((end - start) / 1e9, usage.ru_utime, usage.ru_stime, status, early, interruption)
 
     def output(self, stream: str) -> Path:
-        """The file with what the last run wrote to `stdout` or `stderr`, where that is kept.
+        """The file with what the last run wrote to `stdout` or `stderr`, if that is kept.
 
         With :data:`Output.COPY` both are in `output`.
         """
@@ -167,7 +167,7 @@ class Execution:
     def last_errors(self) -> list[str]:
         """The last lines that the last run wrote to its standard error, without control characters.
 
-        There are none where they were shown, or went to the file of somebody else.
+        There are none if they were shown, or went to the file of somebody else.
         """
         return last_lines(self._errors) if self._errors is not None else []
 
@@ -204,23 +204,23 @@ class Execution:
         stack.enter_context(_inside(folder))
 
     def _opened_outputs(self, stack: contextlib.ExitStack) -> tuple[int | None, int | None]:
-        """Descriptors for standard output and error; None where they are inherited."""
+        """Descriptors for standard output and error; None if they are inherited."""
         if isinstance(self._output, int):
             return self._output, self._output
         if self._output is Output.SHOW:
             return None, None
         if self._output is Output.COPY:
-            self._errors = self._kept("output", stack)
+            self._errors = self._emptied("output", stack)
             return None, None  # each run gets a pipe of its own
-        self._errors = self._kept("stderr", stack)
+        self._errors = self._emptied("stderr", stack)
         if self._output is Output.DISCARD:
             return stack.enter_context(opened(os.devnull, os.O_WRONLY)), self._errors
-        return self._kept("stdout", stack), self._errors
+        return self._emptied("stdout", stack), self._errors
 
-    def _kept(self, stream: str, stack: contextlib.ExitStack) -> int:
+    def _emptied(self, stream: str, stack: contextlib.ExitStack) -> int:
         """The descriptor of a file that each run begins anew."""
         path = self.output(stream)
-        descriptor = self._truncated[path] = stack.enter_context(opened(path, _KEPT))
+        descriptor = self._truncated[path] = stack.enter_context(opened(path, _OUTPUT_FLAGS))
         return descriptor
 
     def _begin(self) -> None:
@@ -228,9 +228,8 @@ class Execution:
             try:
                 os.lseek(self._stdin, 0, os.SEEK_SET)
             except OSError:
-                raise JobFailed(
-                    f"cannot read {self.command.workload!r} more than once", "use a file"
-                ) from None
+                what = f"cannot read {self.command.workload!r} more than once"
+                raise JobFailed(what, streams.REPEATABLE) from None
         for path, descriptor in self._truncated.items():
             try:
                 os.ftruncate(descriptor, 0)
@@ -239,7 +238,7 @@ class Execution:
                 raise
 
     def _wait(self, pid: int) -> tuple[int, Any] | None:
-        """Status and usage of the process; None where its time is over."""
+        """Status and usage of the process; None if its time is over."""
         if self._timeout and not self._ends_in_time(pid):
             return None
         while True:
@@ -275,7 +274,7 @@ class Execution:
 def _bound_to(core: int | None) -> Iterator[None]:
     """Keep this thread, and so what it starts in the block, on one processor.
 
-    :raises OSError: where the processor may not be used.
+    :raises OSError: if the processor may not be used.
     """
     if core is None:
         yield

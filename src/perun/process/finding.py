@@ -10,9 +10,9 @@ from perun.errors import JobFailed
 
 
 def find_executable(name: str, cwd: Path, environ: Mapping[str, str]) -> str:
-    """Absolute path of the program `name`: relative to `cwd` where it has a slash, else on the PATH.
+    """Absolute path of the program `name`: relative to `cwd` if it has a slash, else on the PATH.
 
-    :raises JobFailed: where there is none, or it may not be executed.
+    :raises JobFailed: if there is none, or it may not be executed.
     """
     folders = [""] if "/" in name else environ.get("PATH", os.defpath).split(os.pathsep)
     refused = ""

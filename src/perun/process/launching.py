@@ -26,7 +26,7 @@ class Usage(NamedTuple):
 def engine(path: str, argv: list[str], result: Path) -> list[str]:
     """The words that launch `argv`, the program at `path`; what it took is written to the file `result`.
 
-    :raises CollectorUnavailable: where the launcher was not built.
+    :raises CollectorUnavailable: if the launcher was not built.
     """
     if not LAUNCHER.is_file():
         raise CollectorUnavailable(
@@ -39,7 +39,7 @@ def engine(path: str, argv: list[str], result: Path) -> list[str]:
 def read(result: Path) -> Usage:
     """What the last launched command took.
 
-    :raises ValueError: where the file does not say it, as the launcher was killed.
+    :raises ValueError: if the file does not say it, as the launcher was killed.
     """
     try:
         real, user, system, peak = result.read_text(encoding="ascii").split()

@@ -15,6 +15,9 @@ from perun.errors import JobFailed
 from perun.process.command import Command
 from perun.process.ending import GRACE
 
+REPEATABLE = "the command runs several times: name a regular file as its standard input"
+"""Hint if the standard input of a command can be read only once."""
+
 
 class Output(Enum):
     """What becomes of what a command writes. Standard error goes to a file of its own unless it is shown."""
@@ -45,7 +48,7 @@ def standard_input(command: Command, cwd: Path, scratch: Path, *, once: bool) ->
 
     :param cwd: where a file is looked for. :param scratch: where text is put into a file.
     :param once: the command is run once, so that it may read a pipe, which cannot be read again.
-    :raises JobFailed: where the file cannot be read, or not as often as the command is run.
+    :raises JobFailed: if the file cannot be read, or not as often as the command is run.
     """
     path: str | Path = os.devnull
     if command.stdin_text is not None:
@@ -58,7 +61,7 @@ def standard_input(command: Command, cwd: Path, scratch: Path, *, once: bool) ->
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISFIFO(mode) and not once:
-            raise JobFailed(f"{refused} more than once: {path} is a pipe, which is not a file", "use a file")
+            raise JobFailed(f"{refused} more than once: {path} is a pipe, not a file", REPEATABLE)
         if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
             raise JobFailed(f"{refused}: {path} is not a file", hint)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

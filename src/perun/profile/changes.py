@@ -33,13 +33,14 @@ class DegradationInfo:
     :param rd: rate of the change; what it is a rate of depends on the check.
     :param ct: type of the confidence, e.g. `r_square`; `no` where the check has none.
     :param cr: value of the confidence.
-    :param pi: changes on parts of the interval, as (change, rate, start, end).
+    :param pi: changes on parts of the interval, as (change, rate, start, end); their rate is
+        (target - baseline) / baseline, whatever that of the whole is; NaN where it is not known.
     :param rdr: relative rate of the change.
     :param interval: bounds of the rate, where the check knows how sure it is of it.
-    :param p_value: probability of a difference this large where there is none, where the check tests that.
+    :param p_value: probability of a difference this large if there is none, where the check tests that.
     :param sizes: number of measurements of the baseline and of the target, where the check counts them.
     :param detectable: the smallest growth, as a ratio above 1, that these measurements would have shown.
-    :param rule: a sentence that says which rule decided on the change; empty where the check has one rule.
+    :param rule: a sentence that says which rule decided on the change; empty if the check has one rule.
     """
 
     def __init__(

@@ -1,12 +1,14 @@
 """Profiles in the formats of other tools, and of views (manual 2.3, and the chapter that it grew out of).
 
-pandas and pyarrow are imported where they are needed; a Perun without them does everything else.
+pandas and pyarrow are imported by the functions that need them; a Perun without them does everything else.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +47,7 @@ def resources_to_pandas_dataframe(profile: Profile) -> pd.DataFrame:
     Numbers that some resources do not have are floats, with NaN in their places. Where floats would
     change a whole number, which they do beyond 2^53, the column holds Python's objects.
 
-    :raises PluginError: where pandas is not installed.
+    :raises PluginError: if pandas is not installed.
     """
     pandas = _imported("pandas")
     table = table_of(profile)
@@ -57,7 +59,7 @@ def resources_to_pandas_dataframe(profile: Profile) -> pd.DataFrame:
 def models_to_pandas_dataframe(profile: Profile) -> pd.DataFrame:
     """The models as a data frame: a row for each, coefficients as `coeffs:b0`, lists of values as they are.
 
-    :raises PluginError: where pandas is not installed.
+    :raises PluginError: if pandas is not installed.
     """
     pandas = _imported("pandas")
     rows = [_model_row(model) for _, model in profile.all_models()]
@@ -72,10 +74,8 @@ def to_arrow_table(profile: Profile) -> pa.Table:
     Text that is the same for many resources is dictionary encoded; a column of different kinds of values
     is text. The metadata `perun` of the schema holds the other regions but for the models, as JSON.
 
-    :raises PluginError: where pyarrow is not installed.
+    :raises PluginError: if pyarrow is not installed.
     """
-    import json
-
     arrow = _imported("pyarrow")
     table = table_of(profile)
     columns = {name: _array(arrow, assembled(pieces, table.size)) for name, pieces in table.columns.items()}
@@ -112,7 +112,7 @@ def plot_data_from_coefficients_of(model: Mapping[str, Any]) -> dict[str, Any]:
     Points where the function is not defined, or beyond all floats, are left out.
 
     :param model: a model with coefficients, as the region `models` has it; it is not changed.
-    :raises ProfileError: where it has no coefficients or no interval, or is of an unknown kind.
+    :raises ProfileError: if it has no coefficients or no interval, or is of an unknown kind.
     """
     import numpy as np
 
@@ -135,8 +135,6 @@ def plot_data_from_coefficients_of(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _imported(name: str) -> Any:
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError:

@@ -25,12 +25,12 @@ __all__ = [
 
 
 def load_profile(path: str | os.PathLike[str]) -> Profile:
-    """The profile in a file, as it lies in `.perun/jobs` or was exported, in any layout that Perun reads.
+    """The profile in a file of `.perun/jobs` or an exported one, in any layout that Perun reads.
 
     The file may be a link to one.
 
-    :raises ProfileNotFound: where there is no such file.
-    :raises ProfileError: where it cannot be read, is a pipe or a device, is too large, or holds no profile.
+    :raises ProfileNotFound: if there is no such file.
+    :raises ProfileError: if it cannot be read, is a pipe or a device, is too large, or holds no profile.
     """
     from perun.profile.format.json import SIZE_LIMIT, loads
     from perun.regular import read_regular
@@ -48,7 +48,7 @@ def load_profile(path: str | os.PathLike[str]) -> Profile:
 def store_profile(profile: Profile, path: str | os.PathLike[str]) -> None:
     """Write the profile to a file as uncompressed JSON, in place of what the file may hold.
 
-    :raises ProfileError: where a value has no JSON, or the file cannot be written.
+    :raises ProfileError: if a value has no JSON, or the file cannot be written.
     """
     from perun import atomic
     from perun.profile.format.json import dumps_pending

@@ -30,7 +30,7 @@ class Configuration(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The head of a profile; an empty text where the profile does not say.
+    """The head of a profile; an empty text if the profile does not say.
 
     The postprocessors are in the order of their use, spelled as in the file.
     """
@@ -57,7 +57,7 @@ class Head(NamedTuple):
 
     @property
     def configuration(self) -> Configuration:
-        """What must be equal where two profiles are compared: everything but the type."""
+        """What must be equal if two profiles are compared: everything but the type."""
         return Configuration.of(self.collector, self.cmd, self.args, self.workload, self.postprocessors)
 
 

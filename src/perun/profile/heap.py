@@ -20,9 +20,9 @@ def to_heap_map_format(profile: Profile) -> dict[str, Any]:
 
     `stats` has the extremes of the amounts, sums and addresses of all snapshots; a maximal address is that
     of the last byte. Resources within a snapshot have no order, so memory at an address counts as allocated
-    where it was allocated more often than released up to then; what was allocated last is what lies there.
+    where it was allocated more often than released up to then; the last allocation is what is there.
 
-    :raises ProfileError: where no resource has an address and an amount that are whole numbers.
+    :raises ProfileError: if no resource has an address and an amount that are whole numbers.
     """
     sites: dict[tuple[Any, ...], int] = {}
     live: dict[int, dict[str, Any]] = {}
@@ -43,9 +43,9 @@ def to_heat_map_format(profile: Profile) -> dict[str, Any]:
     """How often memory was allocated at each address over all snapshots, for the heat map.
 
     `map` has one number for each cell of `stats.cell_size` addresses, from `stats.min_address` on, so that
-    there are at most :data:`CELLS`; it is 1 address where the heap is small enough.
+    there are at most :data:`CELLS`; it is 1 address if the heap is small enough.
 
-    :raises ProfileError: where no resource has an address and an amount that are whole numbers.
+    :raises ProfileError: if no resource has an address and an amount that are whole numbers.
     """
     chunks = [event for _, _, events in _snapshots(profile) for event in events if event.amount]
     first = min((chunk.address for chunk in chunks), default=0)
@@ -95,7 +95,7 @@ class Chunk(NamedTuple):
 def lifetimes(profile: Profile) -> Lifetimes:
     """What :func:`to_heap_map_format` says of each snapshot, in memory linear in the size of the profile.
 
-    :raises ProfileError: where no resource has an address and an amount that are whole numbers.
+    :raises ProfileError: if no resource has an address and an amount that are whole numbers.
     """
     sites: dict[tuple[Any, ...], int] = {}
     live: dict[int, dict[str, Any]] = {}
@@ -127,7 +127,7 @@ def lifetimes(profile: Profile) -> Lifetimes:
 
 
 class _Event(NamedTuple):
-    """Memory that is allocated, or released where the amount is 0."""
+    """Memory that is allocated, or released if the amount is 0."""
 
     address: int
     amount: int

@@ -141,7 +141,7 @@ def _value(tag: str, tags: Mapping[str, str], profile: Mapping[str, Any]) -> _Pi
 
 
 def _parameter(tag: str, profile: Mapping[str, Any]) -> str:
-    """Value of `<unit>.<parameter>`; empty where this profile was made without that unit or parameter."""
+    """Value of `<unit>.<parameter>`; empty if this profile was made without that unit or parameter."""
     from perun.profile.uid import flatten
 
     unit, _, name = tag.replace("-", "_").partition(".")

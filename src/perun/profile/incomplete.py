@@ -1,7 +1,7 @@
 """What a profile lacks of the run that it describes, as its header says it.
 
 The key `incomplete` of the region `header` is a list of mappings, one for each reason: `reason`, `amount` and
-`unit`. It is missing where the profile is complete. Releases that do not know the key pass it on.
+`unit`. It is missing if the profile is complete. Releases that do not know the key pass it on.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def mark(profile: Any, reasons: Iterable[Incomplete]) -> None:
 
 
 def reasons_of(profile: Mapping[str, Any]) -> tuple[Incomplete, ...]:
-    """Why the profile, of which only the header is looked at, is incomplete; empty where it is complete.
+    """Why the profile, of which only the header is looked at, is incomplete; empty if it is complete.
 
     Whatever a plugin wrote there, something that is not empty says that the profile is incomplete.
     """
@@ -85,7 +85,7 @@ def reasons_of(profile: Mapping[str, Any]) -> tuple[Incomplete, ...]:
 
 
 def text_of(profile: Mapping[str, Any]) -> str:
-    """The reasons in words, `interrupted after 1.2 s; 7 calls lost`; empty where the profile is complete."""
+    """The reasons in words, `interrupted after 1.2 s; 7 calls lost`; empty if the profile is complete."""
     return "; ".join(map(str, reasons_of(profile)))
 
 

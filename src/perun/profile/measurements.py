@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
+from perun.profile.pooling import RUN
 from perun.profile.uid import flatten
 from perun.profile.units import units
 
@@ -31,8 +32,6 @@ CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
 INSTRUCTIONS: Final = "instructions"
-POOLED: Final = "pooled"
-"""Key in the header of a profile that several were put together in: how many."""
 EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
@@ -73,11 +72,13 @@ class Series(NamedTuple):
     """The values of one metric.
 
     :param values: shape (n,), finite, in the order of measuring.
-    :param sizes: of the input that each value belongs to, shape (n,), numbers or texts; None where all have
+    :param sizes: of the input that each value belongs to, shape (n,), numbers or texts; None if all have
         the same or none.
     :param of_one_run: whether all of them were measured within one run of the program, as the calls of a
         function are: another run may differ from it as a whole.
-    :param absent: what a profile has of it that does not have the series, None where it has nothing.
+    :param absent: what a profile has of it that does not have the series, None if it has nothing.
+    :param whole: what the values are a part of, as instructions of a function are of those of the program;
+        None if that is not known.
     """
 
     metric: Metric
@@ -85,6 +86,7 @@ class Series(NamedTuple):
     of_one_run: bool = False
     absent: float | None = None
     sizes: NDArray[Any] | None = None
+    whole: float | None = None
 
 
 def measurements(profile: Profile) -> dict[str, Series]:
@@ -106,15 +108,7 @@ def measurements(profile: Profile) -> dict[str, Series]:
             subtype = "allocated"
         metric = Metric(uid, kind, subtype, unit_of(kind, subtype), bool(EXACT & {kind, subtype}))
         gathered.setdefault(metric, _Values()).add(group)
-    runs = pooled(profile)
-    return {series.metric.location: series for series in _series(gathered, runs, summed_up=summed_up)}
-
-
-def pooled(profile: Profile) -> int:
-    """How many profiles were put together in this one, as its header says; 1 where it does not."""
-    header = profile.get("header")
-    number = header.get(POOLED) if isinstance(header, Mapping) else None
-    return number if isinstance(number, int) and number > 0 else 1
+    return {series.metric.location: series for series in _series(gathered, summed_up=summed_up)}
 
 
 class _Values:
@@ -125,6 +119,7 @@ class _Values:
         self._values: list[Floats] = []
         self._order: list[Floats] = []
         self._sizes: list[NDArray[Any]] = []
+        self._runs: list[Floats] = []
 
     def add(self, group: Group) -> None:
         """The amounts of one more group."""
@@ -135,6 +130,8 @@ class _Values:
         good = np.isfinite(values)
         self._values.append(values[good])
         self._order.append(order[good].astype(np.float64))
+        runs = _numbers(group, RUN) if RUN in group.columns else np.zeros(len(values))
+        self._runs.append(runs[good])
         name = next((name for name in _SIZES if name in group.columns or name in group.constants), None)
         self._sizes.append(_sizes(group, name)[good])
         if group.constants.get("absent") == 0:
@@ -142,8 +139,14 @@ class _Values:
 
     @property
     def order(self) -> Floats:
-        """The places in the order, ascending, shape (n,)."""
-        return np.sort(np.concatenate(self._order))
+        """The places in the order of measuring, those of one pooled profile after the other, shape (n,)."""
+        places: Floats = np.concatenate(self._order)[self._ranked]
+        return places
+
+    @property
+    def runs(self) -> Floats:
+        """The number of the pooled profile that each of the values is of, ascending, shape (n,)."""
+        return np.sort(np.concatenate(self._runs))
 
     @property
     def values(self) -> Floats:
@@ -153,7 +156,7 @@ class _Values:
 
     @property
     def sizes(self) -> NDArray[Any] | None:
-        """The size of each of the values; None where all are alike."""
+        """The size of each of the values; None if all are alike."""
         kinds = {sizes.dtype.kind for sizes in self._sizes}
         if len(kinds) > 1:  # some have none
             return None
@@ -162,33 +165,35 @@ class _Values:
 
     @property
     def _ranked(self) -> NDArray[np.intp]:
-        return np.argsort(np.concatenate(self._order), kind="stable")
+        return np.lexsort((np.concatenate(self._order), np.concatenate(self._runs)))
 
 
-def _series(gathered: Mapping[Metric, _Values], runs: int, *, summed_up: bool) -> Iterator[Series]:
-    """The series, and those that are derived from them.
-
-    :param runs: pooled profiles, of which sums and counts are those of one.
-    """
+def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[Series]:
+    """The series, and those that are derived from them."""
+    own = [metric for metric in gathered if (metric.type, metric.subtype) == (INSTRUCTIONS, "exclusive")]
+    instructions = sum(float(_sums(gathered[one].values, gathered[one].runs).mean()) for one in own)
     for metric, found in gathered.items():
         values = found.values
         if not values.size:
             continue
-        if metric.type == INSTRUCTIONS or (metric.type == "memory" and not summed_up):
-            yield Series(metric, _sum(values) / runs, absent=found.absent)
+        if metric.type == INSTRUCTIONS:
+            yield Series(metric, _sums(values, found.runs), absent=found.absent, whole=instructions)
+            continue
+        if metric.type == "memory" and not summed_up:
+            yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS
         yield Series(metric, values, of_calls, found.absent, found.sizes)
         if of_calls:
-            yield Series(metric._replace(subtype=TOTAL), _sum(values) / runs)
+            yield Series(metric._replace(subtype=TOTAL), _sums(values, found.runs))
             calls = metric._replace(subtype=CALLS, unit="", exact=True)
-            yield Series(calls, np.array([values.size / runs]))
+            yield Series(calls, _sums(np.ones(values.size), found.runs))
         if metric.type == "time" and metric.subtype == "sys":
             yield from _cpu(metric, found, gathered.get(metric._replace(subtype="user")))
 
 
 def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Series]:
-    """The sum of the user and the system time of each run, where both are known of the same runs."""
+    """The sum of the user and the system time of each run, if both are known of the same runs."""
     if user is not None and np.array_equal(system.order, user.order):
         with np.errstate(over="ignore"):
             sums = user.values + system.values
@@ -196,11 +201,15 @@ def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Seri
             yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes)
 
 
-def _sum(values: Floats) -> Floats:
-    """The sum as a series of one value; the largest float where it is beyond all of them."""
+def _sums(values: Floats, runs: Floats) -> Floats:
+    """The sum of each run, shape (runs,); the largest float where it is beyond all of them.
+
+    :param runs: the number of the run of each value, ascending, shape (n,).
+    """
+    starts = np.flatnonzero(np.diff(runs, prepend=-1.0))
     with np.errstate(over="ignore"):
-        total: Floats = np.nan_to_num(np.array([values.sum()]))
-    return total
+        totals: Floats = np.nan_to_num(np.add.reduceat(values, starts))
+    return totals
 
 
 def _is_wanted(subtype: str, summed_up: bool) -> bool:
@@ -214,7 +223,7 @@ def _groups(profile: Profile) -> Iterator[tuple[str, Group]]:
 
 
 def _numbers(group: Group, name: str) -> Floats:
-    """The values of the field, shape (n,); NaN where one is no number."""
+    """The values of the field, shape (n,); NaN if one is no number."""
     column: Any = group.columns.get(name)
     if column is None:
         column = [group.constants.get(name)] * group.size
@@ -224,7 +233,7 @@ def _numbers(group: Group, name: str) -> Floats:
 
 
 def _sizes(group: Group, name: str | None) -> NDArray[Any]:
-    """The size of the input of each resource, shape (n,); 0 where it has none."""
+    """The size of the input of each resource, shape (n,); 0 if it has none."""
     if name is None:
         return np.zeros(group.size)
     if name not in group.columns and isinstance(group.constants[name], str):

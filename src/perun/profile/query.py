@@ -30,7 +30,7 @@ def all_models_of(profile: Profile) -> Iterator[tuple[int, dict[str, Any]]]:
 def all_items_of(resource: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each field of a resource with its flattened value, each followed by the fields of a nested mapping.
 
-    :raises ProfileError: where the resource is nested too deeply.
+    :raises ProfileError: if the resource is nested too deeply.
     """
     for key, value in resource.items():
         yield key, flatten(value)
@@ -82,7 +82,7 @@ def unique_resource_values_of(profile: Profile, resource_key: str) -> Iterator[A
 
 
 def all_key_values_of(resource: Mapping[str, Any], resource_key: str) -> Iterator[Any]:
-    """Values of a key in one resource or model, as they are; none where the key leads nowhere.
+    """Values of a key in one resource or model, as they are; none if the key leads nowhere.
 
     :param resource_key: may hold `:` and `::`.
     """

@@ -28,9 +28,9 @@ Floats = NDArray[np.float64]
 _NUMBERS: Final = {int, float}
 
 DEPENDENT = ("amount", "exclusive")
-"""Fields taken for the dependent variable where none is named, the first that a profile has."""
+"""Fields taken for the dependent variable if none is named, the first that a profile has."""
 INDEPENDENT = ("structure-unit-size", "workload", "snapshot", "order", "call-order", "timestamp")
-"""Fields taken for the independent variable where none is named."""
+"""Fields taken for the independent variable if none is named."""
 
 
 class Series(NamedTuple):
@@ -39,7 +39,7 @@ class Series(NamedTuple):
     :param uid: the flattened uid.
     :param x: values of the independent field, shape (n,), finite.
     :param y: values of the dependent field, shape (n,), finite.
-    :param left_out: resources of the uid where one of the two is missing or not a finite number.
+    :param left_out: resources of the uid if one of the two is missing or not a finite number.
     """
 
     uid: str
@@ -56,7 +56,7 @@ def series(
     :param of: the dependent field; :param per: the independent one.
     :param apart: whether what was measured of a uid in several ways, such as `real` and `user` time, are
         series of their own, which are called by :attr:`perun.profile.measurements.Metric.location` then.
-    :raises ProfileError: where no resource of the profile has a number in both fields.
+    :raises ProfileError: if no resource of the profile has a number in both fields.
     """
     found: dict[str, tuple[_FieldValues, _FieldValues]] = {}
     for uid, group in _by_uid(profile):
@@ -85,10 +85,10 @@ def series(
 def chosen_keys(
     profile: Profile, of: str | None, per: str | None, options: tuple[str, str] = ("--of-key", "--per-key")
 ) -> tuple[str, str]:
-    """The dependent and the independent field, looked up in the profile where they are not named (None).
+    """The dependent and the independent field, looked up in the profile if they are not named (None).
 
     :param options: what the user names them with, for the message of the error.
-    :raises ProfileError: where the profile has no such field, or none of those that are looked for.
+    :raises ProfileError: if the profile has no such field, or none of those that are looked for.
     """
     fields = numeric_fields(profile)
     return _chosen(of, DEPENDENT, fields, options[0]), _chosen(per, INDEPENDENT, fields, options[1])
@@ -144,7 +144,7 @@ class _FieldValues:
         self._parts[-1].extend(column)
 
     def numbers(self) -> Floats:
-        """The values as numbers, shape (n,); NaN where one is no number."""
+        """The values as numbers, shape (n,); NaN if one is no number."""
         packed = [part if is_packed(part) else _parsed(part) for part in self._parts]
         # Packed columns are looked at, not copied, until they are put together.
         return np.concatenate([np.frombuffer(part, part.typecode) for part in packed], dtype=np.float64)

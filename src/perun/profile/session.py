@@ -23,7 +23,7 @@ def mark(profile: Profile, session_id: str, side: Side) -> None:
 
 
 def of(profile: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The id of the session of the profile and its side; None where it was measured alone."""
+    """The id of the session of the profile and its side; None if it was measured alone."""
     header = profile.get("header")
     session = header.get(KEY) if isinstance(header, Mapping) else None
     if not isinstance(session, Mapping):

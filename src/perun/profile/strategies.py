@@ -73,7 +73,7 @@ def _of_kind(records: Iterable[ModelRecord], kinds: Sequence[str]) -> list[Model
 
 
 def _best(records: Iterable[ModelRecord]) -> ModelRecord | None:
-    """The first one with the highest coefficient of determination, where that is above 0."""
+    """The first one with the highest coefficient of determination, if that is above 0."""
     return max(
         (record for record in records if record.r_square > 0),
         key=lambda record: record.r_square,

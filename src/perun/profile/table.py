@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     """Rows of a column that follow each other, either all of the same value or each with its own.
 
     :param start: the first of the rows; :param size: number of rows.
-    :param value: what they all have, None where they have nothing; not used where there are `values`.
+    :param value: what they all have, None if they have nothing; not used if there are `values`.
     """
 
     start: int
@@ -49,7 +49,7 @@ class Table(NamedTuple):
     columns: dict[str, list[Piece]]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows; None where a resource has not the field."""
+        """The rows; None if a resource has not the field."""
         return zip(
             *(chain.from_iterable(map(_each, pieces)) for pieces in self.columns.values()), strict=True
         )
@@ -58,7 +58,7 @@ class Table(NamedTuple):
 class Numbers(NamedTuple):
     """A column of numbers (whole ones, floats) or truth values, of shape (rows,).
 
-    :param missing: which rows have none, whatever `values` has there; None where all have one.
+    :param missing: which rows have none, whatever `values` has there; None if all have one.
     """
 
     values: NDArray[Any]
@@ -66,14 +66,14 @@ class Numbers(NamedTuple):
 
 
 class DictionaryEncoded(NamedTuple):
-    """A column of few different values: for each row the position of its value, -1 where it has none."""
+    """A column of few different values: for each row the position of its value, -1 if it has none."""
 
     codes: NDArray[np.int32]
     values: list[Any]
 
 
 class Mixed(NamedTuple):
-    """A column of anything else, None where a row has no value."""
+    """A column of anything else, None if a row has no value."""
 
     values: list[Any]
 
@@ -81,7 +81,7 @@ class Mixed(NamedTuple):
 def table_of(profile: Profile) -> Table:
     """The resources of the profile as a table, in their order.
 
-    :raises ProfileError: where a resource is nested too deeply.
+    :raises ProfileError: if a resource is nested too deeply.
     """
     columns: dict[str, list[Piece]] = {}
     known: _Known = {}  # nested constants, which many groups share

@@ -26,7 +26,7 @@ def flatten(value: Any) -> Any:
     A mapping becomes its values joined by `:`, from the coarsest to the finest place in a program whatever
     their order; a list becomes its items joined by `,`.
 
-    :raises ProfileError: where it is nested too deeply.
+    :raises ProfileError: if it is nested too deeply.
     """
     if not isinstance(value, (Mapping, list, tuple)):
         return value

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.profile.changes import PerformanceChange
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.models.two_samples.ratio import Ratio
@@ -50,6 +51,9 @@ class Thresholds:
 
 
 DEFAULTS: Final = Thresholds()
+REPEATABLE: Final = 1e-4
+"""Share of a whole up to which counts of one program may differ from run to run: the number of a process has
+more digits, a timestamp is written differently."""
 
 
 class Verdict(NamedTuple):
@@ -95,7 +99,7 @@ def judge(
 ) -> Verdict:
     """The label of a ratio by the table of this module.
 
-    A change is definite only where `ratio.p_value`, which may be adjusted for many tests, is small enough
+    A change is definite only if `ratio.p_value`, which may be adjusted for many tests, is small enough
     as well.
 
     :param weaker: the same ratio with the interval of `thresholds.weaker`.
@@ -119,14 +123,21 @@ def judge(
 
 
 def judge_exact(
-    baseline: float, target: float, sizes: tuple[int, int], thresholds: Thresholds = DEFAULTS
+    baseline: float,
+    target: float,
+    sizes: tuple[int, int],
+    thresholds: Thresholds = DEFAULTS,
+    whole: float = 0.0,
 ) -> Verdict:
     """The label of what is counted, and was the same in each run of a version: no noise, so no interval.
 
     A growth of more than `thresholds.exact` is a degradation, one of more than `thresholds.severe` a severe
-    one; a decrease mirrors that.
+    one; a decrease mirrors that. Of what is a part of a whole, a difference of at most `thresholds.exact` of
+    the whole, or :data:`REPEATABLE`, does not matter either, and one of at most `thresholds.threshold` of it
+    is not severe: nobody minds that a function of nine instructions has twelve now.
 
     :param baseline: and :param target: the counts, not negative. :param sizes: how often each was measured.
+    :param whole: what they are a part of; 0 where it is not known.
     """
     from perun.models.two_samples.ratio import Ratio
 
@@ -138,9 +149,15 @@ def judge_exact(
     if same:
         return Verdict(PerformanceChange.NoChange, "both count the same", ratio)
     if growth <= 1 + thresholds.exact:
-        rule = f"the counts differ by no more than the threshold of {thresholds.exact:.3%}"
+        rule = f"the counts differ by no more than the threshold of {100 * thresholds.exact:.3g} %"
         return Verdict(PerformanceChange.NoChange, rule, ratio)
-    change = labels.severe if growth > 1 + thresholds.severe else labels.definite
+    difference = abs(target - baseline)
+    share = max(thresholds.exact, REPEATABLE)
+    if difference <= share * whole:
+        rule = f"the difference is no more than {share:.3%} of the whole"
+        return Verdict(PerformanceChange.NoChange, rule, ratio)
+    severe = growth > 1 + thresholds.severe and difference > thresholds.threshold * whole
+    change = labels.severe if severe else labels.definite
     return Verdict(change, "this is counted, not timed: every difference beyond the threshold is one", ratio)
 
 
@@ -161,7 +178,7 @@ def _found(
         chance = f"with a p-value of {ratio.p_value:.2g}, one of so many differences may be chance"
         rule = f"{beyond}, but {chance}"
         return Verdict(labels.maybe, rule, ratio)
-    if _merely_shares(ratio):
+    if _merely_shares(ratio, limit):
         rule = f"{beyond}, but there are two modes, of which only the shares changed: {_shares(ratio)}"
         return Verdict(labels.maybe, rule, ratio)
     if bound <= definite:
@@ -179,26 +196,46 @@ def _found(
     return Verdict(labels.severe, f"{severe}, and a second metric confirms it", ratio)
 
 
-def _merely_shares(ratio: Ratio) -> bool:
-    """Whether both samples have the same modes, one of them perhaps only one of the two.
+def _merely_shares(ratio: Ratio, limit: float) -> bool:
+    """Whether the difference may be that one of two modes is taken more often, and nothing else.
 
-    Values are the same mode where they are nearer to each other than a quarter of the distance of the modes.
+    So it is where both samples have the same modes, one of them perhaps only one of the two, the shares
+    differ by more than chance, and not all modes moved by more than the limit. Modes are the same that are
+    nearer to each other than a quarter of their distance.
     """
     found = [modes for modes in ratio.modes if modes]
-    if not found:
+    if not found or not _shares_differ(ratio):
         return False
     distance = min(math.log(modes.high / modes.low) for modes in found) / 4
-    if len(found) == 2:
-        one, other = found
-        pairs = ((one.low, other.low), (one.high, other.high))
-        return all(abs(math.log(b / a)) < distance for a, b in pairs)
-    median = ratio.medians[ratio.modes.index(None)]
-    return median > 0 and any(abs(math.log(mode / median)) < distance for mode in found[0][:2])
+    both = zip(ratio.modes, ratio.medians, strict=True)
+    (low, high), (new_low, new_high) = (modes[:2] if modes else (median, median) for modes, median in both)
+    moves = [abs(math.log(new_low / low)), abs(math.log(new_high / high))]
+    same = max(moves) < distance if len(found) == 2 else min(moves) < distance
+    return same and min(_directed(new_low / low, ratio), _directed(new_high / high, ratio)) <= limit
+
+
+def _shares_differ(ratio: Ratio) -> bool:
+    """Whether the shares of the slower mode differ by more than two standard errors, or one sample has only
+    one mode."""
+    old, new = ratio.modes
+    if old is None or new is None:
+        return True
+    variance = sum(
+        modes.share * (1 - modes.share) / size for modes, size in zip((old, new), ratio.sizes, strict=True)
+    )
+    return abs(new.share - old.share) > 2 * math.sqrt(variance)
+
+
+def _directed(move: float, ratio: Ratio) -> float:
+    """The move of a mode as a ratio above 1 where it goes in the direction of the whole."""
+    return move if ratio.estimate > 1 else 1 / move
 
 
 def _shares(ratio: Ratio) -> str:
-    shares = [f"{modes.share:.0%}" if modes else "all in one" for modes in ratio.modes]
-    return f"{shares[0]} in the slower one in the baseline, {shares[1]} in the target"
+    old, new = (
+        f"{100 * modes.share:.0f} % in the slower one" if modes else "only one" for modes in ratio.modes
+    )
+    return f"{old} in the baseline, {new} in the target"
 
 
 def _undecided(ratio: Ratio, thresholds: Thresholds) -> str:
@@ -222,11 +259,12 @@ def _more(ratio: Ratio, thresholds: Thresholds) -> str:
 
 
 def _missing(ratio: Ratio, thresholds: Thresholds) -> str:
-    noun = "pairs" if ratio.paired else "measurements of each"
     missing = more_needed(ratio, thresholds)
     if missing is None:
         return "even many more would hardly decide: measure what takes longer, or on a quieter machine"
-    return f"about {missing} more {noun} would decide"
+    if ratio.paired:
+        return f"about {counted(missing, 'more pair')} would decide"
+    return f"about {counted(missing, 'more measurement')} of each would decide"
 
 
 def more_needed(ratio: Ratio, thresholds: Thresholds = DEFAULTS) -> int | None:
@@ -247,8 +285,8 @@ def more_needed(ratio: Ratio, thresholds: Thresholds = DEFAULTS) -> int | None:
 
 def _count(ratio: Ratio) -> str:
     if ratio.paired:
-        return f"{ratio.sizes[0]} pairs"
-    return f"{ratio.sizes[0]} and {ratio.sizes[1]} measurements"
+        return counted(ratio.sizes[0], "pair")
+    return f"{ratio.sizes[0]} and {counted(ratio.sizes[1], 'measurement')}"
 
 
 def _interval(ratio: Ratio) -> str:

@@ -36,7 +36,7 @@ class Store:
     :param root: the `.perun` folder.
     :param lock_timeout: seconds that a writer waits for another one.
     :param limit: largest accepted size of a profile or of statistics, in bytes before compression;
-        :data:`perun.store.limits.DEFAULT` where it is None.
+        :data:`perun.store.limits.DEFAULT` if it is None.
     """
 
     def __init__(self, root: Path, lock_timeout: float = 60.0, limit: int | None = None) -> None:
@@ -52,7 +52,7 @@ class Store:
     def lock(self) -> AbstractContextManager[None]:
         """The one lock of the repository, for writers; may be taken again by whoever holds it.
 
-        :raises LockTimeout: on entering, where another process holds it for too long.
+        :raises LockTimeout: on entering, if another process holds it for too long.
         """
         return self._lock.hold()
 
@@ -105,7 +105,7 @@ class Store:
 
     @cached_property
     def summaries(self) -> Summaries:
-        """Numbers of profiles and changes per minor version, from a cache where it is valid."""
+        """Numbers of profiles and changes per minor version, from a cache if it is valid."""
         from perun.store.summaries import Summaries
 
         return Summaries(self.root / "cache" / "summaries.json", self.indexes, self.changes, self.lock)

@@ -22,7 +22,7 @@ from perun.store import tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perun.store.sums import Sums
+    from perun.store.checksums import Checksums
 
 _CHANGES = {str(change): change for change in PerformanceChange}
 _BASELINE = re.compile(r"HEAD|[0-9a-f]{40}|[0-9a-f]{64}")
@@ -49,29 +49,29 @@ class Changes:
     """The changes below `.perun/objects`.
 
     :param lock: the lock of the repository, taken by what writes.
-    :param sums: the file of their checksums.
+    :param checksums: the file of their checksums.
     """
 
     def __init__(
-        self, root: Path, lock: Callable[[], AbstractContextManager[None]], sums: Path
+        self, root: Path, lock: Callable[[], AbstractContextManager[None]], checksums: Path
     ) -> None:
         self.root = root
-        self._sums_path = sums
+        self._checksums_path = checksums
         self._lock = lock
 
     @cached_property
-    def sums(self) -> Sums:
+    def checksums(self) -> Checksums:
         """The checksums of the files that this release wrote, by minor version."""
-        from perun.store.sums import Sums
+        from perun.store.checksums import Checksums
 
-        return Sums(self._sums_path, lambda minor: self.path(minor).exists())
+        return Checksums(self._checksums_path, lambda minor: self.path(minor).exists())
 
     def path(self, minor: str) -> Path:
         """The file of the minor version, there or not."""
         return tree.minor_path(self.root, minor, tree.CHANGES_SUFFIX)
 
     def read(self, minor: str) -> list[ChangeRecord]:
-        """The changes found in the minor version; none where nothing was checked.
+        """The changes found in the minor version; none if nothing was checked.
 
         :raises DamagedStore: names the file and the line.
         """
@@ -84,7 +84,7 @@ class Changes:
 
         A record without a change removes what was there.
 
-        :raises DamagedStore: where the file is damaged; it is left alone.
+        :raises DamagedStore: if the file is damaged; it is left alone.
         """
         with self._lock():
             known = {record.key: record for record in self.read(minor)}
@@ -95,7 +95,7 @@ class Changes:
         with atomic.writing(self.path(minor)) as file:
             file.write(data)
             file.flush()
-            self.sums.note(minor, tree.sha1(data).hex(), os.fstat(file.fileno()).st_mtime_ns)
+            self.checksums.note(minor, tree.sha1(data).hex(), os.fstat(file.fileno()).st_mtime_ns)
 
     def minors(self) -> Iterator[str]:
         """The minor versions that have a file of changes, sorted."""
@@ -145,7 +145,7 @@ def _parse_line(line: str) -> ChangeRecord:
         end = _position(tokens, where + 5, _BASELINE.fullmatch, "baseline version")
         location, change = " ".join(tokens[:where]), tokens[where]
         texts, tail = _split_tail(tokens[where + 1 : end])
-        type_, before, after = _three(texts)
+        type_, before, after = _type_and_values(texts)
     info = DegradationInfo(
         _CHANGES[change],
         unescape_field(location),
@@ -165,15 +165,15 @@ def _is_current(fields: list[str], baseline: str) -> bool:
     return fields[1] in _CHANGES and numbers and _BASELINE.fullmatch(baseline) is not None
 
 
-def _position(tokens: list[str], start: int, is_it: Callable[[str], object], what: str) -> int:
+def _position(tokens: list[str], start: int, matches: Callable[[str], object], what: str) -> int:
     for position in range(start, len(tokens)):
-        if is_it(tokens[position]):
+        if matches(tokens[position]):
             return position
     raise ValueError(f"it names no {what}")
 
 
 def _split_tail(fields: list[str]) -> tuple[list[str], list[str]]:
-    # Looked at from the end, as the values in front may hold unescaped blanks.
+    # From the end, as the values in front may hold unescaped blanks.
     for kinds in _TAILS:
         texts, tail = fields[: -len(kinds)], fields[-len(kinds) :]
         if len(texts) >= 3 and all(
@@ -191,7 +191,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _three(texts: list[str]) -> tuple[str, str, str]:
+def _type_and_values(texts: list[str]) -> tuple[str, str, str]:
     # Values with unescaped blanks: both have a unit or none has, so they are equally long.
     each = (len(texts) - 1) // 2
     first = len(texts) - 2 * each

@@ -27,8 +27,8 @@ _DIGITS = 20
 
 
 class Fact(NamedTuple):
-    """What is known of one profile: the class of its machine, empty where it does not say, and why it is
-    incomplete, empty where it is complete."""
+    """What is known of one profile: the class of its machine, empty if it does not say, and why it is
+    incomplete, empty if it is complete."""
 
     machine: str = ""
     incomplete: str = ""
@@ -83,7 +83,7 @@ class Facts:
         return self._parsed(name) or {}
 
     def _parsed(self, name: str) -> dict[str, Fact] | None:
-        """What the file holds; None where it is missing, of another format or damaged."""
+        """What the file holds; None if it is missing, of another format or damaged."""
         with suppress(DamagedStore, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             data = tree.read(self._root / f"{name}.json")
             noted = json.loads(data) if data else None

@@ -1,6 +1,6 @@
 """A check of the whole store: every file is read, nothing is changed.
 
-What can be made anew, or is certainly nobody's, has its repair beside what is said of it. No repair removes
+A finding that can be rebuilt, or is left over from a killed process, comes with its repair. No repair removes
 the only copy of anything.
 """
 
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from perun import atomic, leftovers
 from perun.errors import PerunError, ProfileError
 from perun.store import tree
+from perun.store.checksums import Checksums, Noted
 from perun.store.index_file import parse
 from perun.store.objects import KNOWN_TYPES
 from perun.store.pending import CACHE
-from perun.store.sums import Noted, Sums
 
 if TYPE_CHECKING:
     from perun.store import Store
@@ -48,7 +48,7 @@ def fsck(
 
     Other processes may write meanwhile: what they replace is seen as it was before or after.
 
-    :param date: the date of a minor version, None where it does not exist; what repairs statistics needs it.
+    :param date: the date of a minor version, None if it does not exist; what repairs statistics needs it.
     """
     return _Check(store, progress or (lambda done, total: None), date).run()
 
@@ -61,7 +61,7 @@ class _Check:
         self._progress = progress
         self._date = date
         self._types: dict[str, str] = {}
-        self._named: set[str] = set()
+        self._referenced: set[str] = set()
 
     def run(self) -> Iterator[Finding]:
         steps: list[Callable[[], Iterator[Finding]]] = [
@@ -70,7 +70,7 @@ class _Check:
             self._stats,
             self._temp,
             partial(check_caches, self._store),
-            self._odd_files,
+            self._leftovers_and_foreign_files,
         ]
         for done, step in enumerate(steps):
             self._progress(done, len(steps))
@@ -81,7 +81,7 @@ class _Check:
         self._progress(len(steps), len(steps))
 
     def _tree_steps(self) -> Iterator[Callable[[], Iterator[Finding]]]:
-        # Objects first, as the indexes are held against them; then what only all of them tell.
+        # Objects first, as the indexes are compared with them; then what needs all of both.
         root = self._store.objects.root
         objects: list[Callable[[], Iterator[Finding]]] = []
         others: list[Callable[[], Iterator[Finding]]] = []
@@ -96,10 +96,10 @@ class _Check:
             ):
                 others.append(partial(self._changes, name, path))
             elif not path.name.startswith(atomic.TEMPORARY_PREFIX):
-                others.append(partial(self._odd, path))
+                others.append(partial(self._foreign, path))
         yield from objects
         yield from others
-        yield self._unnamed
+        yield self._unreferenced
 
     def _object(self, checksum: str, path: Path) -> Iterator[Finding]:
         self._types[checksum] = ""
@@ -120,7 +120,7 @@ class _Check:
             return
         keys = set()
         for entry in entries:
-            self._named.add(entry.checksum)
+            self._referenced.add(entry.checksum)
             if entry.checksum not in self._types and entry.checksum not in self._store.objects:
                 yield Finding("error", path, f"the object {entry.checksum} of {entry.path} is missing")
             known_type = self._types.get(entry.checksum)
@@ -139,23 +139,23 @@ class _Check:
         except ProfileError as problem:
             yield Finding("error", path, problem.message)
             return
-        yield from verify(self._store.changes.sums, self._noted_changes, minor, path)
+        yield from verify(self._store.changes.checksums, self._noted_changes, minor, path)
 
     @cached_property
     def _noted_changes(self) -> Noted:
-        return self._store.changes.sums.read()
+        return self._store.changes.checksums.read()
 
-    def _odd(self, path: Path) -> Iterator[Finding]:
+    def _foreign(self, path: Path) -> Iterator[Finding]:
         yield Finding("info", path, "this is not a file of Perun")
 
-    def _unnamed(self) -> Iterator[Finding]:
-        if count := len(self._types.keys() - self._named):
+    def _unreferenced(self) -> Iterator[Finding]:
+        if count := len(self._types.keys() - self._referenced):
             root = self._store.objects.root
             yield Finding("info", root, f"no index names {count} of {len(self._types)} objects")
 
     def _pending(self) -> Iterator[Finding]:
         root = self._store.pending.root
-        noted = self._store.pending.sums.read()
+        noted = self._store.pending.checksums.read()
         for name in sorted(tree.listing(root)):
             if name.endswith(".perf"):
                 try:
@@ -164,11 +164,11 @@ class _Check:
                     if os.path.lexists(root / name):
                         yield Finding("error", root / name, problem.message)
                     continue
-                yield from verify(self._store.pending.sums, noted, name, root / name, sha1)
-        for sums in (self._store.pending.sums, self._store.changes.sums):
-            if damaged := sums.read().damaged:
+                yield from verify(self._store.pending.checksums, noted, name, root / name, sha1)
+        for checksums in (self._store.pending.checksums, self._store.changes.checksums):
+            if damaged := checksums.read().damaged:
                 message = f"{damaged} of its checksums cannot be read"
-                yield Finding("warning", sums.path, message, partial(_compact, sums))
+                yield Finding("warning", checksums.path, message, partial(_compact, checksums))
 
     def _stats(self) -> Iterator[Finding]:
         stats = self._store.stats
@@ -201,7 +201,7 @@ class _Check:
             except PerunError as problem:
                 if os.path.lexists(temp.root / file.path):
                     yield Finding("error", temp.root / file.path, problem.message)
-        if gone := temp.forgotten():
+        if gone := temp.stale():
             message = f"its index names {len(gone)} files that are gone: perun temp sync"
             yield Finding("warning", temp.root, message, partial(self._sync_temp, len(gone)))
 
@@ -209,7 +209,7 @@ class _Check:
         self._store.temp.sync()
         return f"its index names no file that is gone: it named {count}"
 
-    def _odd_files(self) -> Iterator[Finding]:
+    def _leftovers_and_foreign_files(self) -> Iterator[Finding]:
         for path in leftovers.found(self._store.root):
             if leftovers.is_left_over(path):
                 message = "left over by a process that was ended; remove it"
@@ -219,15 +219,15 @@ class _Check:
         root = self._store.objects.root
         for name in sorted(set(tree.listing(root)) - set(tree.folders(root))):
             if not name.startswith(atomic.TEMPORARY_PREFIX):
-                yield from self._odd(root / name)
+                yield from self._foreign(root / name)
 
 
-def verify(sums: Sums, noted: Noted, name: str, path: Path, sha1: str = "") -> Iterator[Finding]:
+def verify(checksums: Checksums, noted: Noted, name: str, path: Path, sha1: str = "") -> Iterator[Finding]:
     """Whether a file that could be read is the one whose checksum was noted.
 
-    :param sha1: of the file, where it is known; otherwise the file is read.
+    :param sha1: of the file, if it is known; otherwise the file is read.
     """
-    if name not in noted.sums:
+    if name not in noted.checksums:
         return
     try:
         time = path.lstat().st_mtime_ns
@@ -241,17 +241,17 @@ def verify(sums: Sums, noted: Noted, name: str, path: Path, sha1: str = "") -> I
             "warning",
             path,
             "another program or release changed it: its checksum is that of an older content",
-            partial(_accept, sums, name, path),
+            partial(_accept, checksums, name, path),
         )
 
 
-def _accept(sums: Sums, name: str, path: Path) -> str:
-    sums.note(name, tree.sha1_of_file(path, sys.maxsize), path.lstat().st_mtime_ns)
+def _accept(checksums: Checksums, name: str, path: Path) -> str:
+    checksums.note(name, tree.sha1_of_file(path, sys.maxsize), path.lstat().st_mtime_ns)
     return "accepted its content, and stored the new checksum"
 
 
-def _compact(sums: Sums) -> str:
-    sums.compact()
+def _compact(checksums: Checksums) -> str:
+    checksums.compact()
     return "removed the checksums that cannot be read"
 
 
@@ -263,16 +263,16 @@ def check_caches(store: Store) -> Iterator[Finding]:
     """Caches that cannot be read, or hold other numbers than what they were made from."""
     path = store.pending.root / CACHE
     if os.path.lexists(path) and not store.pending.is_cache_valid():
-        yield Finding("info", path, _CACHE, partial(_renew, store.pending.refresh))
+        yield Finding("info", path, _CACHE, partial(_rebuild, store.pending.refresh))
     if wrong := store.summaries.wrong():
         message = f"its numbers are out of step with {len(wrong)} versions" if wrong[0] else _CACHE
         yield Finding("warning" if wrong[0] else "info", store.summaries.path, message,
-                      partial(_renew, store.summaries.rebuild))  # fmt: skip
+                      partial(_rebuild, store.summaries.rebuild))  # fmt: skip
     for path in store.facts.damaged():
-        yield Finding("info", path, _CACHE, partial(_renew, partial(_facts, store, path)))
+        yield Finding("info", path, _CACHE, partial(_rebuild, partial(_rebuild_facts, store, path)))
 
 
-def _facts(store: Store, path: Path) -> None:
+def _rebuild_facts(store: Store, path: Path) -> None:
     """Remove the damaged cache of facts, and fill it again from the profiles."""
     path.unlink(missing_ok=True)
     minor = path.stem
@@ -284,6 +284,6 @@ def _facts(store: Store, path: Path) -> None:
             store.facts.note_pending(Path(info.realpath), store.pending.load(info.realpath))
 
 
-def _renew(make: Callable[[], object]) -> str:
+def _rebuild(make: Callable[[], object]) -> str:
     make()
     return "made anew"

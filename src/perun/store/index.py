@@ -41,9 +41,9 @@ class Indexes:
         return tree.minor_path(self.root, minor)
 
     def read(self, minor: str) -> list[IndexEntry]:
-        """The profiles registered in the minor version, by path and time; none where it has no index.
+        """The profiles registered in the minor version, by path and time; none if it has no index.
 
-        :raises DamagedStore: where the index is damaged.
+        :raises DamagedStore: if the index is damaged.
         """
         entries, certain = self._parse(minor)
         if not certain:
@@ -57,7 +57,7 @@ class Indexes:
     def add(self, minor: str, entries: Iterable[IndexEntry]) -> list[IndexEntry]:
         """Register the entries whose path and time are not there yet; those that were not.
 
-        :raises DamagedStore: where the index is damaged; it is left alone.
+        :raises DamagedStore: if the index is damaged; it is left alone.
         """
         with self._lock():
             known = {entry.key: entry for entry in self.read(minor)}
@@ -73,7 +73,7 @@ class Indexes:
     def remove(self, minor: str, entries: Iterable[IndexEntry]) -> None:
         """Take the entries (by path and time) out of the index; the objects stay.
 
-        :raises ProfileNotFound: where one of them is not registered; then none is removed.
+        :raises ProfileNotFound: if one of them is not registered; then none is removed.
         """
         with self._lock():
             known = {entry.key: entry for entry in self.read(minor)}
@@ -113,7 +113,7 @@ def resolve(entries: Iterable[IndexEntry], head_of: Callable[[str], Head]) -> li
     """The entries of an uncertain index (see :class:`Parsed`), with args and workload from the profiles.
 
     Releases before 0.22 wrote args and workload where 0.28 writes workload and label, and nothing in the
-    file says which; where 0.28 added to an older index, it holds both kinds. Where a profile is missing or
+    file says which; if 0.28 added to an older index, it holds both kinds. If a profile is missing or
     damaged, the last field decides: a label is mostly empty, a workload hardly ever.
 
     :param head_of: gives the head of a profile by its checksum.

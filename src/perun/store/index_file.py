@@ -23,7 +23,8 @@ _HEADER = struct.Struct("<4sii")
 _NUMBER = struct.Struct("<I")
 _SHA1_SIZE = 20
 _SMALLEST_ENTRY = _NUMBER.size + _SHA1_SIZE + 1
-_MOST_HASHED = 1 << 25
+_MAX_HASHED = 1 << 25
+"""Bytes that are hashed at most to find out which older index a checksum belongs to."""
 _HINT = "restore the file from a copy of the repository; the profiles themselves are separate objects"
 
 
@@ -31,7 +32,7 @@ class IndexEntry(NamedTuple):
     """One registered profile.
 
     `time` is the modification time of the profile's file in seconds, `path` the file's base name. The
-    head repeats what the profile says; it is empty where an index of version 1 has not been completed.
+    head repeats what the profile says; it is empty if an index of version 1 has not been completed.
     """
 
     time: int
@@ -47,7 +48,7 @@ class IndexEntry(NamedTuple):
     def info(self, file: str = "") -> ProfileInfo:
         """The profile as lists show it.
 
-        :param file: its path where it is pending; of a registered one only the name that it had is known.
+        :param file: its path if it is pending; of a registered one only the name that it had is known.
         """
         return ProfileInfo(
             source=self.path,
@@ -62,7 +63,7 @@ class IndexEntry(NamedTuple):
 class Parsed(NamedTuple):
     """What the bytes of an index say by themselves.
 
-    `certain` is False where 0.28 may have written some entries: it puts workload and label where older
+    `certain` is False if 0.28 may have written some entries: it puts workload and label where older
     and newer releases put args and workload, and nothing in the file tells.
     """
 
@@ -85,7 +86,7 @@ def parse(data: bytes, source: str) -> Parsed:
 def serialize(entries: Iterable[IndexEntry]) -> bytes:
     """An index of version 2 in the layout of 0.21 with its checksum, sorted by path and time.
 
-    :raises ProfileError: where a path cannot be the name of a profile, or a time is out of range.
+    :raises ProfileError: if a path cannot be the name of a profile, or a time is out of range.
     """
     ordered = sorted(entries, key=lambda entry: entry.key)
     pieces = [_HEADER.pack(tree.INDEX_SIGNATURE, 2, len(ordered))]
@@ -226,7 +227,7 @@ def _is_of_fewer_entries(data: bytes, bounds: list[int], checksum: bytes) -> boo
             if tree.sha1(before) == checksum:
                 return True
             hashed += len(before)
-            if hashed > _MOST_HASHED:
+            if hashed > _MAX_HASHED:
                 return False
     return False
 

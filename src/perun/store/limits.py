@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 KEY: Final = "profiles.max_size"
 DEFAULT: Final = 512 << 20
-"""Bytes of a profile as JSON, and of statistics before compression, where no configuration says otherwise."""
+"""Bytes of a profile as JSON, and of statistics before compression, if no configuration says otherwise."""
 HINT: Final = f"raise the limit, in MiB: perun config --shared set {KEY} NUMBER"
 """What to do about a file that is larger."""
-LOOKED_INTO: Final = 32 << 20
-"""Bytes of a profile up to which `perun fsck` reads it as a whole."""
+READ_WHOLE: Final = 32 << 20
+"""Size in bytes up to which `perun fsck` decodes a profile as a whole."""
 INDEX: Final = 64 << 20
 """Bytes of an index of profiles."""
 

@@ -28,7 +28,7 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
     """Register profiles in the minor version; their origins are not looked at and not stored.
 
     :param items: each profile with the base name and the modification time (seconds) of its file.
-    :raises DamagedStore: where the index is damaged; nothing is written then.
+    :raises DamagedStore: if the index is damaged; nothing is written then.
     """
     items = list(items)
     with store.lock():
@@ -49,7 +49,7 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
 def unlink(store: Store, minor: str, entries: Iterable[IndexEntry]) -> None:
     """Take profiles out of the minor version; their objects stay.
 
-    :raises ProfileNotFound: where one of them is not registered; then none is removed.
+    :raises ProfileNotFound: if one of them is not registered; then none is removed.
     """
     with store.lock():
         store.indexes.remove(minor, entries)

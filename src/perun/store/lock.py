@@ -21,9 +21,9 @@ _BUSY = (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN)
 
 
 def try_lock(descriptor: int, path: Path) -> bool:
-    """Lock the open file `path` for this process, where no other one holds it; whether it is locked now.
+    """Lock the open file `path` for this process, if no other one holds it; whether it is locked now.
 
-    :raises NotPerunRepository: where the file system has no locks, as some of a network.
+    :raises NotPerunRepository: if the file system has no locks, as some of a network.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,13 +62,13 @@ class Lock:
         """Hold the lock for a `with` block.
 
         :raises LockTimeout: names the process that holds it.
-        :raises NotPerunRepository: where the lock file cannot be opened for writing.
+        :raises NotPerunRepository: if the lock file cannot be opened for writing.
         """
         if not self._thread.acquire(timeout=self._timeout):
             raise LockTimeout(f"another thread of this process holds {self._path}", "try again later")
         try:
             if self._depth == 0:
-                self._descriptor = self._take()
+                self._descriptor = self._acquire()
             self._depth += 1
             try:
                 yield
@@ -81,7 +81,7 @@ class Lock:
         finally:
             self._thread.release()
 
-    def _take(self) -> int:
+    def _acquire(self) -> int:
         descriptor = self._open()
         try:
             self._wait(descriptor)

@@ -46,7 +46,7 @@ _WRITERS = 8
 
 
 class FileObjects:
-    """Objects as files below `.perun/objects`; implements :class:`perun.plugin.api.ObjectStore`.
+    """Objects as files below `.perun/objects` (manual 13.2.2).
 
     Storing needs no lock. What :meth:`delete` removes may be in use: hold the lock of the repository.
 
@@ -60,7 +60,7 @@ class FileObjects:
     def put(self, profile: Profile) -> str:
         """Store the profile (without its origin) and return the checksum; what is whole is not rewritten.
 
-        :raises ProfileError: where its type is not a single word, or it is larger than could be read again.
+        :raises ProfileError: if its type is not a single word, or it is larger than could be read again.
         """
         return self.put_body(profile.type, dumps_object(profile))
 
@@ -103,8 +103,8 @@ class FileObjects:
     def get(self, checksum: str) -> Profile:
         """The profile.
 
-        :raises ProfileNotFound: where there is no such object.
-        :raises DamagedStore: where the object is not what its name promises.
+        :raises ProfileNotFound: if there is no such object.
+        :raises DamagedStore: if the object is not what its name promises.
         """
         return loads(self.get_body(checksum), str(tree.object_path(self.root, checksum)), limit=self.limit)
 
@@ -127,12 +127,12 @@ class FileObjects:
     def check(self, checksum: str) -> str:
         """Whether the object is whole, and a profile; its type. Errors as :meth:`get`.
 
-        Of one that is larger than :data:`limits.LOOKED_INTO` only the head is looked at: that the rest is
+        Of one that is larger than :data:`limits.READ_WHOLE` only the head is looked at: that the rest is
         what was registered, the checksum proves.
         """
         with self._opened(checksum) as unpacked:
             type_, length = unpacked.type, unpacked.length
-        if length <= limits.LOOKED_INTO:
+        if length <= limits.READ_WHOLE:
             self.get(checksum)
         else:
             self.regions(checksum)
@@ -152,7 +152,7 @@ class FileObjects:
     def _opened(self, checksum: str) -> Iterator[_Unpacked]:
         path = tree.object_path(self.root, checksum)
         try:
-            with open_regular(path, self.limit) as file, _told(path):
+            with open_regular(path, self.limit) as file, _naming_file(path):
                 yield _Unpacked(file, checksum, self.limit)
         except FileNotFoundError:
             raise ProfileNotFound(
@@ -166,7 +166,7 @@ class FileObjects:
     def delete(self, checksum: str) -> None:
         """Remove the object.
 
-        :raises ProfileNotFound: where there is none.
+        :raises ProfileNotFound: if there is none.
         """
         try:
             tree.object_path(self.root, checksum).unlink()
@@ -206,7 +206,7 @@ def decode(data: bytes, checksum: str, source: str, limit: int = limits.DEFAULT)
     :param source: its file, for the messages.
     :raises DamagedStore: says what is wrong.
     """
-    with _told(source):
+    with _naming_file(source):
         unpacked = _Unpacked(io.BytesIO(data), checksum, limit)
         return unpacked.type, unpacked.body()
 
@@ -218,8 +218,8 @@ class _Damage(Exception):
 
 
 @contextmanager
-def _told(source: Path | str) -> Iterator[None]:
-    """Damage becomes an error that names the file."""
+def _naming_file(source: Path | str) -> Iterator[None]:
+    """Turn damage that is found in the block into an error that names the file."""
     try:
         yield
     except zlib.error as problem:
@@ -286,7 +286,7 @@ class _Unpacked:
             yield piece
         self._decoder.decode(b"", True)
         if characters != self.length:
-            raise _Damage(f"has {characters} characters where its header says {self.length}")
+            raise _Damage(f"has {characters} characters, but its header says {self.length}")
         if surplus := len(self._stream.unused_data) + len(self._file.read(_CHUNK)):
             raise _Damage(f"is followed by {surplus} bytes that do not belong to it")
         if (actual := self._hash.hexdigest()) != self._checksum:

@@ -19,7 +19,7 @@ from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-    from perun.store.sums import Sums
+    from perun.store.checksums import Checksums
 
 SUFFIX = ".perf"
 CACHE = ".index"
@@ -44,32 +44,32 @@ class Pending:
     """The pending profiles of one repository.
 
     The head of each profile is kept in `.perun/jobs/.index`, in the layout of an index. That is a cache:
-    an entry holds only where the file was last touched before the cache was written; whatever else is
+    an entry holds only if the file was last touched before the cache was written; whatever else is
     there is read anew. Only writers write it.
 
     :param root: `.perun/jobs`.
     :param lock: the lock of the repository, taken by what writes.
-    :param sums: the file of their checksums. :param limit: largest accepted size of a profile, in bytes.
+    :param checksums: the file of their checksums. :param limit: largest accepted size of a profile, in bytes.
     """
 
     def __init__(
         self,
         root: Path,
         lock: Callable[[], AbstractContextManager[None]],
-        sums: Path,
+        checksums: Path,
         limit: int = limits.DEFAULT,
     ) -> None:
         self.root = root
         self.limit = limit
-        self._sums_path = sums
+        self._checksums_path = checksums
         self._lock = lock
 
     @cached_property
-    def sums(self) -> Sums:
+    def checksums(self) -> Checksums:
         """The checksums of the profiles that Perun itself wrote."""
-        from perun.store.sums import Sums
+        from perun.store.checksums import Checksums
 
-        return Sums(self._sums_path, lambda name: os.path.lexists(self.root / name))
+        return Checksums(self._checksums_path, lambda name: os.path.lexists(self.root / name))
 
     def list(self) -> _Infos:
         """The pending profiles, sorted by name; damaged ones are left out, see :meth:`scan`."""
@@ -94,13 +94,13 @@ class Pending:
         return found
 
     def save(self, profile: Profile, name: str, announce: Callable[[str], None] | None = None) -> Path:
-        """Write the profile to `name.perf`, or `name(1).perf` and so on where that is taken.
+        """Write the profile to `name.perf`, or `name(1).perf` and so on if that is taken.
 
         A name too long for the file system is cut.
 
         :param announce: told the SHA-1 of the file, before there is any.
         :returns: the file.
-        :raises ProfileError: where `name` cannot be the name of a file.
+        :raises ProfileError: if `name` cannot be the name of a file.
         """
         from perun.profile.format.json import pending_pieces
 
@@ -108,7 +108,7 @@ class Pending:
         # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
         temporary = self.root / f"{atomic.temporary_name()}.new"
         try:
-            sha1 = tree.sha1_of(b"", tree.LARGE)
+            sha1 = tree.sha1_of(b"", tree.OPENSSL_FROM)
             with atomic.writing(temporary) as file:
                 for piece in pending_pieces(profile):
                     sha1.update(piece)
@@ -134,30 +134,30 @@ class Pending:
     def load(self, path: Path | str) -> Profile:
         """The pending profile; `path` is its file, or its base name alone.
 
-        :raises ProfileNotFound: where there is no such file; :raises ProfileError: where it is damaged.
+        :raises ProfileNotFound: if there is no such file; :raises ProfileError: if it is damaged.
         """
         from perun.profile.format.json import loads
 
         path = self.root / path
-        with _told(path):
+        with _naming_file(path):
             data = read_regular(path, self.limit)
         return loads(data, str(path), limit=self.limit)
 
     def check(self, path: Path | str) -> str:
-        """Whether it is a profile; of one that is larger than :data:`limits.LOOKED_INTO` only the head is.
+        """Whether it is a profile; of one that is larger than :data:`limits.READ_WHOLE` only the head is.
 
-        :returns: the SHA-1 of the file in hexadecimal digits, empty where only its head was read.
+        :returns: the SHA-1 of the file in hexadecimal digits, empty if only its head was read.
         Errors as :meth:`load`.
         """
         from perun.profile.format.json import loads
 
         path = self.root / path
-        with _told(path):
+        with _naming_file(path):
             size = path.lstat().st_size
-        if size > limits.LOOKED_INTO:
+        if size > limits.READ_WHOLE:
             self.regions(path)
             return ""
-        with _told(path):
+        with _naming_file(path):
             data = read_regular(path, self.limit)
         loads(data, str(path), limit=self.limit)
         return tree.sha1(data).hex()
@@ -165,7 +165,7 @@ class Pending:
     def info(self, path: Path | str) -> ProfileInfo:
         """The pending profile, or one anywhere else, as lists show it; errors as :meth:`load`."""
         path = self.root / path
-        with _told(path):
+        with _naming_file(path):
             return _read_head(path, int(path.stat().st_mtime), self.limit).info(str(path))
 
     def regions(self, path: Path | str) -> dict[str, Any]:
@@ -174,13 +174,13 @@ class Pending:
         from perun.profile.format.head import decode
 
         path = self.root / path
-        with _told(path), open_regular(path, self.limit) as file:
+        with _naming_file(path), open_regular(path, self.limit) as file:
             return decode(tree.pieces(file, self.limit), str(path))
 
     def remove(self, paths: Iterable[Path | str]) -> None:
         """Remove pending profiles, damaged ones too; files or base names.
 
-        :raises ProfileNotFound: where one is not pending; then none is removed.
+        :raises ProfileNotFound: if one is not pending; then none is removed.
         """
         with self._lock():
             chosen = [self.root / path for path in paths]
@@ -247,7 +247,7 @@ class Pending:
             name = stem + (f"({number})" if number else "") + SUFFIX
             number += 1
             if name not in taken:
-                self.sums.note(name, sha1, written)
+                self.checksums.note(name, sha1, written)
                 if _claim(temporary, self.root / name):
                     return self.root / name
 
@@ -286,8 +286,8 @@ def _read_head(path: Path, seconds: int, limit: int) -> IndexEntry:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """A file that cannot be read becomes an error of the store."""
+def _naming_file(path: Path) -> Iterator[None]:
+    """Turn the error of a file that cannot be read into an error of the store, which names it."""
     try:
         yield
     except FileNotFoundError:

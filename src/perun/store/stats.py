@@ -43,7 +43,7 @@ class Stats:
     def path(self, minor: str, name: str) -> Path:
         """The file of statistics, there or not.
 
-        :raises UsageError: where `name` is not a plain file name.
+        :raises UsageError: if `name` is not a plain file name.
         """
         if not name or "/" in name or "\0" in name or name.startswith("."):
             raise UsageError(f"{name!r} cannot be the name of statistics", "give a file name without slashes")
@@ -52,7 +52,7 @@ class Stats:
     def folder(self, minor: str) -> Path:
         """The folder of the minor version, there or not.
 
-        :raises DamagedStore: where it is a link: files elsewhere would be read, written and deleted.
+        :raises DamagedStore: if it is a link: files elsewhere would be read, written and deleted.
         """
         folder = tree.minor_path(self.root, minor)
         if folder.is_symlink():
@@ -62,7 +62,7 @@ class Stats:
     def versions(self) -> list[tuple[str, str]]:
         """The minor versions of the index with their dates, newest first.
 
-        :raises DamagedStore: where the index is damaged.
+        :raises DamagedStore: if the index is damaged.
         """
         path = self.root / INDEX
         data = read_json(path, list, _INDEX_HINT, self._limit)
@@ -79,7 +79,7 @@ class Stats:
     def get(self, minor: str, name: str) -> dict[str, Any]:
         """The statistics: id -> values.
 
-        :raises ProfileNotFound: where there are none; :raises DamagedStore: where the file is damaged.
+        :raises ProfileNotFound: if there are none; :raises DamagedStore: if the file is damaged.
         """
         path = self.path(minor, name)
         data: dict[str, Any] | None = read_json(path, dict, _HINT, self._limit)
@@ -106,9 +106,9 @@ class Stats:
         return path
 
     def delete(self, minor: str, name: str, keep_folder: bool = False) -> None:
-        """Remove one file of statistics, and the folder of the version where that is empty then.
+        """Remove one file of statistics, and the folder of the version if that is empty then.
 
-        :raises ProfileNotFound: where there is none.
+        :raises ProfileNotFound: if there is none.
         """
         path = self.path(minor, name)
         with self._lock():
@@ -123,7 +123,7 @@ class Stats:
     def delete_minor(self, minor: str, keep_folder: bool = False) -> None:
         """Remove all statistics of the minor version.
 
-        :raises ProfileNotFound: where it has none.
+        :raises ProfileNotFound: if it has none.
         """
         folder = self.folder(minor)
         with self._lock():
@@ -149,15 +149,15 @@ class Stats:
     def size(self, minor: str, name: str) -> int:
         """Bytes that the file of statistics takes on the disk.
 
-        :raises ProfileNotFound: where there is none.
+        :raises ProfileNotFound: if there is none.
         """
         try:
             return self.path(minor, name).stat().st_size
         except FileNotFoundError:
             raise ProfileNotFound(f"there are no statistics {name} of {minor}") from None
 
-    def strangers(self, is_known: Callable[[str], bool]) -> list[Path]:
-        """What lies in the folder and cannot be statistics, sorted.
+    def foreign_files(self, is_known: Callable[[str], bool]) -> list[Path]:
+        """What is in the folder but cannot be statistics, sorted.
 
         That are files beside the folders of versions, folders of versions that are not known, and in those of
         known ones whatever is no file of compressed JSON.
@@ -180,7 +180,7 @@ class Stats:
         return found
 
     def clean(
-        self, date: Callable[[str], str | None], *, keep_strangers: bool = False, keep_empty: bool = False
+        self, date: Callable[[str], str | None], *, keep_foreign: bool = False, keep_empty: bool = False
     ) -> list[Path]:
         """Remove what cannot be statistics and empty folders, and make the index anew; what was removed.
 
@@ -188,7 +188,7 @@ class Stats:
         """
         removed: list[Path] = []
         with self._lock():
-            for path in [] if keep_strangers else self.strangers(lambda minor: date(minor) is not None):
+            for path in [] if keep_foreign else self.foreign_files(lambda minor: date(minor) is not None):
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 else:
@@ -216,7 +216,7 @@ class Stats:
     def sync(self, date: Callable[[str], str | None]) -> None:
         """Make the index anew from the folders that are there.
 
-        :param date: the date of a minor version; None where the version does not exist.
+        :param date: the date of a minor version; None if the version does not exist.
         """
         with self._lock():
             dates = {minor: date(minor) for minor in self.found()}
@@ -258,8 +258,8 @@ def _is_statistics(path: Path, limit: int) -> bool:
                 first = first or piece.lstrip()[:1]
                 last = piece.rstrip()[-1:] or last
                 size += len(piece)
-        if size > limits.LOOKED_INTO:
-            # Not looked at more closely, as one such file may fill the memory: it is rather kept.
+        if size > limits.READ_WHOLE:
+            # One such file may fill the memory, so it is not decoded, and is kept if it may be an object.
             return first + last == b"{}"
         return read_json(path, dict, _HINT, limit) is not None
     except (OSError, zlib.error, ValueError, DamagedStore):
@@ -267,11 +267,11 @@ def _is_statistics(path: Path, limit: int) -> bool:
 
 
 def read_json(path: Path, kind: type, hint: str, limit: int = limits.DEFAULT) -> Any:
-    """What the JSON compressed in a file holds; None where there is no file.
+    """What the JSON compressed in a file holds; None if there is no file.
 
     :param kind: the type it must have: dict or list.
     :param limit: of its size before compression, in bytes.
-    :raises DamagedStore: where it is anything else.
+    :raises DamagedStore: if it is anything else.
     """
     try:
         with open_regular(path, limit) as file:
@@ -301,7 +301,7 @@ def _joined(pieces: Iterable[bytes]) -> bytes:
 def inflated(file: BinaryIO, limit: int) -> Iterator[bytes]:
     """What zlib compressed to the content of the file, piece by piece.
 
-    :raises zlib.error: where it is damaged. :raises ValueError: where it is cut short, or too large.
+    :raises zlib.error: if it is damaged. :raises ValueError: if it is cut short, or too large.
     """
     stream = zlib.decompressobj()
     size = 0

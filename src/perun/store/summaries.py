@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from perun.store.index import Indexes
 
 _FORMAT = 1
-_NEITHER = (PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
+_NO_DIRECTION = (PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
 _MISSING = [0, -1]
-_NEITHER_FILE = _MISSING + _MISSING
+_NO_FILES = _MISSING + _MISSING
 _Stored = dict[str, list[Any]]
 
 
@@ -55,9 +55,9 @@ class Snapshot:
         self._folders: dict[str, frozenset[str]] = {}
 
     def get(self, minor: str) -> Summary | None:
-        """The summary of a minor version; None where it has neither index nor changes.
+        """The summary of a minor version; None if it has neither index nor changes.
 
-        :raises DamagedStore: where one of them is damaged.
+        :raises DamagedStore: if one of them is damaged.
         """
         folder, name = minor[:2], minor[2:]
         names = self._folders.get(folder)
@@ -92,18 +92,8 @@ class Summaries:
         """The summaries as they are now; writes nothing."""
         return Snapshot(self._read() or {}, self._indexes, self._changes)
 
-    def get(self, minor: str) -> Summary | None:
-        """The summary of one minor version; for many use :meth:`load`."""
-        return self.load().get(minor)
-
-    def read(self, minors: Iterable[str]) -> dict[str, Summary]:
-        """The summaries of those minor versions that have any."""
-        snapshot = self.load()
-        found = ((minor, snapshot.get(minor)) for minor in minors)
-        return {minor: summary for minor, summary in found if summary is not None}
-
     def update(self, minors: Iterable[str]) -> None:
-        """Count the given minor versions anew, and all where there is no cache yet; for writers."""
+        """Count the given minor versions anew, and all if there is no cache yet; for writers."""
         with self._lock():
             stored = self._read()
             try:
@@ -120,7 +110,7 @@ class Summaries:
                 atomic.write(self.path, json.dumps(content, separators=(",", ":")).encode())
 
     def wrong(self) -> list[str]:
-        """The minor versions of which the cache would give wrong numbers; `[""]` where it cannot be read."""
+        """The minor versions of which the cache would give wrong numbers; `[""]` if it cannot be read."""
         stored = self._read()
         if stored is None:
             return [""] if os.path.lexists(self.path) else []
@@ -146,7 +136,7 @@ class Summaries:
         stored.pop(minor, None)
         # Before the files are read: if they are replaced meanwhile, the old signature will not fit them.
         signature = _signature(str(self._indexes.path(minor)))
-        if signature == _NEITHER_FILE:
+        if signature == _NO_FILES:
             return
         with suppress(DamagedStore):
             stored[minor] = [*signature, *_count(minor, self._indexes, self._changes)]
@@ -184,6 +174,6 @@ def _status(path: str) -> list[int]:
 def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
     profiles = Counter(indexes.types(minor))
     found = [record.info.result for record in changes.read(minor)]
-    degradations = sum(change.value < 0 for change in found if change not in _NEITHER)
-    optimizations = sum(change.value > 0 for change in found if change not in _NEITHER)
+    degradations = sum(change.value < 0 for change in found if change not in _NO_DIRECTION)
+    optimizations = sum(change.value > 0 for change in found if change not in _NO_DIRECTION)
     return Summary(dict(profiles), degradations, optimizations)

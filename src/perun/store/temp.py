@@ -17,8 +17,8 @@ from perun.store.stats import deflate, inflate, read_json, write_json
 
 INDEX = ".index"
 _HINT = "remove it; the files beside it stay"
-_FLAGS = ("json", "protected", "compressed")
-_Marks = dict[str, dict[str, bool]]
+_FLAG_NAMES = ("json", "protected", "compressed")
+_Flags = dict[str, dict[str, bool]]
 
 
 class TempFile(NamedTuple):
@@ -51,7 +51,7 @@ class Temp:
     def path(self, path: Path | str) -> Path:
         """The file, there or not.
 
-        :raises UsageError: where it lies outside, or is the index.
+        :raises UsageError: if it is outside of the folder, or is the index.
         """
         return self.root / self._relative(path)
 
@@ -73,27 +73,27 @@ class Temp:
         data = json.dumps(content, indent=2) if json_ else content
         encoded = data if isinstance(data, bytes) else str(data).encode()
         with self._lock():
-            marks = self._marks()
+            flags_of = self._flags()
             atomic.write(self.root / name, deflate(encoded, name, self._limit) if compress else encoded)
-            marks[name] = {"json": json_, "protected": protect, "compressed": compress}
-            self._write_marks(marks)
+            flags_of[name] = {"json": json_, "protected": protect, "compressed": compress}
+            self._write_flags(flags_of)
         return self.root / name
 
     def read(self, path: Path | str) -> Any:
-        """The content: what JSON held where the file was written as JSON, else text, or bytes if no text.
+        """The content: what JSON held if the file was written as JSON, else text, or bytes if no text.
 
-        :raises ProfileNotFound: where there is no such file.
-        :raises DamagedStore: where it is not what its flags say.
+        :raises ProfileNotFound: if there is no such file.
+        :raises DamagedStore: if it is not what its flags say.
         """
         name = self._relative(path)
-        marks = self._marks().get(name, {})
+        flags_of = self._flags().get(name, {})
         data = tree.read(self.root / name)
         if data is None:
             raise ProfileNotFound(f"there is no {self.root / name}", "perun temp list lists all")
         try:
-            if marks.get("compressed"):
+            if flags_of.get("compressed"):
                 data = inflate(data, self._limit)
-            if marks.get("json"):
+            if flags_of.get("json"):
                 return json.loads(data)
         except (zlib.error, ValueError, RecursionError) as problem:
             raise DamagedStore(f"{self.root / name}: {problem}", "delete it, it is temporary") from None
@@ -105,19 +105,19 @@ class Temp:
     def files(self, below: Path | str = "") -> list[TempFile]:
         """The files in a folder (or the one file) and all below it, sorted by path.
 
-        :raises ProfileNotFound: where it is not there.
+        :raises ProfileNotFound: if it is not there.
         """
         start = self._relative(below) if str(below) not in ("", ".") else ""
         if start and not os.path.lexists(self.root / start):
             raise ProfileNotFound(f"there is no {self.root / start}", "perun temp list lists all")
-        marks = self._marks()
+        flags_of = self._flags()
         found = []
         for name in self._walk(start):
             try:
                 size = os.lstat(self.root / name).st_size
             except FileNotFoundError:
                 continue
-            found.append(TempFile(name, size, **marks.get(name, {})))
+            found.append(TempFile(name, size, **flags_of.get(name, {})))
         return sorted(found)
 
     def delete(self, path: Path | str, *, force: bool = False, keep_folders: bool = False) -> list[str]:
@@ -125,7 +125,7 @@ class Temp:
 
         :param keep_folders: leave folders that are empty then.
         :returns: the paths of the protected files that stayed.
-        :raises ProfileNotFound: where there is nothing of that name.
+        :raises ProfileNotFound: if there is nothing of that name.
         """
         with self._lock():
             files = self.files(path)
@@ -138,16 +138,16 @@ class Temp:
             self.sync()
         return kept
 
-    def forgotten(self) -> list[str]:
+    def stale(self) -> list[str]:
         """The paths of the files that are gone though the index still has their flags."""
-        return sorted(name for name in self._marks() if not (self.root / name).is_file())
+        return sorted(name for name in self._flags() if not (self.root / name).is_file())
 
     def sync(self) -> None:
-        """Forget the flags of files that are gone."""
+        """Remove the flags of files that are gone."""
         with self._lock():
-            marks, gone = self._marks(), set(self.forgotten())
+            flags_of, gone = self._flags(), set(self.stale())
             if gone:
-                self._write_marks({name: flags for name, flags in marks.items() if name not in gone})
+                self._write_flags({name: flags for name, flags in flags_of.items() if name not in gone})
 
     def _relative(self, path: Path | str) -> str:
         root = os.path.realpath(self.root)
@@ -175,18 +175,18 @@ class Temp:
             if folder != str(self.root) and Path(folder) != self.root and not os.listdir(folder):
                 os.rmdir(folder)
 
-    def _marks(self) -> _Marks:
+    def _flags(self) -> _Flags:
         # The index names files by absolute paths; what counts is the part below tmp, as repositories move.
         path = self.root / INDEX
         stored = read_json(path, dict, _HINT) or {}
-        marks: _Marks = {}
+        flags_of: _Flags = {}
         for name, flags in stored.items():
             if not isinstance(flags, dict):
                 raise DamagedStore(f"{path} holds no flags for {name}", _HINT)
             relative = name.rpartition("/.perun/tmp/")[2].removeprefix(f"{self.root}/")
-            marks[relative] = {flag: bool(flags.get(flag)) for flag in _FLAGS}
-        return marks
+            flags_of[relative] = {flag: bool(flags.get(flag)) for flag in _FLAG_NAMES}
+        return flags_of
 
-    def _write_marks(self, marks: _Marks) -> None:
-        marked = {name: flags for name, flags in sorted(marks.items()) if any(flags.values())}
-        write_json(self.root / INDEX, {str(self.root / name): flags for name, flags in marked.items()})
+    def _write_flags(self, flags_of: _Flags) -> None:
+        flagged = {name: flags for name, flags in sorted(flags_of.items()) if any(flags.values())}
+        write_json(self.root / INDEX, {str(self.root / name): flags for name, flags in flagged.items()})

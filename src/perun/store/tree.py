@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _HEX = frozenset("0123456789abcdef")
 INDEX_SIGNATURE = b"pidx"
 CHANGES_SUFFIX = ".changes"
-LARGE = 1 << 20
-"""Bytes from which OpenSSL hashes sooner than it takes to load it."""
+OPENSSL_FROM = 1 << 20
+"""Size in bytes from which hashing by OpenSSL saves more time than loading it takes."""
 MAX_BYTES = 256 << 20
 """Largest file of the store that is read as a whole, other than profiles, which have a limit of their own."""
 _PIECE = 1 << 18
@@ -38,7 +38,7 @@ def is_minor_version(name: str) -> bool:
 def object_path(root: Path, checksum: str) -> Path:
     """The file of the object.
 
-    :raises ProfileNotFound: where `checksum` is none, so that no name leads out of the folder.
+    :raises ProfileNotFound: if `checksum` is none, so that no name leads out of the folder.
     """
     if not is_checksum(checksum):
         raise ProfileNotFound(f"{checksum!r} is not the checksum of a profile: 40 hexadecimal digits")
@@ -48,7 +48,7 @@ def object_path(root: Path, checksum: str) -> Path:
 def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
     """The file that belongs to the minor version: its index, or another one with `suffix`.
 
-    :raises ProfileNotFound: where `minor` is not the full name of a minor version.
+    :raises ProfileNotFound: if `minor` is not the full name of a minor version.
     """
     if not is_minor_version(minor):
         raise ProfileNotFound(
@@ -58,10 +58,10 @@ def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
 
 
 def read(path: Path, limit: int = MAX_BYTES) -> bytes | None:
-    """The content of a file of the store; None where there is none.
+    """The content of a file of the store; None if there is none.
 
     :param limit: largest accepted size in bytes.
-    :raises DamagedStore: where there is something that cannot be read, is no file, or too large.
+    :raises DamagedStore: if there is something that cannot be read, is no file, or too large.
     """
     try:
         return read_regular(path, limit)
@@ -81,13 +81,13 @@ def unreadable(path: Path | str, problem: OSError) -> DamagedStore:
 
 
 def folders(root: Path) -> list[str]:
-    """The two-digit folders of the tree, sorted; none where the tree itself is missing."""
+    """The two-digit folders of the tree, sorted; none if the tree itself is missing."""
     names = listing(root)
-    return sorted(name for name in names if len(name) == 2 and set(name) <= set("0123456789abcdef"))
+    return sorted(name for name in names if len(name) == 2 and _HEX.issuperset(name))
 
 
 def listing(folder: Path | str) -> list[str]:
-    """The names in a folder, unsorted; none where it is missing or not a folder."""
+    """The names in a folder, unsorted; none if it is missing or not a folder."""
     try:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -105,16 +105,16 @@ def names(root: Path) -> Iterator[str]:
 
 def is_index(path: Path) -> bool:
     """Whether the file begins like an index; objects are compressed and never do."""
-    return _begin(path) == INDEX_SIGNATURE
+    return _first_bytes(path) == INDEX_SIGNATURE
 
 
 def may_be_index(path: Path | str) -> bool:
     """Whether the file may be an index, a damaged one too: whatever does not begin like an object."""
-    start = _begin(path)[:_ZLIB]
+    start = _first_bytes(path)[:_ZLIB]
     return len(start) < _ZLIB or start[0] & 0x0F != 8 or int.from_bytes(start) % 31 != 0
 
 
-def _begin(path: Path | str) -> bytes:
+def _first_bytes(path: Path | str) -> bytes:
     try:
         with open_regular(path, sys.maxsize) as file:
             return file.read(len(INDEX_SIGNATURE))
@@ -137,7 +137,7 @@ def sha1_of(data: bytes, size: int) -> hashlib._Hash:
     hashlib brings OpenSSL along, which hashes large objects quickly but takes longer to load than `status`
     takes to read its index; small data is left to the function that Python falls back to itself.
     """
-    if size < LARGE:
+    if size < OPENSSL_FROM:
         try:
             from _sha1 import sha1 as small  # type: ignore[import-not-found]
         except ImportError:

@@ -10,7 +10,7 @@ from perun.plugin.params import nearest
 def get_supported_module_names(package: str) -> list[str]:
     """The names of all plugins of one family, built in or installed, sorted (manual 4.2 and others).
 
-    Nothing is registered here any more: a plugin is found where it lies.
+    Nothing is registered here any more: plugins are found in their folders.
 
     :param package: `collect`, `postprocess`, `view`, `check`, `workload` or `vcs`.
     :raises UsageError: where there is no such family.

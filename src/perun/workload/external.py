@@ -48,7 +48,7 @@ class ExternalParams:
 
 
 class ExternalGenerator:
-    """Runs a program, whose files are the workloads, or the lines of its output where it writes no files.
+    """Runs a program, whose files are the workloads, or the lines of its output if it writes no files.
 
     It finds the folder for its files in the variable `PERUN_WORKLOADS`, and in `PERUN_SEED` a number to
     begin its random numbers with. Files are taken in the order of their names, numbers in these as numbers.
@@ -61,7 +61,7 @@ class ExternalGenerator:
     def generate(self, params: ExternalParams, ctx: GenerateContext) -> Iterator[Workload]:
         """The files or lines, with the size found by `size`; else it is that in bytes, or the line as number.
 
-        :raises JobFailed: where the program cannot be run, fails or writes nothing, or a size is not found.
+        :raises JobFailed: if the program cannot be run, fails or writes nothing, or a size is not found.
         """
         output = _run(params, ctx)
         files = [path for path in ctx.folder.rglob("*") if path.is_file()]
@@ -100,10 +100,11 @@ def _run(params: ExternalParams, ctx: GenerateContext) -> str:
     except OSError as problem:
         raise JobFailed(
             f"{params.cmd!r} cannot be started in {ctx.cwd}: {problem.strerror}",
-            "it runs without a shell; write `sh -c '...'` where one is needed",
+            "it runs without a shell; write `sh -c '...'` if one is needed",
         ) from None
     except subprocess.TimeoutExpired:
-        raise JobFailed(f"{params.cmd!r} did not end within {params.timeout:g} s", "set timeout") from None
+        what = f"{params.cmd!r} did not end within {params.timeout:g} s"
+        raise JobFailed(what, "set the parameter timeout of the generator; 0 is no limit") from None
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:]
         how = f"status {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"

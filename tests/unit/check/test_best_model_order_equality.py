@@ -140,9 +140,11 @@ def test_pieces_are_compared_one_by_one() -> None:
     change = compare(old, new)["f"]
     assert change.result is PerformanceChange.Degradation
     assert (change.from_baseline, change.to_target, change.confidence_rate) == ("linear", "power", 0.95)
+    # The rate of a part is the relative change of its integral: of 1 + 2x to x^2 in the second one.
+    line, power = (100 - 53) + (100**2 - 53**2), (100**3 - 53**3) / 3
     assert change.partial_intervals == [
         (PerformanceChange.NoChange, 0, 1, 50),
-        (PerformanceChange.Degradation, 2, 53, 100),
+        (PerformanceChange.Degradation, pytest.approx(power / line - 1), 53, 100),
     ]
     assert compare(new, old)["f"].rate_degradation == -2
     assert compare(old, old)["f"].result is PerformanceChange.NoChange

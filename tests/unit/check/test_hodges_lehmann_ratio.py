@@ -94,7 +94,7 @@ def test_pairs_find_what_drowns_in_the_noise_of_both() -> None:
 def test_no_change_is_a_finding_and_needs_a_narrow_interval(factor: float) -> None:
     found = compare(*pairs(timed(noise(2, 30)), timed(factor * noise(3, 30))))
     assert {one.result for one in found.values()} == {Change.NoChange}
-    few = compare(*pairs(timed(noise(2, 10, 0.04)), timed(factor * noise(3, 10, 0.04))))
+    few = compare(*pairs(timed(noise(2, 10, 0.02)), timed(factor * noise(3, 10, 0.02))))
     assert {one.result for one in few.values()} == {Change.Unknown}
     assert "more pairs would decide" in few["./prog [cpu]"].rule
 

@@ -195,6 +195,44 @@ def test_curves_that_cross_are_told_in_parts(name: str) -> None:
     assert change.result is WORSE
     assert [part[0] for part in change.partial_intervals] == [PerformanceChange.Optimization, WORSE]
     assert change.partial_intervals[0][3] == pytest.approx(20, abs=0.1)
+    # The rates of parts are shares: from 50 to 12 ... 50 the target is 38 % below the baseline on average.
+    assert change.partial_intervals[0][1] == pytest.approx(-0.38, abs=0.01)
+    assert change.partial_intervals[1][1] == pytest.approx(1.6, abs=0.01)
+
+
+def test_where_a_model_is_negative_nothing_is_compared(name: str) -> None:
+    """A line below 0 at small sizes, as a fit may be, says nothing of them: -6417 is no amount."""
+    old = profile({"f": -6417 + 150 * SIZES})
+    new = profile({"f": 4 * (-6417 + 150 * SIZES)})
+    change = compare(name, old, new)["f"]
+    assert (change.result, change.rate_degradation) == (WORSE, pytest.approx(300))
+    back = compare(name, new, old)["f"]
+    assert (back.result, back.rate_degradation) == (PerformanceChange.Optimization, pytest.approx(-75))
+    near = profile({"f": -6417 + 150 * SIZES + 40})
+    assert compare(name, old, near)["f"].result in (NO, MAYBE_WORSE)
+
+
+def test_models_that_explain_nothing_are_no_evidence(name: str) -> None:
+    chosen = np.random.default_rng(3)
+    old, new = (profile({"f": chosen.uniform(1, 100, 100) * factor}) for factor in (1, 1.5))
+    for one in (old, new):
+        one["models"] = [model for model in one["models"] if model["model"] == "linear"]
+    change = compare(name, old, new)["f"]
+    assert change.result is PerformanceChange.Unknown
+    assert change.rule.startswith("the models explain 0.0")
+    assert change.rule.endswith("of the measured points, less than r_square = 0.15")
+    assert compare(name, old, new, r_square=0.0)["f"].result in (MAYBE_WORSE, WORSE)
+
+
+def test_one_interrupted_call_is_no_change(name: str) -> None:
+    line = CURVES["linear"](SIZES)
+    interrupted = np.where(SIZES == 90, 20_000, line)
+    change = compare(name, profile({"f": line}), profile({"f": interrupted}), r_square=0.0)["f"]
+    assert change.result is NO
+    assert change.rate_degradation > 5
+    assert change.rule == "the models differ by more, but the medians of the measured points by +0.0% only"
+    slower = compare(name, profile({"f": line}), profile({"f": 2 * interrupted}), r_square=0.0)["f"]
+    assert slower.result is WORSE
 
 
 def test_other_limits(name: str) -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.stats.mstats import mquantiles
 
+from perun.check._common.difference import Samples
 from perun.check._common.relative import Limits, balance, relative_error, verdict
-from perun.check._common.windows import STATISTICS, Windows, statistics
+from perun.check._common.windows import STATISTICS, Windows, compare, statistics
 from perun.profile.changes import PerformanceChange
 
 
@@ -78,3 +79,21 @@ def test_relative(before: float, after: float, error: float, balanced: float) ->
 )
 def test_verdict(size: float, change: PerformanceChange) -> None:
     assert verdict(size, Limits()) is change
+
+
+@pytest.mark.parametrize(
+    ("target", "change", "rate"),
+    [
+        # Both versions are the slower one on average, relative to the other: the ratios decide.
+        ([2.0] * 300 + [200.0] * 700, PerformanceChange.Degradation, 0.2**0.3 * 20**0.7 - 1),
+        ([200.0] * 300 + [1.0] * 700, PerformanceChange.MaybeDegradation, 5.07),
+    ],
+)
+def test_curves_that_cross(target: list[float], change: PerformanceChange, rate: float) -> None:
+    """The second one takes a seventh by the ratios, and six times as much by the means: that is no more than
+    a maybe."""
+    x, ten = np.arange(1000.0), np.full(1000, 10.0)
+    there = compare(Samples(x, ten, np.array(target), 0 * x), Limits(), Windows())
+    assert (there.change, there.rate) == (change, pytest.approx(rate))
+    back = compare(Samples(x, np.array(target), ten, 0 * x), Limits(), Windows())
+    assert back.change.value == -there.change.value

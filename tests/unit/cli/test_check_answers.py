@@ -391,7 +391,7 @@ def test_text() -> None:
   - Severe Degradation  at g
     from: 1.5s -> to: 3.0s (2x, linear) (with confidence r_square = nan, rate between 0.5 and inf, p < 0.0001)
     where it is 16 to 26: Maybe Degradation +17 %
-    where it is 26 to 100: Degradation +inf %
+    where it is 26 to 100: Degradation
 
   > collected by time for cmd: '$ /usr/bin/other tool -n 1'
   > not compared: no ancestor has a profile
@@ -581,6 +581,15 @@ def test_many_parts_are_counted() -> None:
     assert parts_of(change(Kind.Degradation)) == []
 
 
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [(-0.203, " -20.3 %"), (0.58, " +58 %"), (1628.4, " +162,840 %"), (0.0, " +0 %"), (nan, "")],
+)
+def test_the_rate_of_a_part_is_a_share(share: float, told: str) -> None:
+    (line,) = parts_of(change(Kind.Degradation, pi=[(Kind.Degradation, share, 1.0, 2.0)]))
+    assert line == f"where it is 1 to 2: Degradation{told}"
+
+
 def test_importance() -> None:
     mild, large = change(Kind.Degradation, rd=2.0), change(Kind.Degradation, rd=90.0)
     better, best = change(Kind.Optimization, rd=0.5), change(Kind.Optimization, rd=0.01)
@@ -590,6 +599,10 @@ def test_importance() -> None:
         severe, large, mild, odd, best, better
     ]  # fmt: skip
     assert ratio_of(odd) is None
+    # Differences in time are sorted by themselves, not by how small the function was before.
+    tiny = change(Kind.Degradation, t="time", fb="0.001ms", tt="1.0ms", rd=0.999)
+    long = change(Kind.Degradation, t="time", fb="100.0ms", tt="150.0ms", rd=50.0)
+    assert sorted([tiny, long], key=importance) == [long, tiny]
 
 
 def test_marks() -> None:

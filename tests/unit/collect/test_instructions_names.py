@@ -8,8 +8,10 @@ from shutil import which
 
 import pytest
 
+from perun.collect.instructions import python_functions
 from perun.collect.instructions.graph import Function
 from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names
+from perun.collect.instructions.python_functions import PythonFunctions
 from perun.collect.instructions.repeatable import PADDING, STEP, fixed_addresses, repeatable
 from perun.collect.instructions.tree import Frame
 from perun.plugin.api import Run
@@ -50,6 +52,55 @@ def test_names_of_cplusplus() -> None:
     names.learn([function, Function("plain")])
     assert names.frame(function) == Frame("list::push(int)", "liblist.so")
     assert not names.mangled
+
+
+@pytest.fixture
+def maps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(python_functions, "MAPS", tmp_path)
+    return tmp_path
+
+
+def test_functions_of_python(maps: Path) -> None:
+    (maps / "perf-77.map").write_text(
+        "1000 b py::old:/p/a.py\nnonsense\n1000 b py::main:/home/me/project/a.py\n"
+        "100b b py::Encoder.encode:/usr/lib/python3.12/json/encoder.py\n"
+        "1016 b py::get:/v/lib/python3.12/site-packages/requests/api.py\n"
+    )
+    known = PythonFunctions(77)
+    assert known
+    assert not (maps / "perf-77.map").exists()
+    names = Names(PROJECT, {}, python=True)
+    frames = [
+        names.frame(known.named(Function(name)))
+        for name in ("0x0000000000001000", "0x000000000000100b", "0x0000000000001020", "0x1021", "0xfff", "f")
+    ]
+    assert frames == [
+        Frame("main", "a.py"),
+        Frame("Encoder.encode", "python3.12/json/encoder.py"),
+        Frame("get", "requests/api.py"),
+        None,
+        None,
+        None,
+    ]
+    in_binary = Function("0x0000000000001000", "", "/usr/bin/python3")
+    assert known.named(in_binary) == in_binary
+
+
+def test_a_forked_process_has_the_functions_of_its_parent(maps: Path) -> None:
+    (maps / "perf-1.map").write_text("10 4 py::f:a.py\n20 4 py::g:a.py\n")
+    (maps / "perf-2.map").write_text("20 4 py::h:a.py\n")
+    child = PythonFunctions(2, PythonFunctions(1))
+    assert [child.named(Function(name)).name for name in ("0x10", "0x20")] == ["py::f:a.py", "py::h:a.py"]
+
+
+def test_maps_of_strangers_are_left_alone(maps: Path) -> None:
+    assert not PythonFunctions(5)
+    os.mkfifo(maps / "perf-6.map")
+    assert not PythonFunctions(6)
+    (maps / "target").write_text("10 4 py::f:a.py\n")
+    (maps / "perf-7.map").symlink_to(maps / "target")
+    assert not PythonFunctions(7)
+    assert (maps / "target").exists()
 
 
 def test_environments_take_the_same_room(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perun.collect._common.interpreter import program_of
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.places import Places
-from perun.collect.memory.python import PythonRecording, prepared, program_of
+from perun.collect.memory.python import PythonRecording, prepared
 from perun.collect.memory.symbols import Symboliser
 from perun.errors import CollectorUnavailable, UsageError
 from perun.plugin.api import Run
@@ -89,7 +90,7 @@ def test_the_command_that_is_run(tmp_path: Path) -> None:
     assert words[:2] == [str(python), "-B"] and words[2].endswith("python_agent.py")
     assert words[3:] == ["record", str(tmp_path / "file"), "0.5", "1", "prog.py", "-v"]
     assert ready.command().stdin_file == "input"
-    with pytest.raises(CollectorUnavailable, match="memray is not installed") as refusal:
+    with pytest.raises(CollectorUnavailable, match="--python needs memray") as refusal:
         prepared(run._replace(cmd=f"{python} prog.py"), tmp_path / "file", 0.5, follow=False)
     assert "pip install memray" in str(refusal.value.hint)
 
@@ -157,7 +158,7 @@ def test_what_memray_cannot_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(DamagedRecording, match="OSError: not a file of memray"):
         list(read.pieces())
     (tmp_path / "stream").write_bytes(STREAM)
-    with pytest.raises(DamagedRecording, match="cannot be read"):
+    with pytest.raises(DamagedRecording, match="cannot read the recording of memray"):
         list(read.pieces())
 
 

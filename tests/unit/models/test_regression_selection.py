@@ -10,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.models.regression.fits import MODELS, Fit, points_of
-from perun.models.regression.methods import METHODS, Chosen, Plan
+from perun.models.regression.methods import METHODS, MethodResult, Plan
 from perun.models.result import NoModel
 
 Array = np.ndarray
 WITHOUT_QUADRATIC = tuple(model for model in MODELS if model != "quadratic")
 
 
-def chosen(method: str, x: object, y: object, **plan: object) -> Chosen:
+def chosen(method: str, x: object, y: object, **plan: object) -> MethodResult:
     return METHODS[method](np.array(x, float), np.array(y, float), Plan(**plan))  # type: ignore[arg-type]
 
 
-def kinds(result: Chosen) -> list[str]:
+def kinds(result: MethodResult) -> list[str]:
     return [fit.model for fit in result.fits]
 
 
-def ranges(result: Chosen) -> list[tuple[float, float]]:
+def ranges(result: MethodResult) -> list[tuple[float, float]]:
     return [(fit.x_start, fit.x_end) for fit in result.fits]
 
 
@@ -69,7 +69,7 @@ def test_full_says_which_models_there_are_not() -> None:
     ],
 )
 def test_no_model_of_the_points(method: str, x: list[float], y: list[float], why: str) -> None:
-    assert chosen(method, x, y) == Chosen([], [why])
+    assert chosen(method, x, y) == MethodResult([], [why])
 
 
 @pytest.mark.parametrize("method", ["iterative", "initial_guess", "bisection"])
@@ -156,7 +156,8 @@ def test_interval_says_which_parts_have_no_model() -> None:
         "no model of the part x = 4 to 5: fewer than 3 points",
     ]
     everywhere = chosen("interval", range(8), range(8), steps=100)
-    assert everywhere == Chosen([], ["no model of 8 of 8 parts, the first x = 0 to 0: fewer than 3 points"])
+    reason = "no model of 8 of 8 parts, the first x = 0 to 0: fewer than 3 points"
+    assert everywhere == MethodResult([], [reason])
 
 
 def test_bisection_keeps_what_is_of_one_kind() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perun.models.regressogram import (
+    MAX_BUCKETS,
     METHODS,
-    MOST_BUCKETS,
     Regressogram,
     regressogram,
 )
@@ -123,8 +123,8 @@ def test_an_outlier_does_not_fill_the_memory() -> None:
     x = np.append(np.linspace(0, 1e-9, 1000), 1.0)
     model = regressogram(x, x, "fd")
     assert isinstance(model, NoModel)
-    assert str(MOST_BUCKETS) in model.reason
-    assert isinstance(regressogram(x, x, MOST_BUCKETS + 1), NoModel)
+    assert str(MAX_BUCKETS) in model.reason
+    assert isinstance(regressogram(x, x, MAX_BUCKETS + 1), NoModel)
     assert made(x, x, "auto").stats.size < 100
 
 

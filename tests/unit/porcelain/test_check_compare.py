@@ -105,7 +105,7 @@ def plugin(isolated_environment: Path) -> Callable[..., Repository]:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other processes help from the second pair on, with few pairs each, on however few cores."""
-    monkeypatch.setattr(comparing, "PATIENCE", 0.0)
+    monkeypatch.setattr(comparing, "HELP_AFTER", 0.0)
     monkeypatch.setattr(comparing, "CHUNK_PAIRS", 2)
     monkeypatch.setattr(comparing, "cores", lambda: 2)
 
@@ -162,7 +162,7 @@ def test_other_processes_answer_the_same_in_the_same_order(
     repo = opened(12, ("a", "b"))
     helped = list(check_all(repo, None))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "PATIENCE", 60.0)
+        patch.setattr(comparing, "HELP_AFTER", 60.0)
         assert list(check_all(repo, None)) == helped
     assert [len(report.comparisons) for report in helped] == [2] * 12
     # The plugins of the repository work there, too, and they are really other processes.
@@ -191,7 +191,7 @@ def test_few_quick_pairs_are_compared_here(
     plugin: Callable[..., Repository],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(comparing, "PATIENCE", 60.0)  # quick also where the machine is slow
+    monkeypatch.setattr(comparing, "HELP_AFTER", 60.0)  # quick also where the machine is slow
     assert set(processes(plugin(opened(5)))) == {str(os.getpid())}
 
 

@@ -118,7 +118,7 @@ def test_odd_amounts_are_clustered_last(strategy: str) -> None:
     clusters = clustered(made(amounts(*odd, 0, -5, 3)), notes, strategy=strategy)
     assert clusters[-3:] == [2, 1, 3]
     assert min(clusters[:-3]) == 4
-    assert notes == ["7 of 10 amounts are no finite numbers; they are clustered last"]
+    assert notes == ["7 of 10 amounts are not finite numbers; they come last"]
 
 
 def test_every_resource_gets_a_cluster() -> None:
@@ -139,7 +139,7 @@ def test_again_replaces_the_clusters() -> None:
 
 @pytest.mark.parametrize("given", [[], [{"uid": "f"}], amounts(math.nan, None)])
 def test_nothing_to_cluster_by(given: list[dict[str, Any]]) -> None:
-    with pytest.raises(ProfileError, match="no resource has an amount"):
+    with pytest.raises(ProfileError, match="no resource has a finite number"):
         clustered(made(given))
 
 
@@ -158,8 +158,8 @@ def test_defaults() -> None:
         ({"window-height": "tall"}, "window_height must be a number"),
         ({"window-height": math.inf}, "must be finite"),
         ({"window-heigt": 1}, "unknown parameter 'window-heigt'"),
-        ({"relative-window-height": True, "fixed-window-height": True}, "either relative or fixed"),
-        ({"relative-window-width": True, "weighted-window-width": True}, "relative, fixed or weighted"),
+        ({"relative-window-height": True, "fixed-window-height": True}, "window_height exclude each other"),
+        ({"relative-window-width": True, "weighted-window-width": True}, "window_width exclude each"),
         ({"fixed-window-width": 1}, "fixed_window_width must be true or false"),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_model_is_as_the_manual_shows_it() -> None:
     }
     assert len(model["kernel_stats"]) == len(X)
     assert 0.9 < model["r_square"] <= 1
-    assert notes == ["taken from the profile: --of-key 'amount', --per-key 'structure-unit-size'"]
+    assert notes == ["chosen from the profile: --of-key 'amount', --per-key 'structure-unit-size'"]
 
 
 MADE: dict[str, tuple[dict[str, Any], Any]] = {
@@ -145,9 +145,9 @@ def test_each_uid_gets_a_model_and_what_has_none_is_told() -> None:
     )
     assert [model["uid"] for model in models] == ["f"]
     assert notes == [
-        "taken from the profile: --of-key 'amount'",
-        "'g': no model, it has one point only",
-        "'h': no model, all x are equal",
+        "chosen from the profile: --of-key 'amount'",
+        "'g': no model: it has one point only",
+        "'h': no model: all x are equal",
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_bandwidth_that_was_raised_is_told() -> None:
     }
     (model,) = process(profile(f=(X, Y)), notes, **values)
     assert model["bandwidth"] > 0.5
-    assert notes[-1].startswith("the bandwidth 0.5 is too low for 1 of the models")
+    assert notes[-1].startswith("the bandwidth 0.5 is too small for 1 model")
     notes.clear()
     process(profile(f=(X, Y)), notes, **values | {"bandwidth_value": 50})
     assert not any("too low" in note for note in notes)
@@ -205,7 +205,7 @@ def test_gammas_of_a_range(low: float, high: float, step: float, gammas: list[fl
         ),
         (
             {"kernel_mode": "user-selection", "bandwidth_value": "inf"},
-            "bandwidth_value must be a number from",
+            "bandwidth_value must be a finite number of at least",
         ),
         ({"kernel_mode": "user-selection", "bandwidth_value": -1}, "bandwidth_value must be at least 1e-10"),
         ({"bandwidth_method": "scott"}, "bandwidth_method of estimator-settings must be one of cv_ls, aic"),

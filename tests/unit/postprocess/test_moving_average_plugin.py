@@ -55,7 +55,7 @@ def test_the_example_of_the_manual() -> None:
         "x_start": 0,
         "window_width": 1,
     }
-    assert notes == ["taken from the profile: --of-key 'amount', --per-key 'structure-unit-size'"]
+    assert notes == ["chosen from the profile: --of-key 'amount', --per-key 'structure-unit-size'"]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_uids_without_a_model_are_told() -> None:
     models = process(given, notes, window_width=4, of_key="amount", per_key="structure-unit-size")
     assert [model["uid"] for model in models] == ["f"]
     assert notes == [
-        "'one': no model, it has one point only",
-        "'few': no model, no window of width 4 gives a value for its 3 points",
+        "'one': no model: it has one point only",
+        "'few': no model: no window of width 4 gives a value for its 3 points",
     ]
 
 
@@ -117,7 +117,7 @@ def test_no_model_at_all() -> None:
         ({"moving_method": "mean"}, "one of sma, smm, ema"),
         ({"window_type": "gauss"}, "window_type must be one of"),
         ({"window_width": -1}, "at least 1"),
-        ({"window_width": 3, "min_periods": 4}, "min_periods is 4, more than a window of width 3"),
+        ({"window_width": 3, "min_periods": 4}, "min_periods must be at most the window_width 3, not 4"),
         ({"decay": ["span", 3]}, "decay is for the moving_method ema"),
         ({"moving_method": "ema", "decay": ["span", 0]}, "span >= 1, not 0"),
         ({"moving_method": "ema", "decay": ["com"]}, "a name and a number"),

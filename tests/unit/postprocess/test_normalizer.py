@@ -97,7 +97,7 @@ def test_odd_amounts_stay_as_they_are() -> None:
     notes: list[str] = []
     odd = [math.inf, None, "many", True, 10**400, [1]]
     assert normalized(made(amounts(2, *odd, 4)), notes) == [0.5, *odd, 1]
-    assert notes == ["6 of 8 amounts are no finite numbers; they stay as they are"]
+    assert notes == ["6 of 8 amounts are not finite numbers; they do not change"]
     (number, other) = normalized(made(amounts(2, math.nan)))
     assert number == 1
     assert math.isnan(other)
@@ -124,7 +124,7 @@ def test_an_amount_among_the_constants() -> None:
 
 @pytest.mark.parametrize("given", [[], [{"uid": "f"}], amounts(math.nan), amounts("x")])
 def test_nothing_to_normalize(given: list[dict[str, Any]]) -> None:
-    with pytest.raises(ProfileError, match="no resource has an amount"):
+    with pytest.raises(ProfileError, match="no resource has a finite number"):
         normalized(made(given))
 
 

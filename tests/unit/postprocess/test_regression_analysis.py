@@ -149,8 +149,8 @@ def test_models_are_added_to_those_of_other_postprocessors() -> None:
 
 def test_it_tells_the_keys_that_were_not_named() -> None:
     for params, expected in (
-        ({}, ["taken from the profile: --of 'amount', --depending-on 'structure-unit-size'"]),
-        ({"of": "amount"}, ["taken from the profile: --depending-on 'structure-unit-size'"]),
+        ({}, ["chosen from the profile: --of 'amount', --depending-on 'structure-unit-size'"]),
+        ({"of": "amount"}, ["chosen from the profile: --depending-on 'structure-unit-size'"]),
         ({"of": "amount", "depending-on": "structure-unit-size"}, []),
     ):
         notes: list[str] = []
@@ -175,7 +175,7 @@ def test_resources_without_numbers_are_told() -> None:
     notes: list[str] = []
     profile = made({"f": ([1, 2, 3, 4], [1, 2, 4, None])})
     assert values(processed(profile, notes, regression_models=["constant"])[0])[0] == pytest.approx(7 / 3)
-    assert notes[1:] == ["'f': 1 of the resources left out, for want of a number in both fields"]
+    assert notes[1:] == ["'f': left out 1 resource without a number in both fields"]
 
 
 @pytest.mark.parametrize("method", postprocessor.METHODS)

@@ -92,7 +92,7 @@ def test_models_are_added_and_can_be_stored() -> None:
 def test_fields_that_are_looked_up_are_told() -> None:
     notes: list[str] = []
     (model,) = process(profile({"f": LINEAR}, per="snapshot"), notes)
-    assert notes == ["taken from the profile: --of-key 'amount', --per-key 'snapshot'"]
+    assert notes == ["chosen from the profile: --of-key 'amount', --per-key 'snapshot'"]
     assert (model["of_key"], model["per_key"]) == ("amount", "snapshot")
 
 
@@ -102,7 +102,7 @@ def test_fields_that_are_named() -> None:
     assert not notes
     assert (model["x_start"], model["x_end"]) == (8.0, 30.5)
     process(profile({"f": LINEAR}), notes, of_key="amount")
-    assert notes == ["taken from the profile: --per-key 'structure-unit-size'"]
+    assert notes == ["chosen from the profile: --per-key 'structure-unit-size'"]
 
 
 def test_uids_without_a_model_are_told() -> None:
@@ -111,14 +111,14 @@ def test_uids_without_a_model_are_told() -> None:
     models = process(given, notes, of_key="amount", per_key="structure-unit-size")
     assert [model["uid"] for model in models] == ["f", "odd"]
     assert notes == [
-        "'one': no model, it has one point only",
-        "'eq': no model, all x are equal",
-        "'odd': resources without a number in both fields are left out",
+        "'one': no model: it has one point only",
+        "'eq': no model: all x are equal",
+        "'odd': left out resources without a number in both fields",
     ]
 
 
 def test_no_model_at_all() -> None:
-    with pytest.raises(ProfileError, match="'one', 'two': no model, it has one point only") as problem:
+    with pytest.raises(ProfileError, match="'one', 'two': no model: it has one point only") as problem:
         process(profile({"one": [(1, 2)], "two": [(1, 2)]}))
     assert "--per-key" in problem.value.hint
 

@@ -89,6 +89,24 @@ def test_memory_of_older_releases_is_summed_up_by_place() -> None:
     assert found["f [allocated]"].values.tolist() == [12.0]
 
 
+def test_instructions_of_a_function_are_summed_up_over_its_call_stacks() -> None:
+    own = {"type": "instructions", "subtype": "exclusive"}
+    resources = [
+        {**own, "uid": {"source": "a.c", "function": name}, "trace": [{"function": caller}], "amount": amount}
+        for name, caller, amount in (("f", "g", 5), ("f", "h", 7), ("g", "main", 30))
+    ]
+    uid = {"source": "a.c", "function": "g", "instructions": "inclusive"}
+    resources.append({"type": "instructions", "subtype": "inclusive", "uid": uid, "amount": 35, "calls": 1})
+    found = measurements(profile(resources, "mixed", {"instructions": "instr"}))
+    assert {location: series.values.tolist() for location, series in found.items()} == {
+        "a.c:f": [12],
+        "a.c:g": [30],
+        "a.c:g:inclusive": [35],
+    }
+    assert {series.whole for series in found.values()} == {42}
+    assert all(series.metric.exact and series.metric.unit == "instr" for series in found.values())
+
+
 def test_what_is_no_number_is_left_out() -> None:
     values: list[Any] = [1.5, None, "2", float("nan"), float("inf"), True, 4, 10**400]
     resources = [{"uid": "x", "type": "regex", "subtype": "req/s", "amount": one} for one in values]

@@ -74,7 +74,12 @@ def test_samples_measured_apart_need_more_to_be_definite() -> None:
     [
         (Modes(1.0, 2.0, 0.2), Modes(1.02, 2.01, 0.7), Change.MaybeDegradation),
         (Modes(1.0, 2.0, 0.2), Modes(1.5, 3.0, 0.2), Change.Degradation),
-        (None, Modes(1.1, 2.0, 0.5), Change.MaybeDegradation),
+        (Modes(1.0, 2.0, 0.4), Modes(1.1, 2.01, 0.4), Change.Degradation),  # as often as before
+        (Modes(1.0, 2.0, 0.2), Modes(1.1, 2.2, 0.7), Change.Degradation),  # both modes are slower
+        (Modes(1.0, 2.0, 0.2), Modes(1.1, 2.01, 0.7), Change.MaybeDegradation),
+        (None, Modes(1.06, 2.0, 0.5), Change.MaybeDegradation),
+        (None, Modes(1.15, 2.0, 0.5), Change.Degradation),
+        (Modes(0.8, 1.58, 0.5), None, Change.MaybeDegradation),
         (None, Modes(2.0, 3.0, 0.5), Change.Degradation),
     ],
 )
@@ -131,6 +136,26 @@ def test_what_is_counted_has_a_threshold_of_its_own(
     old: float, new: float, exact: float, change: Change
 ) -> None:
     assert judge_exact(old, new, (1, 1), Thresholds(exact=exact)).change is change
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "exact", "change"),
+    [
+        (9, 20, 0, Change.NoChange),
+        (9, 209, 0, Change.Degradation),
+        (209, 9, 0, Change.Optimization),
+        (0, 209, 0, Change.Degradation),
+        (9, 2_009, 0.001, Change.Degradation),
+        (9, 1_009, 0.001, Change.NoChange),
+        (9, 20_010, 0, Change.SevereDegradation),
+        (1_000_000, 1_000_090, 0, Change.NoChange),
+        (1_000_000, 1_005_000, 0.001, Change.Degradation),
+    ],
+)
+def test_a_part_of_what_is_counted_matters_as_much_as_it_is_of_the_whole(
+    old: float, new: float, exact: float, change: Change
+) -> None:
+    assert judge_exact(old, new, (1, 1), Thresholds(exact=exact), 1e6).change is change
 
 
 def test_as_many_pairs_as_are_said_to_be_missing_do_decide() -> None:

@@ -64,7 +64,7 @@ def test_linked_profiles_are_registered(store: Store, minor: Minor, make_profile
     assert (entry.path, entry.time) == ("a.perf", 1700000000)
     assert entry.head == Head("time", "./app", "-v", "input.txt", "time", ("normalizer",))
     assert "origin" not in store.objects.get(entry.checksum)
-    assert store.summaries.get(minor()) == Summary({"time": 1}, 0, 0)
+    assert store.summaries.load().get(minor()) == Summary({"time": 1}, 0, 0)
     assert list(store.fsck()) == []
 
 
@@ -95,7 +95,7 @@ def test_a_profile_that_cannot_be_stored_stops_all(
     with pytest.raises(ProfileError):
         link(store, minor(), [(make_profile(), "a", 1), (bad, "b", 1)])
     assert store.indexes.read(minor()) == []
-    assert store.summaries.get(minor()) is None
+    assert store.summaries.load().get(minor()) is None
 
 
 def test_a_damaged_index_stops_before_anything_is_written(
@@ -116,7 +116,7 @@ def test_unlinking(store: Store, minor: Minor, make_profile: MakeProfile) -> Non
     added, _ = link(store, minor(), [(make_profile(), name, 1) for name in ("a", "b")])
     unlink(store, minor(), added[:1])
     assert store.indexes.read(minor()) == added[1:]
-    assert store.summaries.get(minor()) == Summary({"time": 1}, 0, 0)
+    assert store.summaries.load().get(minor()) == Summary({"time": 1}, 0, 0)
     with pytest.raises(ProfileNotFound):
         unlink(store, minor(), added)
     assert store.indexes.read(minor()) == added[1:]
@@ -148,7 +148,7 @@ def test_eight_processes_lose_nothing(store: Store, minor: Minor, seed: Path, sp
         assert process.returncode == 0, err
     entries = store.indexes.read(minor())
     assert len({entry.key for entry in entries}) == len(entries) == 400
-    assert store.summaries.get(minor()) == Summary({"time": 400}, 0, 0)
+    assert store.summaries.load().get(minor()) == Summary({"time": 400}, 0, 0)
     assert list(store.fsck()) == []
 
 
@@ -168,7 +168,7 @@ def kill_again_and_again(
         assert {finding.severity for finding in findings} <= {"info"}, findings
         with Store(store.root, lock_timeout=0).lock():
             pass
-        counted = store.summaries.get(minor())
+        counted = store.summaries.load().get(minor())
         assert (counted.total if counted else 0) == len(store.indexes.read(minor()))
 
 

@@ -96,7 +96,7 @@ def test_readers_neither_lock_nor_write(
         assert reader.pending.list() == []
         assert reader.indexes.read(minor(0)) == []
         assert reader.changes.read(minor(0)) == []
-        assert reader.summaries.get(minor(0)) is None
+        assert reader.summaries.load().get(minor(0)) is None
         assert list(reader.objects.ids()) == []
         assert reader.stats.versions() == []
         assert reader.temp.files() == []

@@ -118,8 +118,8 @@ def test_a_type_that_would_break_the_header_is_refused(store: Store) -> None:
         (b"Profile time 2\0{}", "does not begin"),
         (b"profile time 2 \0{}", "does not begin"),
         (b"profile time " + b"9" * 400 + b"\0{}", "does not begin"),
-        (b"profile time 3\0{}", "has 2 characters where its header says 3"),
-        (b"profile time 1\0{ }", "has 3 characters where its header says 1"),
+        (b"profile time 3\0{}", "has 2 characters, but its header says 3"),
+        (b"profile time 1\0{ }", "has 3 characters, but its header says 1"),
         (b"profile time 1\0" + b"x" * 9, "longer"),
         (b"profile time 0\0{}", "longer"),
         (b"profile time 3\0{\xff}", "UTF-8"),
@@ -187,7 +187,7 @@ def test_the_room_of_an_object_is_what_its_header_allows(letter: str) -> None:
         decode(zlib.compress(content), checksum, "f", limit=len(body) - 1)
     with pytest.raises(DamagedStore, match="longer than the 300 characters"):
         decode(zlib.compress(b"profile time 300\0" + b"a" * 1201), "0" * 40, "f")
-    with pytest.raises(DamagedStore, match="has 1200 characters where its header says 300"):
+    with pytest.raises(DamagedStore, match="has 1200 characters, but its header says 300"):
         decode(zlib.compress(b"profile time 300\0" + b"a" * 1200), "0" * 40, "f")
 
 

@@ -118,7 +118,7 @@ def test_cleaning_removes_what_is_no_statistics_and_nothing_else(
     empty.mkdir(parents=True)
     dates = {minor(1): "2024", minor(3): "2025", "ee" + "0" * 38: "2026"}
 
-    assert store.stats.clean(dates.get, keep_strangers=True, keep_empty=True) == []
+    assert store.stats.clean(dates.get, keep_foreign=True, keep_empty=True) == []
     assert empty.is_dir() and unknown.is_dir() and damaged.is_file()
 
     removed = store.stats.clean(dates.get, keep_empty=True)

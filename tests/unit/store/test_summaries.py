@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -41,12 +41,18 @@ def fill(store: Store, minor: Minor) -> None:
     store.indexes.add(minor(3), [entry(1)])
 
 
+def summaries_of(store: Store, minors: Iterable[str]) -> dict[str, Summary]:
+    snapshot = store.summaries.load()
+    found = {minor: snapshot.get(minor) for minor in minors}
+    return {minor: summary for minor, summary in found.items() if summary is not None}
+
+
 def expect(store: Store, minor: Minor) -> None:
     one = Summary({"time": 2, "memory": 1, "energy": 1}, 4, 4)
-    assert store.summaries.get(minor(1)) == one
+    assert store.summaries.load().get(minor(1)) == one
     assert one.total == 4
     minors = [minor(number) for number in range(1, 6)]
-    assert store.summaries.read([*minors, "HEAD", ""]) == {
+    assert summaries_of(store, [*minors, "HEAD", ""]) == {
         minor(1): one,
         minor(2): Summary({}, 0, 1),
         minor(3): Summary({"time": 1}, 0, 0),
@@ -67,7 +73,7 @@ def test_a_cache_is_made_whole_and_believed(store: Store, minor: Minor) -> None:
     assert sorted(content["minors"]) == sorted(minor(number) for number in (1, 2, 3))
     content["minors"][minor(3)][4] = {"time": 99}
     cache(store).write_text(json.dumps(content))
-    assert store.summaries.get(minor(3)) == Summary({"time": 99}, 0, 0)
+    assert store.summaries.load().get(minor(3)) == Summary({"time": 99}, 0, 0)
     store.summaries.update([minor(3)])
     expect(store, minor)
 
@@ -83,9 +89,9 @@ def test_what_changed_after_the_cache_is_counted_anew(store: Store, minor: Minor
         minor(1): Summary({"time": 1, "memory": 1, "energy": 1}, 4, 4),
         minor(3): Summary({"time": 1}, 1, 0),
     }
-    assert store.summaries.read(minors) == expected
+    assert summaries_of(store, minors) == expected
     store.summaries.update(minors)
-    assert store.summaries.read(minors) == expected
+    assert summaries_of(store, minors) == expected
     assert sorted(json.loads(cache(store).read_bytes())["minors"]) == sorted(expected)
 
 
@@ -116,9 +122,9 @@ def test_damage_is_reported_to_readers_but_stops_no_writer(
     store.indexes.add(minor(1), [entry(1)])
     store.indexes.path(minor(1)).write_bytes(b"pidx damaged")
     link(store, minor(2), [(make_profile(), "a.perf", 1)])
-    assert store.summaries.get(minor(2)) == Summary({"time": 1}, 0, 0)
+    assert store.summaries.load().get(minor(2)) == Summary({"time": 1}, 0, 0)
     with pytest.raises(DamagedStore, match=str(store.indexes.path(minor(1)))):
-        store.summaries.get(minor(1))
+        store.summaries.load().get(minor(1))
 
 
 def test_indexes_of_old_releases_are_counted(store: Store, minor: Minor, make_profile: MakeProfile) -> None:
@@ -126,7 +132,7 @@ def test_indexes_of_old_releases_are_counted(store: Store, minor: Minor, make_pr
     path = store.indexes.path(minor())
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"pidx\1\0\0\0\1\0\0\0\5\0\0\0" + bytes.fromhex(checksum) + b"x.perf\0")
-    assert store.summaries.get(minor()) == Summary({"memory": 1}, 0, 0)
+    assert store.summaries.load().get(minor()) == Summary({"memory": 1}, 0, 0)
 
 
 def test_a_long_history_with_few_profiles(store: Store, minor: Minor) -> None:

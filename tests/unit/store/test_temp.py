@@ -66,9 +66,9 @@ def test_all_can_be_deleted(store: Store) -> None:
 def test_sync_forgets_what_is_gone(store: Store) -> None:
     store.temp.write("a", "x", protect=True).unlink()
     store.temp.write("b", "x", protect=True)
-    assert store.temp.forgotten() == ["a"]
+    assert store.temp.stale() == ["a"]
     store.temp.sync()
-    assert store.temp.forgotten() == []
+    assert store.temp.stale() == []
     assert [file.path for file in store.temp.files()] == ["b"]
 
 

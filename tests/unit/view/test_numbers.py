@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.view._common.numbers import is_size, readable, unit_label
-from perun.view._common.theme import PALETTE, RAMP, colour, mixed, ramp, text_on
+from perun.view._common.theme import PALETTE, RAMP, colour, mixed, ramp
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,3 @@ def test_colours() -> None:
     assert len({colour(number) for number in range(4 * len(PALETTE))}) == 4 * len(PALETTE)
     assert [ramp(share) for share in (-1, 0, 1, 2)] == [RAMP[0], RAMP[0], RAMP[-1], RAMP[-1]]
     assert mixed("#000000", "#ffffff", 0.5) == "#808080"
-    assert [text_on(one) for one in ("#000000", "#ffffff", "#f0e442")] == ["#ffffff", "#000000", "#000000"]

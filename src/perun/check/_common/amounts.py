@@ -14,14 +14,13 @@ from operator import add
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from perun.profile.pooling import count_of
 from perun.profile.units import readable, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 CPU: Final = "cpu"
-POOLED: Final = "pooled"
-"""Key in the header of a pooled profile: how many profiles were pooled into it."""
 _TIME: Final = "time"
 _MEMORY: Final = "memory"
 _CPU_PARTS: Final = ("user", "sys")
@@ -156,7 +155,7 @@ def amounts(profile: Profile) -> dict[str, Metrics]:
     same runs has their sums as :data:`CPU`, too.
     """
     unit_of = units(profile)
-    runs = pooled(profile)
+    runs = count_of(profile)
     found: dict[str, Metrics] = {}
     for key, constants, columns, size in profile.groups():
         # The key of a group is the uid as text, `#`, and a number.
@@ -177,12 +176,6 @@ def amounts(profile: Profile) -> dict[str, Metrics]:
     for own in found.values():
         _add_cpu(own)
     return found
-
-
-def pooled(profile: Profile) -> int:
-    """The number of profiles that were pooled into this one."""
-    number = (profile.get("header") or {}).get(POOLED)
-    return number if isinstance(number, int) and number > 0 else 1
 
 
 def _is_repeated(columns: Mapping[str, Any], shared: Mapping[str, Any]) -> bool:

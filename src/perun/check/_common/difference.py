@@ -40,6 +40,7 @@ _ROUNDING: Final = 1e-9
 _SMALLEST_SCATTER: Final = 0.1
 """A curve is known to about a tenth of the scatter, as that of the mean of 100 points: what a change is
 relative to is at least that, so that a curve near 0 does not count for all others."""
+_NEAR_ZERO: Final = 0.05
 _IN_LOGARITHMS: Final = ("power", "exponential")
 
 
@@ -122,14 +123,22 @@ def sampled(parts: Sequence[Part], number: int) -> Samples:
 def sample(parts: Sequence[Part]) -> Samples | None:
     """The curves at :data:`SAMPLES` x, see :func:`sampled`; None where no x is left.
 
-    Left out as well is an x where one of the two is 0, which nothing can be relative to (but for curves that
-    are 0 everywhere).
+    Left out as well is an x where one of the two is not above 0: an amount is not negative, so the model does
+    not hold there, nor where it comes near 0 (below 5 % of its mean). Curves that are 0 everywhere are equal.
     """
     samples = sampled(parts, SAMPLES)
-    positive = np.minimum(np.abs(samples.baseline), np.abs(samples.target)) > 0
+    positive = _holds(samples.baseline) & _holds(samples.target)
     # Only of what is 0 everywhere the zeros say anything, namely that nothing changed.
     chosen = positive if positive.any() else samples.baseline == samples.target
     return samples.at(chosen) if chosen.any() else None
+
+
+def _holds(curve: Floats) -> NDArray[np.bool_]:
+    """Where a model of amounts can be believed, shape (n,): all of a curve that is positive everywhere."""
+    positive = curve > 0
+    if positive.all() or not positive.any():
+        return np.asarray(positive)
+    return np.asarray(curve > _NEAR_ZERO * float(np.mean(curve[positive])))
 
 
 def measure(samples: Samples) -> Measures:

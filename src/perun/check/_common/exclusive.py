@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.check._common.amounts import pooled, without_slowest
+from perun.check._common.amounts import without_slowest
 from perun.profile.format.grouping import Group
+from perun.profile.pooling import count_of
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def exclusive_times(profile: Profile) -> Times | None:
             parts.setdefault(location, {}).setdefault(function, []).append(times)
     if resources and not found:
         return None
-    runs = pooled(profile)
+    runs = count_of(profile)
     return {
         location: {function: _calls(times, runs) for function, times in functions.items()}
         for location, functions in parts.items()

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perun.check._common import relative
 from perun.check._common.difference import Limits, Samples, compare, sample
 from perun.check._common.model_pairs import ModelPair, model_pairs
+from perun.check._common.params import DifferenceParams
 from perun.check._common.parts import Part, extent, parts
+from perun.check._common.points import Points, judged, medians
 from perun.check._common.shapes import Shape
 from perun.models.record import ModelRecord
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -19,8 +22,13 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-def changes(baseline: Profile, target: Profile, limits: Limits, shape: Shape) -> Iterator[DegradationInfo]:
+def changes(
+    baseline: Profile, target: Profile, params: DifferenceParams, shape: Shape
+) -> Iterator[DegradationInfo]:
     """One change for each uid, in the order of their names, see :mod:`perun.check._common.difference`.
+
+    A change is no more than the points of the two profiles show, see :mod:`perun.check._common.points`.
+    Where the worse model fits worse than `params.r_square`, a change is Unknown.
 
     Its type is that of the difference of the models, its rate and its relative rate are in percent of the
     baseline, its values the means of both curves over the x that they have in common.
@@ -28,11 +36,14 @@ def changes(baseline: Profile, target: Profile, limits: Limits, shape: Shape) ->
     :param shape: gives the type.
     :raises ProfileError: where one of the profiles has no models of a regression analysis.
     """
+    sources = Points(baseline), Points(target)
     for pair in model_pairs(baseline, target):
-        yield pair.unpaired or _change(pair, limits, shape)
+        yield pair.unpaired or _change(pair, params, shape, sources)
 
 
-def _change(pair: ModelPair, limits: Limits, shape: Shape) -> DegradationInfo:
+def _change(
+    pair: ModelPair, params: DifferenceParams, shape: Shape, sources: tuple[Points, Points]
+) -> DegradationInfo:
     common = parts(pair.baseline, pair.target)
     if not common:
         return DegradationInfo(
@@ -42,11 +53,15 @@ def _change(pair: ModelPair, limits: Limits, shape: Shape) -> DegradationInfo:
     if samples is None:
         names = [_names([part.baseline for part in common]), _names([part.target for part in common])]
         return DegradationInfo(PerformanceChange.Unknown, pair.uid, names[0], names[1])
-    found = compare(common, samples, limits)
-    unchanged = found.change is PerformanceChange.NoChange
+    found = compare(common, samples, Limits(params.unchanged, params.changed))
+    points = medians(pair.uid, common, sources)
+    measured = None if points is None else points.mean_balance
+    limits = relative.Limits(params.unchanged / 100, params.changed / 100)
+    change, rule = judged(found.change, common, params.r_square, measured, limits)
+    unchanged = change is PerformanceChange.NoChange
     before, after = _values(common, samples, pair.unit)
     return DegradationInfo(
-        res=found.change,
+        res=change,
         loc=pair.uid,
         fb=before,
         tt=after,
@@ -54,8 +69,10 @@ def _change(pair: ModelPair, limits: Limits, shape: Shape) -> DegradationInfo:
         rd=found.rate,
         ct="r_square",
         cr=min(part.r_square for part in common),
-        pi=list(found.runs),
+        # Of parts, the relative change is a share in every method.
+        pi=[] if unchanged else [(kind, rate / 100, start, end) for kind, rate, start, end in found.runs],
         rdr=found.rate,
+        rule=rule,
     )
 
 

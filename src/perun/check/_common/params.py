@@ -23,6 +23,9 @@ class DifferenceParams:
         minimum=0,
         help="More than this much more, or as much less as undoes it, is certain; less is a maybe.",
     )
+    r_square: float = param(
+        0.15, metavar="<r_square>", minimum=0, help="Models that fit worse than this prove no change."
+    )
 
 
 @dataclass(frozen=True)

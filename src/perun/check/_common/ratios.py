@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.models.two_samples.many import benjamini_hochberg
-from perun.models.two_samples.ratio import FEWEST, Ratio, of_pairs, of_samples, of_sizes
+from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs, of_samples, of_sizes
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.measurements import CALLS, CPU, PARTS_OF_CPU, TOTAL, Series
 from perun.profile.units import readable
@@ -102,7 +102,7 @@ def _are_comparable(before: Series, after: Series) -> bool:
     if _is_exact(before, after) or before.metric.unit != after.metric.unit:
         return True
     fewest = min(before.values.size, after.values.size)
-    return fewest >= (FEWEST_CALLS if before.of_one_run else FEWEST)
+    return fewest >= (FEWEST_CALLS if before.of_one_run else MIN_VALUES)
 
 
 def _is_exact(before: Series, after: Series) -> bool:
@@ -228,7 +228,7 @@ def _counted(before: Series, after: Series, thresholds: Thresholds) -> Verdict:
     """
     old, new = float(before.values[0]), float(after.values[0])
     sizes = before.values.size, after.values.size
-    verdict = judge_exact(old, new, sizes, thresholds)
+    verdict = judge_exact(old, new, sizes, thresholds, max(before.whole or 0.0, after.whole or 0.0))
     growth = verdict.ratio.estimate
     if before.metric.subtype != CALLS or verdict.change is PerformanceChange.NoChange:
         return verdict

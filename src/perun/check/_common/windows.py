@@ -42,8 +42,8 @@ class Windows(NamedTuple):
 class LocalChange(NamedTuple):
     """What became of a curve.
 
-    :param rate: mean relative error of the statistics over the windows; that of the means of the curves where
-        these decide; 0 where it is unknown.
+    :param rate: mean relative error of the statistics over the windows; that of their geometric mean, or of
+        the means of the curves, where these decide; 0 where it is unknown.
     :param runs: change, mean relative error, first and last x of each run of neighbouring windows of one
         verdict, without those that did not change.
     """
@@ -58,7 +58,8 @@ def compare(samples: Samples, limits: Limits, windows: Windows) -> LocalChange:
 
     The verdict is that of the mean balance over all windows, at the limits of a single statistic. Where each
     version is the slower one on average, relative to the other, as parts got much slower and other parts much
-    faster, it is that of the means of the two curves, and no more than a maybe.
+    faster, it is that of the geometric mean of the ratios, which is the same in both directions. Where that
+    contradicts the means of the two curves, the verdict is that of these means, and no more than a maybe.
 
     Nothing changed either where the means of the curves differ by no more than the first limit, and the
     curves by no more than the scatter of what was measured: noise is large relative to a curve near 0.
@@ -77,7 +78,11 @@ def compare(samples: Samples, limits: Limits, windows: Windows) -> LocalChange:
     whole = float(balance(*means))
     contradictory = rate > 0 and _mean(_means(relative_error(after, before))) > 0
     if contradictory:
-        decisive, rate = whole, float(np.nan_to_num(relative_error(*means)))
+        ratio = _geometric_mean(before, after)
+        decisive, rate = float(balance(1.0, ratio)), ratio - 1
+        contradictory = not decisive * whole > 0
+        if contradictory:
+            decisive, rate = whole, float(np.nan_to_num(relative_error(*means)))
     if verdict(whole, limits) is PerformanceChange.NoChange and samples.within_scatter:
         return LocalChange(PerformanceChange.NoChange, rate)
     change = verdict(decisive, limits, certain=not contradictory)
@@ -127,6 +132,14 @@ def _runs(kinds: list[PerformanceChange], means: Floats, x: Floats, width: int) 
             last = min(end * width, x.size) - 1
             yield kinds[start], _mean(means[start:end]), float(x[start * width]), float(x[last])
         start = end
+
+
+def _geometric_mean(before: Floats, after: Floats) -> float:
+    """The geometric mean of after / before, of shape (windows, statistics); NaN where none is above 0."""
+    positive = (before > 0) & (after > 0) & np.isfinite(before) & np.isfinite(after)
+    with np.errstate(all="ignore"):
+        logarithms = np.where(positive, np.log(np.abs(after)) - np.log(np.abs(before)), np.nan)
+        return float(np.exp(_mean(_means(logarithms))))
 
 
 def _means(values: Floats) -> Floats:

@@ -25,7 +25,7 @@ def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
 
 
 def change_data(change: DegradationInfo) -> dict[str, Any]:
-    """A change as JSON data; interval, p_value, sizes, detectable and rule are null where the check does not
+    """A change as JSON data; interval, p_value, sizes, detectable and rule are null if the check does not
     know them.
 
     A rate, confidence or bound that is no finite number is null, too.
@@ -49,5 +49,5 @@ def change_data(change: DegradationInfo) -> dict[str, Any]:
 
 
 def finite(number: float | None) -> float | None:
-    """The number; None where it is infinite or none at all, which JSON has no words for."""
+    """The number; None if it is infinite or none at all, which JSON has no words for."""
     return number if number is not None and isfinite(number) else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from perun.cli import formats
 from perun.cli.session import Session
-from perun.cli.table import clean, one_line
+from perun.cli.table import clean, one_line, plural
 from perun.errors import DamagedStore
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
@@ -31,7 +31,7 @@ def answer(
     as_json: bool = False,
     changes_only: bool = False,
 ) -> int:
-    """Print the history down from `minor`, HEAD where None; the exit code, which reports damage."""
+    """Print the history down from `minor`, HEAD if None; the exit code, which reports damage."""
     damages: list[str] = []
     entries = run(session.repository, minor, subjects_only=short, changes_only=changes_only)
     counted = _CountedEntries(entries, damages)
@@ -180,15 +180,14 @@ def _long(session: Session, entry: LogEntry) -> None:
     if summary and sum(summary.profiles.values()):
         total = sum(summary.profiles.values())
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.profiles.items()))
-        session.say(f"{total} registered profile{'s' * (total > 1)} ({kinds})")
+        session.say(f"{plural(total, 'registered profile')} ({kinds})")
     elif damage:
         session.say(session.paint("damaged: ", "bold red") + one_line(damage))
     else:
         session.say("(no registered profiles)")
     if summary and (summary.degradations or summary.optimizations):
-        more, less = summary.optimizations, summary.degradations
-        better = session.paint(f"{more} optimization{'s' * (more != 1)}(+)", "green")
-        worse = session.paint(f"{less} degradation{'s' * (less != 1)}(-)", "red")
+        better = session.paint(plural(summary.optimizations, "optimization") + "(+)", "green")
+        worse = session.paint(plural(summary.degradations, "degradation") + "(-)", "red")
         session.say(f"Changes: {better}, {worse}")
     if len(version.parents) > 1:
         session.say("Merge: " + " ".join(parent[:10] for parent in version.parents))

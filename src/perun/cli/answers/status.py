@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from perun.cli import formats
 from perun.cli.answers.data import change_data, write_json
 from perun.cli.session import Session
-from perun.cli.table import Column, clean, one_line, table
+from perun.cli.table import Column, clean, one_line, plural, table
 from perun.porcelain.lookup import identity
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag],
     _profiles(session, found.registered, "i", "registered", pieces, found)
     session.say()
     _profiles(session, found.pending, "p", "pending", pieces, found)
-    for machine in sorted(set(found.elsewhere.values())):
+    for machine in sorted(set(found.from_other_machines.values())):
         session.note(
             f"note: collected on another machine, times do not compare with this one's: {one_line(machine)}"
         )
@@ -87,14 +87,14 @@ def _profiles(
         paint = partial(session.paint, style="bold") if piece.name == "cmd" else None
         columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
         raw = ""
-    machines = ["other machine" if info in found.elsewhere else "" for info in infos]
+    machines = ["other machine" if info in found.from_other_machines else "" for info in infos]
     reasons = [one_line(found.fact(info).incomplete) for info in infos]
     for name, marks in (("machine", machines), ("incomplete", reasons)):
         if any(marks):
             paint = partial(session.paint, style="yellow") if name == "incomplete" else None
             columns.append(Column(name, marks, raw + " ", paint))
             raw = ""
-    session.say(f"{len(infos)} {word} profile{'s' * (len(infos) > 1)}:")
+    session.say(f"{plural(len(infos), f'{word} profile')}:")
     for line in table(columns, after=raw, most=session.columns):
         session.say(line)
 
@@ -115,9 +115,9 @@ def change_counts(session: Session, results: Sequence[int]) -> str:
     """`2 changes: 1 optimization(+), 1 degradation(-)` out of the values of PerformanceChange."""
     worse = sum(-5 < value < 0 for value in results)
     better = sum(0 < value < 5 for value in results)
-    plus = session.paint(f"{better} optimization{'s' * (better != 1)}(+)", "green")
-    minus = session.paint(f"{worse} degradation{'s' * (worse != 1)}(-)", "red")
-    return f"{len(results)} change{'s' * (len(results) != 1)}: {plus}, {minus}"
+    plus = session.paint(plural(better, "optimization") + "(+)", "green")
+    minus = session.paint(plural(worse, "degradation") + "(-)", "red")
+    return f"{plural(len(results), 'change')}: {plus}, {minus}"
 
 
 def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
         **info.head._asdict(),
         "time": info.time,
         "checksum": info.checksum or None,
-        "other_machine": found.elsewhere.get(info),
+        "other_machine": found.from_other_machines.get(info),
         "incomplete": found.fact(info).incomplete or None,
     }
 

@@ -71,7 +71,7 @@ class AnswerOptions:
     def destination(self) -> OutputOptions:
         """How the answer leaves the program.
 
-        :raises click.UsageError: where two formats are asked for.
+        :raises click.UsageError: if two formats are asked for.
         """
         if self.as_json and self.format not in (None, "json"):
             raise click.UsageError(f"--json and --format {self.format} contradict each other.")
@@ -90,7 +90,7 @@ class CheckOptions(AnswerOptions):
         help="Compare profiles even if their configurations or machines differ, or one is incomplete.",
     )
     compute_missing: bool = param(
-        False, short="-c", help="Run the job matrix first where a version lacks profiles."
+        False, short="-c", help="Run the job matrix first if a version lacks profiles."
     )
     models_type: str | None = param(
         None, short="-m", choices=MODELS, help="Which models INT and LOC compare; best-model by default."
@@ -110,7 +110,7 @@ class CheckOptions(AnswerOptions):
     def options(self) -> Options:
         """How to compare.
 
-        :raises click.UsageError: where one of `ignore` is not a regular expression.
+        :raises click.UsageError: if one of `ignore` is not a regular expression.
         """
         try:
             ignore = tuple(map(re.compile, self.ignore))
@@ -309,7 +309,7 @@ class AnswerWriter:
 
     @cached_property
     def answer(self) -> Answer:
-        """The answer, which begins with the first result: where the check fails before, it has not begun."""
+        """The answer, which begins with the first result: if the check fails before, it has not begun."""
         return self._make()
 
     @property

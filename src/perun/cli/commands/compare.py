@@ -62,7 +62,7 @@ class MeasuringOptions:
     def over(self, base: str | None, head: str | None) -> asked.CompareOptions:
         """These options for the comparison of two revisions.
 
-        :raises UsageError: where a share is none.
+        :raises UsageError: if a share is none.
         """
         threshold = DEFAULTS.threshold
         exact = DEFAULTS.exact

@@ -115,7 +115,7 @@ def open_editor(session: Session, path: Path) -> None:
 def start_editor(session: Session, paths: Sequence[Path]) -> None:
     """Open the files in the user's editor and wait.
 
-    :raises ConfigError: where it cannot be started, or fails.
+    :raises ConfigError: if it cannot be started, or fails.
     """
     command = porcelain.editor_command(session.cwd, session.environ, session.ask_trust)
     try:

@@ -70,7 +70,7 @@ def create(
         session.say(f"created {one_line(str(path))}")
     session.note(f"test it with: {created.test}")
     if package is None:
-        _tell_trust(session)
+        _note_missing_trust(session)
     session.note(f"use it with: {created.usage}")
     if not no_edit and session.out.isatty():
         from perun.cli.commands.config import start_editor
@@ -79,7 +79,7 @@ def create(
             start_editor(session, created.files)
 
 
-def _tell_trust(session: Session) -> None:
+def _note_missing_trust(session: Session) -> None:
     repository = open_repository(session.cwd, session.environ)
     if not repository.trust_state.trusted:
         session.note("Perun loads plugins of a repository only if you trust it: perun trust")

@@ -9,23 +9,28 @@ from typing import Any
 
 import click
 
+from perun.cli.answers.noise import noise_data, noise_lines
 from perun.cli.session import Session
 from perun.cli.table import clean
 from perun.errors import NotPerunRepository, PerunError
 from perun.plugin.registry import Registry
+from perun.porcelain import noise as noise_verb
 from perun.porcelain.doctor import Diagnosis, Finding
 from perun.porcelain.doctor import diagnose as run
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
-@click.pass_obj
-def doctor(session: Session, as_json: bool) -> None:
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> None:
     """Show what can be measured on this machine, and how reliably.
 
     Looks at this machine, the project and the plugins, and says what to do about what is not as it should be.
-    Nothing is measured.
+    Nothing is measured, but by `perun doctor noise`.
     """
+    if ctx.invoked_subcommand is not None:
+        return
+    session: Session = ctx.obj
     repo, trouble = None, None
     try:
         repo = session.repository
@@ -39,6 +44,38 @@ def doctor(session: Session, as_json: bool) -> None:
         session.say(json.dumps(_data(found), indent=2))
         return
     _Report(session).write(found)
+
+
+@doctor.command()
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    default=noise_verb.BUDGET,
+    show_default=True,
+    metavar="SECONDS",
+    help="Measure so long, but 10 pairs at least.",
+)
+@click.option(
+    "--length",
+    type=float,
+    default=noise_verb.LENGTH,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long one run of the built-in program takes: about as long as your commands.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_context
+def noise(ctx: click.Context, budget: float, length: float, as_json: bool) -> None:
+    """Measure the noise of this machine, and say which changes it hides.
+
+    A small program runs again and again, in pairs. Nothing changes between its runs, so all that differs is
+    noise. From that follows how many pairs, and seconds, `perun compare` needs to see changes of 1 % to 25 %.
+    """
+    session: Session = ctx.obj
+    as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
+    with session.progress(0, "noise") as shown:
+        found = noise_verb.measure(session.environ, budget, length, shown.update)
+    session.say(json.dumps(noise_data(found), indent=2) if as_json else "\n".join(noise_lines(found)))
 
 
 def _data(found: Diagnosis) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perun.cli.session import Session
-from perun.cli.table import one_line
+from perun.cli.table import one_line, plural
 
 if TYPE_CHECKING:
     from perun.store.fsck import Finding
@@ -24,7 +24,7 @@ PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "g
 def fsck(session: Session, repair: bool, as_json: bool) -> int:
     """Verify everything that is stored.
 
-    Reads every object, index, pending profile, list of changes, journal and hook. Exit code 10 where
+    Reads every object, index, pending profile, list of changes, journal and hook. Exit code 10 if
     something is damaged and was not repaired. --repair says what it does; it never removes the only copy of
     anything.
     """
@@ -38,12 +38,12 @@ def fsck(session: Session, repair: bool, as_json: bool) -> int:
             if not as_json and (finding.severity != "info" or finding.done or session.verbosity):
                 word = "repaired" if finding.done else finding.severity
                 label = session.paint(word, PAINT[word])
-                bar.write(f"{label}: {one_line(_told(finding))}")
+                bar.write(f"{label}: {one_line(_described(finding))}")
     errors = sum(finding.severity == "error" and not finding.done for finding in findings)
     if as_json:
         session.say(json.dumps(_data(findings, errors), indent=2))
     else:
-        _sum_up(session, findings, errors, repair)
+        _summarise(session, findings, errors, repair)
     return 10 if errors else 0
 
 
@@ -61,16 +61,15 @@ def _data(findings: Sequence[Finding], errors: int) -> dict[str, Any]:
     return {"schema": "perun.fsck/1", "errors": errors, "findings": rows}
 
 
-def _sum_up(session: Session, findings: Sequence[Finding], errors: int, repair: bool) -> None:
-    told = f"{errors} error{'s' * (errors > 1)}"
+def _summarise(session: Session, findings: Sequence[Finding], errors: int, repair: bool) -> None:
     left = "left" if repair else "found"
-    session.say(session.paint(told, "bold red") if errors else f"no damage {left}")
+    session.say(session.paint(plural(errors, "error"), "bold red") if errors else f"no damage {left}")
     count = sum(one.repair is not None for one in findings)
     if count and not repair:
         session.note(f"note: {count} of {len(findings)} findings can be repaired with: perun fsck --repair")
 
 
-def _told(finding: Finding) -> str:
+def _described(finding: Finding) -> str:
     path = str(finding.path)
-    told = finding.message if path in finding.message else f"{path}: {finding.message}"
-    return f"{told}: {finding.done}" if finding.done else told
+    text = finding.message if path in finding.message else f"{path}: {finding.message}"
+    return f"{text}: {finding.done}" if finding.done else text

@@ -30,7 +30,7 @@ _DEGRADED = 1
 _CONFIRMATION = ("--fail-on", "inconclusive", "--budget", "120")
 """Options of the comparison with the parent, which must not take the machine for hours."""
 _NOTHING = "0"
-"""Git writes zeros where there is no checksum."""
+"""Git writes zeros if there is no checksum."""
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
@@ -202,7 +202,7 @@ def _before_push(session: Session, repo: Repository) -> int:
 
 
 def _pushed(lines: IO[str]) -> list[tuple[str, str]]:
-    """What is pushed, and what the remote has there: checksums; the second is empty where there is none."""
+    """What is pushed, and what the remote has there: checksums; the second is empty if there is none."""
     found = []
     for line in lines:
         words = line.split()
@@ -273,7 +273,7 @@ def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
 def _confirmed(session: Session, version: str, log: IO[str]) -> str:
     """What measuring the version beside its parent says of the degradation that a check has found.
 
-    Nothing where the job matrix does not measure times, or the answer is inconclusive.
+    Nothing if the job matrix does not measure times, or the answer is inconclusive.
     """
     parents = session.repository.vcs.get_minor_version_info(version).parents
     if not (parents and _measures_times(session.repository)):

@@ -23,14 +23,14 @@ def _key_values(
 @click.option(
     "--vcs-type",
     metavar="TYPE",
-    help="The version control to wrap, initialised too where there is none: git (default), tagit (snapshots "
+    help="The version control to wrap, initialised too if there is none: git (default), tagit (snapshots "
     "of a folder), svs (a folder with one version), or a plugin.",
 )
 @click.option(
     "--vcs-path",
     metavar="PATH",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the wrapped repository, where it is not PATH itself.",
+    help="Folder of the wrapped repository, if it is not PATH itself.",
 )
 @click.option(
     "--vcs-param",

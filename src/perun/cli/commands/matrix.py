@@ -8,7 +8,7 @@ from collections.abc import Callable
 from perun.cli.commands.measuring import EventPrinter, MatrixOptions, VersionOptions
 from perun.cli.progress import duration
 from perun.cli.session import Session
-from perun.cli.table import one_line
+from perun.cli.table import one_line, plural
 from perun.conditions import observe
 from perun.errors import UsageError
 from perun.porcelain.run import matrix as batch
@@ -20,7 +20,7 @@ from perun.porcelain.run.preparations import PreparationRecord
 
 
 def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) -> None:
-    """Plan a batch or resume the interrupted one; list it or run it; raise where something failed."""
+    """Plan a batch or resume the interrupted one; list it or run it; raise if something failed."""
     wanted = batch.BatchOptions(
         where.minor,
         where.crawl_parents,
@@ -164,7 +164,7 @@ class _DryRun:
         slots = [slot for slot in self._planned.slots if not self._why(slot.version.checksum)]
         total = sum(len(slot.tasks) for slot in slots)
         versions = len({slot.version.checksum for slot in slots})
-        counts = f"{total} job{'s' * (total != 1)} in {versions} version{'s' * (versions != 1)}"
+        counts = f"{plural(total, 'job')} in {plural(versions, 'version')}"
         estimate = self._forecast.estimate(slots)
         if estimate.unknown == total:
             return f"{counts}; no stored profile says how long they take" if total else counts

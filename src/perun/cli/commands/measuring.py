@@ -55,7 +55,7 @@ class VersionOptions:
     def placement(self) -> Placement:
         """Where versions are measured.
 
-        :raises UsageError: where the options contradict each other.
+        :raises UsageError: if the options contradict each other.
         """
         if self.in_a_copy and (self.force_dirty or self.in_place):
             other = "--force-dirty" if self.force_dirty else "--in-place"
@@ -110,7 +110,7 @@ class MatrixOptions:
 def takes_versions(crawl_short: str) -> Callable[[Any], Any]:
     """Give a command the options of :class:`VersionOptions`, as its keyword `where`.
 
-    :param crawl_short: the short option for all ancestors, which is another one where `-c` is taken.
+    :param crawl_short: the short option for all ancestors, which is another one if `-c` is taken.
     """
     return takes(
         VersionOptions,
@@ -121,7 +121,7 @@ def takes_versions(crawl_short: str) -> Callable[[Any], Any]:
 
 
 def measure(session: Session, jobs: Sequence[Job], where: VersionOptions, name: str | None = None) -> None:
-    """Run the jobs on the versions and print each event; raise at the end where something failed."""
+    """Run the jobs on the versions and print each event; raise at the end if something failed."""
     place = where.placement
     versions = choose(session.repository, where.minor, where.crawl_parents)
     slots = plan_slots(jobs, versions)
@@ -147,7 +147,7 @@ def measure(session: Session, jobs: Sequence[Job], where: VersionOptions, name: 
 
 
 class EventPrinter:
-    """Prints the events of a run: a line for each version where there are several, one for each job below it.
+    """Prints the events of a run: a line for each version if there are several, one for each job below it.
 
     :param write: prints a line.
     :param several: whether there are several versions, or rounds.

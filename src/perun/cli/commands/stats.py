@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -11,10 +11,11 @@ import click
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.sizes import column, readable
-from perun.cli.table import one_line
+from perun.cli.table import one_line, plural
 from perun.porcelain import stats as porcelain
 
 F = TypeVar("F", bound=Callable[..., Any])
+Row = TypeVar("Row", porcelain.StatsFile, porcelain.StatsVersion)
 SCHEMA = "perun.stats/1"
 
 
@@ -80,23 +81,16 @@ def list_files(
 ) -> None:
     """List the files: size, version, name."""
     chosen = porcelain.versions(session.repository, top, from_minor)
-    found = porcelain.files(session.repository, chosen)
-    if sort_by_size:
-        found = sorted(found, key=lambda file: -file.size)
-    total = sum(file.size for file in found)
-    if as_json:
-        _answer(session, chosen.left_out, total, files=[file._asdict() for file in found])
-        return
-    if not no_total_size:
-        session.say(f"Total size of all the files: {readable(total)}")
-    for file in found:
-        cells = [
+    rows = porcelain.files(session.repository, chosen)
+
+    def cells(file: porcelain.StatsFile) -> list[str]:
+        return [
             "" if no_file_size else column(file.size),
             "" if no_minor else session.paint(file.minor_version, "yellow"),
             one_line(file.name),
         ]
-        session.say(" | ".join(cell for cell in cells if cell))
-    _tell_left_out(session, chosen.left_out)
+
+    _print(session, "files", rows, cells, chosen.left_out, sort_by_size, not no_total_size, as_json)
 
 
 @stats.command("list-versions")
@@ -116,23 +110,16 @@ def list_versions(
 ) -> None:
     """List the versions that have statistics: size, version, number of files."""
     chosen = porcelain.versions(session.repository, top, from_minor)
-    found = porcelain.sizes(session.repository, chosen)
-    if sort_by_size:
-        found = sorted(found, key=lambda version: -version.size)
-    total = sum(version.size for version in found)
-    if as_json:
-        _answer(session, chosen.left_out, total, versions=[version._asdict() for version in found])
-        return
-    if not no_total_size:
-        session.say(f"Total size of all the versions: {readable(total)}")
-    for version in found:
-        cells = [
+    rows = porcelain.sizes(session.repository, chosen)
+
+    def cells(version: porcelain.StatsVersion) -> list[str]:
+        return [
             "" if no_dir_size else column(version.size),
             session.paint(version.minor_version, "yellow"),
-            "" if no_file_count else _count(version.files, "file"),
+            "" if no_file_count else plural(version.files, "file"),
         ]
-        session.say(" | ".join(cell for cell in cells if cell))
-    _tell_left_out(session, chosen.left_out)
+
+    _print(session, "versions", rows, cells, chosen.left_out, sort_by_size, not no_total_size, as_json)
 
 
 @stats.group()
@@ -173,7 +160,7 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
 def delete_file(session: Session, name: str, in_minor: str | None, keep_directory: bool) -> None:
     """Delete the file NAME of one version, or of all."""
     having = porcelain.delete_file(session.repository, name, in_minor, keep_folder=keep_directory)
-    where = having[0][:10] if len(having) == 1 else _count(len(having), "version")
+    where = having[0][:10] if len(having) == 1 else plural(len(having), "version")
     session.say(f"deleted {one_line(name)} of {where}")
 
 
@@ -190,7 +177,7 @@ def delete_minor(session: Session, version: str, keep_directory: bool) -> None:
 def _delete_all(session: Session, keep_directory: bool) -> None:
     """Delete the statistics of all versions."""
     count = porcelain.delete_all(session.repository, keep_folders=keep_directory)
-    session.say(f"deleted the statistics of {_count(count, 'version')}")
+    session.say(f"deleted the statistics of {plural(count, 'version')}")
 
 
 for _name, _is_hidden in ((".", False), ("all", False), ("ll", True)):  # the last as the manual is headed
@@ -215,18 +202,35 @@ def clean(session: Session, keep_custom: bool, keep_empty: bool) -> None:
 @click.pass_obj
 def sync(session: Session) -> None:
     """Rebuild the index of versions, after you made or deleted folders by hand."""
-    session.say(f"{_count(porcelain.sync(session.repository), 'version')} with statistics")
+    session.say(f"{plural(porcelain.sync(session.repository), 'version')} with statistics")
 
 
-def _answer(session: Session, left_out: int, total: int, **rows: Any) -> None:
-    answer = {"schema": SCHEMA, **rows, "total_size": total, "versions_left_out": left_out}
-    session.say(json.dumps(answer, indent=2))
-
-
-def _tell_left_out(session: Session, count: int) -> None:
-    if count:
-        session.note(f"{_count(count, 'older version')} not shown; show all with --top 0")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _print(
+    session: Session,
+    what: str,
+    rows: Sequence[Row],
+    cells: Callable[[Row], list[str]],
+    left_out: int,
+    by_size: bool,
+    with_total: bool,
+    as_json: bool,
+) -> None:
+    """Print the rows, a line of cells each; empty cells are omitted."""
+    if by_size:
+        rows = sorted(rows, key=lambda row: -row.size)
+    total = sum(row.size for row in rows)
+    if as_json:
+        answer = {
+            "schema": SCHEMA,
+            what: [row._asdict() for row in rows],
+            "total_size": total,
+            "versions_left_out": left_out,
+        }
+        session.say(json.dumps(answer, indent=2))
+        return
+    if with_total:
+        session.say(f"Total size of all the {what}: {readable(total)}")
+    for row in rows:
+        session.say(" | ".join(cell for cell in cells(row) if cell))
+    if left_out:
+        session.note(f"{plural(left_out, 'older version')} not shown; show all with --top 0")

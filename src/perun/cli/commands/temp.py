@@ -8,7 +8,7 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.sizes import column, readable
-from perun.cli.table import one_line
+from perun.cli.table import one_line, plural
 from perun.porcelain import temp as porcelain
 
 
@@ -93,14 +93,14 @@ def list_(
 @click.option("--keep-directories", "-k", is_flag=True, help="Keep folders that become empty.")
 @click.pass_obj
 def delete(session: Session, path: str, warn: bool, force: bool, keep_directories: bool) -> None:
-    """Delete the file or folder PATH; all of `.perun/tmp` where it is `.`.
+    """Delete the file or folder PATH; all of `.perun/tmp` if it is `.`.
 
     Protected files stay without --force. Do not delete what another Perun, still running, may need.
     """
     count, kept = porcelain.delete(
         session.repository, path, warn=warn, force=force, keep_folders=keep_directories
     )
-    session.say(f"deleted {count} file{'' if count == 1 else 's'}")
+    session.say(f"deleted {plural(count, 'file')}")
     if kept:
         names = ", ".join(map(one_line, kept))
         session.note(f"protected, so kept: {names}; delete with --force")
@@ -111,4 +111,5 @@ def delete(session: Session, path: str, warn: bool, force: bool, keep_directorie
 def sync(session: Session) -> None:
     """Remove the flags of files that no longer exist, after you deleted files by hand."""
     gone = porcelain.sync(session.repository)
-    session.say("\n".join(f"forgot {one_line(path)}" for path in gone) or "nothing to forget")
+    lines = [f"removed the flags of {one_line(path)}, which is gone" for path in gone]
+    session.say("\n".join(lines) or "every file that has flags exists")

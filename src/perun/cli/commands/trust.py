@@ -13,7 +13,7 @@ from perun.errors import NotPerunRepository, PerunError, UsageError
 from perun.porcelain import trust as porcelain
 from perun.porcelain.repository import Repository, locate, read_config
 
-WHY = {
+REASONS = {
     "record": "trusted",
     "environment": f"trusted, as {porcelain.VARIABLE} says",
     "plugins.trusted": "trusted whatever it holds, as plugins.trusted of the shared configuration says",
@@ -49,7 +49,7 @@ def trust(session: Session, path: Path | None, show: bool, revoke: bool, as_json
             f"cannot record the decision: {problem.strerror}: {problem.filename}",
             f"check your permission to write there, or set {porcelain.VARIABLE}=1",
         ) from None
-    _tell(session, repository.trust_state, as_json)
+    _print(session, repository.trust_state, as_json)
 
 
 def _opened(session: Session, path: Path | None) -> Repository:
@@ -61,7 +61,7 @@ def _opened(session: Session, path: Path | None) -> Repository:
     return Repository(roots[0], working_root, read_config(roots[:1], session.environ), session.environ)
 
 
-def _tell(session: Session, found: porcelain.TrustState, as_json: bool) -> None:
+def _print(session: Session, found: porcelain.TrustState, as_json: bool) -> None:
     if as_json:
         answer = {
             "schema": "perun.trust/1",
@@ -73,7 +73,7 @@ def _tell(session: Session, found: porcelain.TrustState, as_json: bool) -> None:
         }
         session.say(json.dumps(answer, indent=2))
         return
-    state = WHY.get(found.because, "not trusted")
+    state = REASONS.get(found.because, "not trusted")
     if found.since:
         state += f": what would run has changed since you trusted it on {found.since}"
     session.say(f"{one_line(str(found.root / '.perun'))}: {state}")

@@ -1,1 +1,1 @@
-"""Calls of functions: what a program tells of them, and the profile of what was recorded."""
+"""Calls of functions: the functions of a program, the sizes of structures, and profiles of calls."""

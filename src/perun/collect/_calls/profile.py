@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.collect._calls.events import UNKNOWN, Calls
+from perun.collect._common.profiles import new_profile
 from perun.profile.factory import Profile
 from perun.profile.format.columns import PACKED_FROM, is_packed
 
@@ -119,20 +120,10 @@ class CallTable:
         :param collector: the region `collector_info`, with `name` and `params`.
         :param summary: totals of the run: the region `trace` of the profile.
         """
-        profile = Profile(
-            {
-                "header": {
-                    "type": COLLECTOR_TYPE,
-                    "units": dict(COLLECTOR_DEFAULT_UNITS),
-                    "cmd": run.cmd,
-                    "args": run.args,
-                    "workload": run.workload,
-                },
-                "collector_info": dict(collector),
-                "postprocessors": [],
-                "trace": dict(summary),
-            }
+        profile = new_profile(
+            run, COLLECTOR_TYPE, COLLECTOR_DEFAULT_UNITS, collector["name"], collector["params"]
         )
+        profile["trace"] = dict(summary)
         resources: dict[str, dict[str, Column]] = {}
         constants: dict[str, dict[str, Any]] = {}
         counts: Counter[str] = Counter()
@@ -161,16 +152,17 @@ class CallTable:
             ranks = [] if measured else _ranks([columns["start"] for columns in taken])
             for number, key in enumerate(keys):
                 columns = taken[number]
-                made = {
+                packed = {
                     "amount": _microseconds(columns.pop("duration")),
                     "exclusive": _column(columns.pop("exclusive")),
                     "call-order": _column(columns.pop("order")),
                     "timestamp": _microseconds(columns.pop("start")),
                 }
                 if key.sized or not measured:
-                    made["structure-unit-size"] = _column(columns.pop("size") if measured else ranks[number])
+                    sizes = columns.pop("size") if measured else ranks[number]
+                    packed["structure-unit-size"] = _column(sizes)
                 columns.clear()
-                yield key, made
+                yield key, packed
 
 
 def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,9 +6,9 @@ import os
 from typing import Any, BinaryIO, Final, NamedTuple
 
 DEBUG_FILES: Final = "/usr/lib/debug/.build-id"
-"""Where distributions put the debug information of the packages that they strip, by build-id."""
+"""The folder of the debug information of stripped packages, by build-id."""
 _MAX_HEADERS: Final = 1 << 16
-"""Headers of segments or sections: damaged files name billions, and pyelftools would read them one by one."""
+"""The most headers of segments or sections. A damaged file may claim billions, all of which would be read."""
 
 
 class Segment(NamedTuple):
@@ -22,7 +22,7 @@ class Segment(NamedTuple):
 class Elf(NamedTuple):
     """One executable or shared library.
 
-    :param build_id: in hexadecimal, empty where it has none.
+    :param build_id: in hexadecimal; empty if it has none.
     :param dynamic: whether a dynamic loader starts it, which a preloaded library needs.
     :param bits: 32 or 64. :param has_lines: whether the file itself holds line numbers.
     :param entry: address of the first instruction of a program.
@@ -36,7 +36,7 @@ class Elf(NamedTuple):
     segments: tuple[Segment, ...]
 
     def address_of(self, offset: int) -> int:
-        """The address, as symbolisers want it, of what lies at `offset` in the file."""
+        """The address, for a symboliser, of the code at `offset` in the file."""
         for segment in self.segments:
             if segment.offset <= offset < segment.offset + segment.size:
                 return offset - segment.offset + segment.address
@@ -49,7 +49,7 @@ class Elf(NamedTuple):
 
 
 def read_elf(path: str) -> Elf | None:
-    """The ELF file at `path`; None where there is none, it cannot be read, or it is something else."""
+    """The ELF file at `path`; None if it cannot be read or is not an ELF file."""
     try:
         with open(path, "rb") as file:
             return _read(file) if file.read(4) == b"\x7fELF" else None

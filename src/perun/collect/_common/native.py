@@ -14,14 +14,14 @@ _REINSTALL: Final = (
 
 
 def readiness(library: Path, what: str) -> Readiness:
-    """Whether the library is there; `what` says what it is: `the recorder of allocations`."""
+    """Whether the library was built; `what` it is, for the message: `the recorder of allocations`."""
     return Readiness() if library.is_file() else Readiness("", f"{what} is missing", _REINSTALL)
 
 
 def require(library: Path, what: str) -> None:
-    """Do nothing where the library is there.
+    """Check that the library was built.
 
-    :raises CollectorUnavailable: where it was not built.
+    :raises CollectorUnavailable: where it was not.
     """
     missing = readiness(library, what)
     if missing.missing:

@@ -12,21 +12,21 @@ def timeout(*, kept: bool = False) -> Any:
 
     :param kept: what was recorded until then is kept; otherwise the job fails.
     """
-    then = "the job fails"
+    then = "fail the job"
     if kept:
-        then = "what was recorded until then is kept as an incomplete profile"
+        then = "keep what was recorded until then as an incomplete profile"
     return param(
         0.0,
         metavar="<seconds>",
         minimum=0,
-        help=f"Stops a run that takes longer, and {then}; 0 means no limit.",
+        help=f"Stop the command after so many seconds, and {then}; 0 means no limit.",
     )
 
 
 def ignore_failure() -> Any:
-    """Whether there is a profile also of a command that fails, a `bool`; of one that a signal ends always."""
+    """Whether a command that fails has a profile, a `bool`; one that a signal kills always has one."""
     return param(
         False,
         short="-i",
-        help="Also make a profile where the command fails; a command killed by a signal always gets one.",
+        help="Also make a profile if the command fails; a command killed by a signal always gets one.",
     )

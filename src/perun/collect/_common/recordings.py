@@ -1,7 +1,7 @@
-"""What the readers of all recordings share: headers that name their format, and files of 64-bit words.
+"""What the readers of all recordings share: headers and files of 64-bit words.
 
-A recording is written in the byte order of the machine. Its header begins with eight bytes that name the
-format, a mark of the byte order and the version, each a 32-bit number.
+A recording has the byte order of the machine. Its header begins with eight bytes that name the format, a
+mark of the byte order and the version, both numbers of 32 bits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DamagedRecording(ProfileError):
 
 
 class Layout(NamedTuple):
-    """A header: the bytes that name its format, its version, and the form of all its fields."""
+    """The layout of a header: the bytes that name the format, its version, and all fields as a struct."""
 
     magic: bytes
     version: int
@@ -44,13 +44,13 @@ class RecordedFile(NamedTuple):
     content: str
 
     def damaged(self, reason: str) -> DamagedRecording:
-        """The error for content that no recorder writes."""
+        """The error for a file that no recorder writes, for this reason."""
         return DamagedRecording(
             f"{self.path}: the {self.content} are damaged: {reason}", "collect the profile again"
         )
 
     def open(self) -> BinaryIO:
-        """Open the file.
+        """The file, opened for reading.
 
         :raises DamagedRecording: where it cannot be read.
         """
@@ -73,10 +73,10 @@ class RecordedFile(NamedTuple):
         if magic != layout.magic:
             raise self.damaged(f"the header does not begin with {layout.magic.decode()}")
         if order != BYTE_ORDER:
-            raise self.damaged("a machine with another byte order wrote it")
+            raise self.damaged("it was written by a machine with another byte order")
         if version != layout.version:
             raise self.damaged(
-                f"the format has version {version}, but this Perun reads version {layout.version}"
+                f"its format has version {version}, but this release of Perun reads version {layout.version}"
             )
         return fields
 

@@ -1,4 +1,4 @@
-"""How collectors judge a run and close its profile, each in the same way."""
+"""What collectors do after a run: refuse one that failed, and mark an incomplete profile."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from perun.process.command import Run
     from perun.profile.factory import Profile
 
-ALL_THE_SAME: Final = "correct the command, or measure it anyway with --ignore-failure (-i)"
-"""What to do about a command that fails."""
+IGNORE_FAILURE: Final = "correct the command, or measure it anyway with --ignore-failure (-i)"
+"""The hint for a command that fails."""
 
 
 def require_recorded(
-    run: Run, sample: Sample, errors: Sequence[str], *, ignore_failure: bool, hint: str = ALL_THE_SAME
+    run: Run, sample: Sample, errors: Sequence[str], *, ignore_failure: bool, hint: str = IGNORE_FAILURE
 ) -> None:
-    """Do nothing where there is a recording to make a profile of.
+    """Refuse a run of a command that failed.
 
-    That is so of a run that was stopped or that a signal ended, too: what it did until then may be just what
-    is looked for.
+    A run that was stopped or killed by a signal is not refused: what it did until then may be what the user
+    looks for.
 
     :param errors: the last lines of the standard error of the command.
-    :raises JobFailed: where the command ended by itself and failed, unless that is to be ignored.
+    :raises JobFailed: where the command ended by itself and failed, unless `ignore_failure` is true.
     """
     if sample.early or not sample.status or os.WIFSIGNALED(sample.status) or ignore_failure:
         return
@@ -39,8 +39,8 @@ def require_recorded(
 def shortfalls(sample: Sample, timeout: float, lost: int = 0, what: str = "calls") -> list[Incomplete]:
     """What a recording of the run lacks.
 
-    :param timeout: the time limit of the run in seconds. :param lost: events that were not recorded, and
-        :param what: what these are.
+    :param timeout: the time limit of the run in seconds. :param lost: number of events that were lost.
+    :param what: what these events are, in the plural.
     """
     found = []
     if sample.early == INTERRUPTED:
@@ -55,16 +55,16 @@ def shortfalls(sample: Sample, timeout: float, lost: int = 0, what: str = "calls
 
 
 def early_end(sample: Sample, timeout: float) -> str:
-    """How the run ended early, in words; empty where it ended normally."""
+    """How the run ended early, in words; empty if it ended normally."""
     if os.WIFSIGNALED(sample.status) and not sample.early:
         return outcome(sample.status)
     return "".join(f"was {reason}" for reason in shortfalls(sample, timeout))
 
 
-def closed(profile: Profile, sample: Sample, lacks: Iterable[Incomplete]) -> Profile:
-    """The profile, which says what it lacks of the run.
+def completed(profile: Profile, sample: Sample, lacks: Iterable[Incomplete]) -> Profile:
+    """The profile, marked as incomplete where it lacks a part of the run.
 
-    :raises Interrupted: where the run was interrupted; it has the profile.
+    :raises Interrupted: where the user interrupted the run; it has the profile.
     """
     incomplete.mark(profile, lacks)
     if sample.interruption is not None:

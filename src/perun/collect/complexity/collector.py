@@ -164,7 +164,7 @@ def _profile(
 
     from perun.collect._calls.events import UNKNOWN
     from perun.collect._calls.profile import CallTable
-    from perun.collect._common.runs import closed, early_end, shortfalls
+    from perun.collect._common.runs import completed, early_end, shortfalls
     from perun.collect.complexity.records import Gaps, Place
 
     table, gaps = CallTable(), Gaps()
@@ -184,7 +184,7 @@ def _profile(
     summary = _summary(gaps, table.total, found, sample.real, early, notes)
     collector = {"name": ComplexityCollector.name, "params": to_mapping(params)}
     profile = table.profile(functions, run, collector, summary)
-    return closed(profile, sample, shortfalls(sample, params.timeout, _lost(gaps)))
+    return completed(profile, sample, shortfalls(sample, params.timeout, _lost(gaps)))
 
 
 def _lost(gaps: Gaps) -> int:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from perun.collect._common import params as common
-from perun.collect._common.runs import closed, early_end, require_recorded, shortfalls
+from perun.collect._common.runs import completed, early_end, require_recorded, shortfalls
 from perun.collect.instructions.engines import Counted, Engine, Options
 from perun.collect.instructions.engines.callgrind import CallgrindEngine
 from perun.collect.instructions.engines.perf import PerfEngine
 from perun.collect.instructions.profile import resources
+from perun.collect.instructions.python_functions import require_support
 from perun.collect.instructions.repeatable import repeatable
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Readiness, Run
@@ -36,9 +37,9 @@ class InstructionsParams:
         "auto",
         short="-e",
         choices=("auto", *ENGINES),
-        help="What counts: perf (counters of the processor; fast), callgrind (Valgrind; exact, 30 to 100 "
-        "times slower than the program), or auto: perf where this machine lets programs use counters, else "
-        "callgrind.",
+        help="What counts: perf (counters of the processor; fast), callgrind (Valgrind; exact, 20 to 60 "
+        "times slower than the program, and seconds to start), or auto: perf where this machine lets "
+        "programs use counters, else callgrind.",
     )
     callers: int = param(
         10,
@@ -47,6 +48,11 @@ class InstructionsParams:
         minimum=0,
         help="How many callers of a function callgrind tells apart: more make call stacks more exact, and "
         "the run slower; 0 is enough for the counts of functions.",
+    )
+    python: bool = param(
+        False,
+        help="The command is a Python program: tell the functions of Python instead of those of its "
+        "interpreter. Needs Python 3.12 or newer.",
     )
     no_children: bool = param(
         False, help="Count the process of the command only, not those that it starts."
@@ -95,11 +101,13 @@ class InstructionsCollector:
         :raises Interrupted: where the user ends the run; with what was counted until then.
         """
         engine, why = _engine(params.engine, run.environ)
+        if params.python:
+            require_support(run)
         steady = repeatable(run)
         notes = [why] if why else []
         notes += _warm_up(steady, params, ctx)
         ctx.report(f"counting the instructions of {run} with {engine.name}", 0, 0)
-        options = Options(params.callers, not params.no_children, params.timeout)
+        options = Options(params.callers, not params.no_children, params.python, params.timeout)
         sample, errors = engine.record(steady, options, ctx)
         require_recorded(run, sample, errors, ignore_failure=params.ignore_failure)
         ctx.report("reading the counts", 0, 0)
@@ -119,7 +127,7 @@ class InstructionsCollector:
         for note in notes:
             ctx.note(note)
         profile = _profile(run, params, engine, counted, sample, notes)
-        return closed(profile, sample, [*shortfalls(sample, params.timeout), *counted.lacks])
+        return completed(profile, sample, [*shortfalls(sample, params.timeout), *counted.lacks])
 
 
 def _engine(wanted: str, environ: Mapping[str, str]) -> tuple[Engine, str]:

@@ -11,8 +11,11 @@ from shutil import which
 from typing import Final
 
 from perun.collect.instructions.graph import Function
+from perun.collect.instructions.python_functions import MARK
 from perun.collect.instructions.tree import Frame
 
+INTERPRETER: Final = Frame("(interpreter)")
+"""What the interpreter of Python does outside of all functions of Python."""
 START_UP: Final = Frame("(start-up)")
 """What runs before and around the main function of a program, which is the outermost part of every stack."""
 NO_SYMBOLS: Final = "(no symbols)"
@@ -22,6 +25,7 @@ _MANGLED: Final = re.compile(r"_?_[ZR]")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]+|\[unknown\]|")
 _STARTS: Final = frozenset({"(below main)", "__libc_start_main", "__libc_start_call_main", "_start"})
 _LOADERS: Final = ("ld-", "ld.so")
+_INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/|.*/lib/(?=python\d)")
 _VERSION: Final = re.compile(r"@+[A-Z][\w.]*$")
 """The version that a library gives a symbol, e.g. `printf@@GLIBC_2.2.5`."""
 
@@ -31,14 +35,16 @@ class Names:
 
     :param folder: where the program ran: sources below it are named relative to it.
     :param environ: whose PATH is searched for the program that demangles.
+    :param python: functions of Python alone have frames.
     :ivar mangled: whether names of C++ or Rust are shown as symbols, as that program is missing.
     """
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str], *, python: bool = False) -> None:
         self.mangled = False
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._tool = which(DEMANGLER, path=environ.get("PATH", os.defpath)) or ""
         self._demangled: dict[str, str] = {}
+        self._python = python
         self._frames: dict[Function, Frame | None] = {}
 
     def learn(self, functions: Iterable[Function]) -> None:
@@ -59,6 +65,8 @@ class Names:
         return self._frames[function]
 
     def _named(self, function: Function) -> Frame | None:
+        if self._python:
+            return self._of_python(function.name) if function.name.startswith(MARK) else None
         name = _VERSION.sub("", function.name)
         nameless = _ADDRESS.fullmatch(name) is not None
         binary = os.path.basename(function.object)
@@ -68,6 +76,12 @@ class Names:
             return START_UP
         shown = NO_SYMBOLS if nameless else self._demangled.get(name, name)
         return Frame(_readable(shown), _readable(self._source(function)))
+
+    def _of_python(self, name: str) -> Frame:
+        """The frame of a function of Python: sources of installed packages are named as they are imported."""
+        function, _, file = name.removeprefix(MARK).partition(":")
+        source = self._below(file) or _INSTALLED.sub("", file)
+        return Frame(_readable(function), _readable(source))
 
     def _source(self, function: Function) -> str:
         """The source relative to the folder where it is the project's own, else the name of the binary."""

@@ -77,13 +77,14 @@ def _stacks(tree: Tree, total: int) -> Iterator[tuple[list[Frame], int]]:
     cut: dict[Frame, int] = {}
     for node in nodes:
         frame = tree.frames[tree.places[node]]
-        trace = tree.stack(node) if room > 0 and frame in kept else [frame]
-        room -= sum(_FRAME_SIZE + len(one.function) + len(one.source) for one in trace)
-        if len(trace) > 1 and room > 0 and trace[1] != OTHER_CALLERS:
-            yield trace, tree.amounts[node]
-        else:
-            shown = frame if frame in kept else SMALL
-            cut[shown] = cut.get(shown, 0) + tree.amounts[node]
+        if frame in kept and room > 0:
+            trace = tree.stack(node)
+            room -= sum(_FRAME_SIZE + len(one.function) + len(one.source) for one in trace)
+            if frame == OTHER_CALLERS or OTHER_CALLERS not in trace:
+                yield trace, tree.amounts[node]
+                continue
+        shown = frame if frame in kept else SMALL
+        cut[shown] = cut.get(shown, 0) + tree.amounts[node]
     for frame, amount in cut.items():
         yield [frame] if frame == SMALL else [frame, OTHER_CALLERS], amount
 

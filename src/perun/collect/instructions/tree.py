@@ -241,17 +241,13 @@ class _Grower:
         whole = sum(parts.values())
         scale = own / whole if whole > own else 1.0
         for place, amount in rounded({place: amount * scale for place, amount in parts.items()}).items():
-            amount = min(amount, own)
-            own -= amount
-            self._add(place, amount, node)
+            part = min(amount, own)
+            own -= part
+            # What has no frame and no caller with one is told nowhere else.
+            place = self._tree.below(ROOT, OTHER_CALLERS) if place == ROOT else place
+            self._tree.amounts[place] += part
         if own:
-            self._add(self._tree.below(self._base, OTHER_CALLERS), own, node)
-
-    def _add(self, place: int, amount: int, node: int) -> None:
-        if place == self._base or self._tree.frames[self._tree.places[place]] == OTHER_CALLERS:
-            place = self._tree.below(place, self._name(node) or OTHER_CALLERS)
-        if amount and place != ROOT:
-            self._tree.amounts[place] += amount
+            self._tree.amounts[self._below(self._tree.below(self._base, OTHER_CALLERS), node)] += own
 
 
 def rounded(parts: Mapping[int, float]) -> dict[int, int]:

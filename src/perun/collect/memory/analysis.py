@@ -1,7 +1,7 @@
-"""Replays the events of a run in batches, in constant memory, to find how its heap develops.
+"""Replays the events of a run in batches and constant memory, to find how its heap develops.
 
-Blocks are paired with what released them by sorting each piece by address, so that nothing here loops over
-events. What is not released within a piece waits in the table of live blocks for the next one.
+Sorting a batch by address puts each block next to the event that releases it, so that no loop goes over
+events. Blocks that a batch does not release stay in the table of live blocks for the next one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from perun.collect._common.columns import Bools, Columns, Ints
 from perun.collect.memory.kinds import REALLOC_RELEASE
 
 _NEVER: Final = np.iinfo(np.int64).max
+# The key of a row is one number: the stack in the high bits, 8 bits of subtype, and 24 bits of snapshot.
 _STACK_SHIFT: Final = 32
 _SUBTYPE_SHIFT: Final = 24
 _LAST_SNAPSHOT: Final = (1 << _SUBTYPE_SHIFT) - 1
@@ -26,15 +27,14 @@ _EVENTS_AT_A_TIME: Final = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Events(Columns):
-    """Some events in the order in which they happened, each column of shape (n,).
+    """Events in the order of time; columns of shape (n,), but for the sites.
 
-    A site is a pair of a call stack and a subtype; every event is at one site.
+    A site is a pair of a call stack and a subtype; each event is at one site.
 
-    :param stacks: numbers of the call stacks of the sites, and :param subtypes: their kinds of events, of
-        shape (sites,).
-    :param site: position of the site. :param size: bytes asked for, 0 for a release.
+    :param stacks: of each site its call stack, shape (sites,). :param subtypes: likewise its kind of events.
+    :param site: position of the site. :param size: requested bytes, 0 for a release.
     :param releases: whether the event releases the block at `address`; otherwise it allocates one.
-    :param thread: number of the thread. :param time: nanoseconds since the beginning of the run.
+    :param thread: number of the thread. :param time: nanoseconds since the start of the run.
     """
 
     stacks: Ints
@@ -64,7 +64,7 @@ class Events(Columns):
         return self.replace(**{name: getattr(self, name)[rows] for name in self.names()[2:]})
 
     def without_unused_sites(self) -> Self:
-        """The same events, with only the sites that they are at."""
+        """The same events, without the sites at which none of them is."""
         used, site = np.unique(self.site, return_inverse=True)
         return self.replace(
             stacks=self.stacks[used], subtypes=self.subtypes[used], site=site.astype(np.int64)
@@ -73,12 +73,12 @@ class Events(Columns):
 
 @dataclass(frozen=True, eq=False)
 class Rows(Columns):
-    """Events put together by stack, subtype and snapshot: one row each, columns of shape (rows,), sorted.
+    """Events grouped by stack, subtype and snapshot: a row each, sorted by key; columns of shape (rows,).
 
-    `amount` is bytes, `events` their number, `address` that of the first one. Of the bytes, `peak` were live
-    when the heap was largest, and `leaked` at the end; `leaked_blocks` are the blocks of those. `temporary`
-    blocks were released before their thread allocated another one. `lifetime` is the sum of the
-    nanoseconds that the blocks lived.
+    `amount` is bytes, `events` the number of events, `address` that of the first one. `peak` and `leaked` are
+    the bytes that were live at the peak and at the end, in `leaked_blocks` blocks. `temporary` is the number
+    of blocks that were released before their thread allocated another one. `lifetime` is the sum of the
+    lifetimes of the blocks in nanoseconds.
     """
 
     key: Ints
@@ -108,12 +108,12 @@ class Rows(Columns):
 
 
 class Totals(NamedTuple):
-    """The whole heap: bytes and numbers of blocks, and times in nanoseconds since the beginning.
+    """The whole heap: bytes, numbers of blocks, and times in nanoseconds since the start.
 
-    :param allocated: all that was ever allocated. :param peak: live when most was live, at `peak_time`, after
-        the event at position `peak_event`.
-    :param leaked: still live at the end.
-    :param unknown_releases: of blocks whose allocation was not recorded.
+    :param allocated: the sum of all allocations. :param peak: size of the heap when it was largest, at
+        `peak_time`, after the event at position `peak_event`.
+    :param leaked: bytes that were live at the end.
+    :param unknown_releases: number of releases of blocks whose allocation was not recorded.
     """
 
     events: int
@@ -131,7 +131,7 @@ class Totals(NamedTuple):
 
 
 class SingleEvents(NamedTuple):
-    """Every event, in order; `ended_by` is the position of the event that ended its block, -1 for none."""
+    """Every event in the order of time; `ended_by` is the position of the event that ended its block."""
 
     events: Events
     ended_by: Ints
@@ -140,7 +140,7 @@ class SingleEvents(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Live(Columns):
-    """Blocks that are not released yet, with the position of their event among all events."""
+    """Live blocks; `order` is the position of the allocating event among all events."""
 
     address: Ints
     size: Ints
@@ -148,20 +148,20 @@ class _Live(Columns):
     time: Ints
     order: Ints
     thread: Ints
-    next: Ints  # position of the next allocation of their thread, _NEVER where it is not known yet
+    next: Ints  # position of the next allocation of the same thread; _NEVER if there is none yet
 
 
 class Analysis:
-    """Takes in the events of a run in batches; afterwards rows and totals are known.
+    """Adds up the events of a run, which come in batches, to rows and totals.
 
-    :param interval: nanoseconds of a snapshot. :param most_snapshots: where there would be more, the
+    :param interval: length of a snapshot in nanoseconds. :param max_snapshots: if there would be more, the
         interval is doubled, as often as needed; 0 for never.
-    :param keep: also keep every single event, which takes memory for each.
+    :param keep: also keep every single event, which needs memory for each.
     """
 
-    def __init__(self, interval: int, most_snapshots: int = 0, *, keep: bool = False) -> None:
+    def __init__(self, interval: int, max_snapshots: int = 0, *, keep: bool = False) -> None:
         self.interval = max(1, interval)
-        self._most = min(most_snapshots or _LAST_SNAPSHOT, _LAST_SNAPSHOT)
+        self._max_snapshots = min(max_snapshots or _LAST_SNAPSHOT, _LAST_SNAPSHOT)
         self._live = _Live.empty()
         self._parts: list[NDArray[np.int64]] = []
         self._pending = 0
@@ -173,21 +173,21 @@ class Analysis:
         self._last_time = 0
         self._keep = keep
         self._kept: list[Events] = []
-        self._pairs: list[tuple[Ints, Ints, Ints]] = []  # allocating, ending events, temporary ones
+        self._pairs: list[tuple[Ints, Ints, Ints]] = []  # see Piece.pairs
         self._waiting: list[Events] = []
         self._waiting_events = 0
 
     @property
     def live_blocks(self) -> int:
-        """The number of blocks that are live."""
+        """The number of live blocks."""
         return len(self._live.size)
 
     def add(self, events: Events) -> None:
-        """Take in the next events."""
+        """Add the next events."""
         if len(events):
             self._waiting.append(events)
             self._waiting_events += len(events)
-            # Each replay goes through all live blocks, so batches grow with their number: linear overall.
+            # Each replay sorts all live blocks, too. Batches as large as their number keep the total linear.
             if self._waiting_events >= max(_EVENTS_AT_A_TIME, len(self._live.size)):
                 self._replay()
 
@@ -202,13 +202,13 @@ class Analysis:
             self.keep_peak(piece, highest, int(events.time[highest]))
 
     def replay(self, events: Events) -> Piece:
-        """Take in events at once, without looking for the peak: whoever calls this says where that is.
+        """Replay events without looking for the peak, which the caller has to find and keep.
 
-        :param events: at least one; the larger the piece, the quicker, as all that is live is gone through.
+        :param events: at least one. Large batches are faster, because each replay sorts all live blocks.
         """
         self._last_time = max(self._last_time, int(events.time.max()))
-        while self._last_time // self.interval >= self._most:
-            self._double()
+        while self._last_time // self.interval >= self._max_snapshots:
+            self._double_interval()
         snapshots = events.time // self.interval
         places = (events.stacks << _STACK_SHIFT) | (events.subtypes << _SUBTYPE_SHIFT)
         keys = places[events.site] | snapshots
@@ -223,10 +223,10 @@ class Analysis:
         return piece
 
     def keep_peak(self, piece: Piece | None, position: int, time: int) -> None:
-        """The heap is at its peak after the event at this position of the piece that was replayed last.
+        """Keep the heap after an event of the last replayed piece as the peak.
 
-        :param piece: None where nothing has happened since the last piece. :param position: -1 for the heap
-            before the first event. :param time: nanoseconds since the beginning of the run.
+        :param piece: None if nothing has happened since the last piece. :param position: of the event in the
+            piece; -1 for before its first event. :param time: nanoseconds since the start of the run.
         """
         if piece is None:
             heap, event, keys, sizes = self.live_bytes, self._order - 1, self._live.key, self._live.size
@@ -237,12 +237,12 @@ class Analysis:
         self._peak_part = _summed([_part(keys, peak=sizes)])
 
     def keep_empty_peak(self, time: int) -> None:
-        """Nothing of this process is live any more when the heap of all processes is at its peak."""
+        """Keep an empty heap as the peak: the process has ended when the heap of all processes is largest."""
         self._peak = 0, time, -1
         self._peak_part = np.empty((_FIELDS, 0), np.int64)
 
     def rows(self) -> Rows:
-        """The rows of all events; nothing can be added afterwards."""
+        """The rows of all events. No events can be added afterwards."""
         self._replay()
         live = self._live
         self._append(
@@ -258,7 +258,7 @@ class Analysis:
         return Rows(*self._parts[0])
 
     def totals(self) -> Totals:
-        """The whole heap so far."""
+        """The totals of all events so far."""
         self._replay()
         return Totals(
             events=self._order,
@@ -271,7 +271,7 @@ class Analysis:
         )
 
     def single_events(self) -> SingleEvents:
-        """Every event so far; only where they were to be kept."""
+        """Every event so far; only with `keep`."""
         self._replay()
         events = Events.joined(self._kept)
         ended_by = np.full(len(events), -1, np.int64)
@@ -282,12 +282,15 @@ class Analysis:
         return SingleEvents(events, ended_by, temporary)
 
     def _collect(self, events: Events, piece: Piece, snapshots: Ints) -> None:
+        """Add the events of a piece to the sums and rows."""
         allocates = ~events.releases
         temporary = piece.temporary
         self._sums["allocations"] += int(allocates.sum())
         self._sums["allocated"] += int(events.size[allocates].sum())
         self._sums["temporary"] += int(temporary.sum())
         self._sums["unknown_releases"] += piece.unknown_releases
+        # Counting by small codes of site and snapshot is faster than sorting by keys. If the codes are many
+        # more than the events, they are made dense first.
         first = int(snapshots.min())
         width = int(snapshots.max()) - first + 1
         codes = events.site * width + (snapshots - first)
@@ -297,13 +300,14 @@ class Analysis:
         here = piece.is_released_here
         codes_here = codes[piece.released_here]
         part = np.zeros((_FIELDS, size), np.int64)
-        part[0, codes] = piece.event_keys
-        part[1] = _summed_by(codes, events.size, size)
-        part[2] = np.bincount(codes, minlength=size)
-        part[3, codes[::-1]] = events.address[::-1]  # of several the one that is put last stays
-        part[7] = np.bincount(codes_here, weights=temporary[here], minlength=size)
-        part[8] = _summed_by(codes_here, piece.lifetimes[here], size)
-        self._append(part[:, part[2] > 0])
+        row = dict(zip(Rows.names(), part, strict=True))
+        row["key"][codes] = piece.event_keys
+        row["amount"][:] = _summed_by(codes, events.size, size)
+        row["events"][:] = np.bincount(codes, minlength=size)
+        row["address"][codes[::-1]] = events.address[::-1]  # the last assignment wins: the first address
+        row["temporary"][:] = np.bincount(codes_here, weights=temporary[here], minlength=size)
+        row["lifetime"][:] = _summed_by(codes_here, piece.lifetimes[here], size)
+        self._append(part[:, row["events"] > 0])
         self._append(
             _part(
                 piece.released.key[~here],
@@ -318,12 +322,12 @@ class Analysis:
         self._pending += part.shape[1]
         if self._pending > _PENDING_ROWS:
             self._consolidate()
-            self._pending = self._parts[0].shape[1] // 2  # pays for itself before it is done again
+            self._pending = self._parts[0].shape[1] // 2  # so that consolidating stays linear overall
 
     def _consolidate(self) -> None:
         self._parts = [_summed(self._parts)]
 
-    def _double(self) -> None:
+    def _double_interval(self) -> None:
         self.interval *= 2
         self._parts = [_summed([_halved(part)]) for part in self._parts]
         self._peak_part = _summed([_halved(self._peak_part)])
@@ -335,7 +339,7 @@ _ADDRESS: Final = Rows.names().index("address")
 
 
 def _summed_by(codes: Ints, values: Ints, size: int) -> Ints:
-    """Sums of the values of each code, exact as long as they are below 2^53."""
+    """The sum of the values of each code, exact below 2^53."""
     return np.bincount(codes, weights=values, minlength=size).astype(np.int64)
 
 
@@ -348,7 +352,7 @@ def _part(keys: Ints, **fields: Ints) -> NDArray[np.int64]:
 
 
 def _summed(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The parts as one, with one column for each key, sorted; of addresses the first that is not 0 stays."""
+    """All parts as one, sorted, with one column for each key; the first address that is not 0 stays."""
     whole = np.concatenate(parts, axis=1) if len(parts) != 1 else parts[0]
     if not whole.shape[1]:
         return whole
@@ -378,13 +382,15 @@ def _halved(part: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Piece:
-    """A piece of the events together with the blocks that were live before it.
+    """A batch of events together with the blocks that were live before it.
 
-    Blocks come first, then the events, each with its position among all events; `_end` is the position of
-    the event that ended a block, :data:`_NEVER` where none in this piece did.
+    In `_all` the live blocks come first, then the events; `_end` is the position of the event that ends each
+    block, or :data:`_NEVER`.
 
-    :ivar is_released_here: which of the released blocks were allocated in this piece as well, and
-    :ivar released_here: the positions, in the piece, of the events that allocated those.
+    :ivar start: position of the first event among all events.
+    :ivar is_released_here: which of the released blocks were also allocated in this piece.
+    :ivar released_here: positions in the piece of the events that allocated those.
+    :ivar change: bytes by which each event changes the heap. :ivar heap: bytes after each event.
     """
 
     def __init__(self, events: Events, live: _Live, start: int, keys: Ints, live_bytes: int) -> None:
@@ -397,7 +403,7 @@ class Piece:
         here = _Live(events.address, events.size, keys, events.time, order, events.thread, known_here)
         self._all = _Live.joined([live.replace(next=known_before), here])
         is_block = np.concatenate([np.ones(before, np.bool_), ~events.releases])
-        # Sorted by address, then by time, each block stands directly before the event that ends it.
+        # Sorted by address and then by time, each block is directly before the event that ends it.
         by_address = np.argsort(self._all.address, kind="stable")
         first, second = by_address[:-1], by_address[1:]
         same = (self._all.address[first] == self._all.address[second]) & is_block[first]
@@ -406,8 +412,8 @@ class Piece:
         self._end[blocks] = self._all.order[enders]
         self._ended = blocks, enders
         # An allocation at a live address means that its release was not recorded; it ends the block too.
-        seen = ~is_block[enders]
-        self._released, self._releasing = blocks[seen], enders[seen]
+        is_release = ~is_block[enders]
+        self._released, self._releasing = blocks[is_release], enders[is_release]
         self._is_block = is_block
         self.is_released_here = self._released >= before
         self.released_here = self._released[self.is_released_here] - before
@@ -419,24 +425,24 @@ class Piece:
         self.released = self._all.where(self._released)
         """The blocks that events of this piece release."""
         self.lifetimes = np.maximum(self._all.time[self._releasing] - self.released.time, 0)
-        """Nanoseconds that the released blocks lived."""
-        by = events.subtypes[events.site[self._releasing - before]]
-        last = self.released.next > self._all.order[self._releasing]
-        self.temporary = last & (by != REALLOC_RELEASE)
-        """Which of the released blocks were the last that their thread had allocated, and did not grow."""
+        """Lifetimes of the released blocks in nanoseconds."""
+        kind = events.subtypes[events.site[self._releasing - before]]
+        is_last = self.released.next > self._all.order[self._releasing]
+        self.temporary = is_last & (kind != REALLOC_RELEASE)
+        """Which of the released blocks were the latest allocation of their thread; realloc does not count."""
 
     def pairs(self) -> tuple[Ints, Ints, Ints]:
-        """Positions of events that allocate, of those that end their blocks, and of the temporary ones."""
+        """Positions of allocating events, of the events that end their blocks, and of temporary blocks."""
         order = self._all.order
         blocks, enders = self._ended
         return order[blocks], order[enders], order[self._released[self.temporary]]
 
     def heap_after(self, position: int) -> int:
-        """Bytes that are live after the event at that position of the piece; -1 is before the first."""
+        """Bytes that are live after the event at this position of the piece; -1 for before the first one."""
         return int(self.heap[position]) if position >= 0 else self._bytes_before
 
     def live_at(self, order: int) -> tuple[Ints, Ints]:
-        """Keys and sizes of the blocks that are live just after the event at that position."""
+        """Keys and sizes of the blocks that are live just after the event at this position of all events."""
         live = self._is_block & (self._all.order <= order) & (self._end > order)
         return self._all.key[live], self._all.size[live]
 
@@ -445,9 +451,8 @@ class Piece:
         return self._all.where(np.flatnonzero(self._is_block & (self._end == _NEVER)))
 
 
-
 def _next_allocations(events: Events, live: _Live, order: Ints) -> tuple[Ints, Ints]:
-    """The position of the next allocation of its thread, for each live block and for each event."""
+    """For each live block and for each event the position of the next allocation of its thread."""
     allocating = np.flatnonzero(~events.releases)
     by_thread = allocating[np.argsort(events.thread[allocating], kind="stable")]
     threads = events.thread[by_thread]

@@ -1,4 +1,4 @@
-"""The memory collector: runs the command with the recorder, and makes a profile of what it recorded."""
+"""The memory collector: runs the command with the recorder, and makes a profile of the recording."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from perun.collect._common import params as common
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.collect.memory.analysis import Analysis, Events
@@ -32,40 +33,40 @@ COLLECTOR_DEFAULT_UNITS: Final = {"memory": "B"}
 LIBRARY: Final = Path(__file__).with_name("libperun_memory.so")
 """The recorder, which the build puts beside this module."""
 SAMPLING: Final = 0.025
-"""Default seconds of a snapshot, from the example of manual 4.1.2."""
+"""Default length of a snapshot in seconds, from the example of manual 4.1.2."""
 MAX_SNAPSHOTS: Final = 256
+"""Unless the user chooses the length of snapshots, they become longer so that a profile has no more."""
 _SECOND: Final = 1_000_000_000
-_WHAT: Final = "the recorder of allocations"
+_RECORDER: Final = "the recorder of allocations"
 _SYMBOLISER: Final = "install one with: apt-get install binutils"
 
 
 @dataclass(frozen=True)
 class MemoryParams:
-    """What is recorded and shown."""
+    """What to record, and what the profile keeps of it."""
 
     sampling: float = param(
         0.0,
         short="-s",
         metavar="<sampling>",
         minimum=0,
-        help="Sets the sampling interval for profiling the allocations. I.e. memory snapshots will be "
-        f"collected each <sampling> seconds. 0 is {SAMPLING:g} seconds, and longer for a long run.",
+        help="The length of a snapshot in seconds: the profile sums up allocations by snapshot. 0 means "
+        f"{SAMPLING:g} seconds, or longer for a long run.",
     )
     no_source: tuple[str, ...] = param(
         (),
         metavar="<no_source>",
-        help="Will exclude allocations done from <no_source> file during the profiling.",
+        help="Leave out what functions of this source file allocate; may be repeated.",
     )
     no_func: tuple[str, ...] = param(
         (),
         metavar="<no_func>",
-        help="Will exclude allocations done by <no_func> function during the profiling.",
+        help="Leave out what this function allocates; may be repeated.",
     )
     all: bool = param(
         False,
         short="-a",
-        help="Will record the full trace for each allocation, i.e. it will include all allocators and even "
-        "unreachable records.",
+        help="Keep the full trace of each allocation, with allocators and frames whose source is unknown.",
     )
     raw: bool = param(
         False, help="Keep every single event, instead of sums by call stack and snapshot."
@@ -73,87 +74,87 @@ class MemoryParams:
     unwind: str = param(
         "auto",
         choices=("auto", "libunwind", "fp", "tables", "none"),
-        help="How call stacks are found: by libunwind, by frame pointers (fp; compile with "
-        "-fno-omit-frame-pointer), by the unwind tables of the program, or not at all.",
+        help="How to find call stacks: by libunwind, by frame pointers (fp; compile with "
+        "-fno-omit-frame-pointer), by the unwind tables of the program, or not at all (none).",
     )
     follow_children: bool = param(False, help="Also record the processes that the command starts.")
     python: bool = param(
         False,
-        help="The command is a Python program: record what its objects and its libraries allocate, with the "
-        "functions of Python as call stacks. Needs memray where the program's packages are.",
+        help="Record a Python program: what its objects and libraries allocate, by call stacks of Python "
+        "functions. Needs memray in the environment of the program.",
     )
     ignore_failure: bool = common.ignore_failure()
     timeout: float = common.timeout(kept=True)
 
 
 class MemoryCollector:
-    """Records allocations of a dynamically linked program by a library that is loaded before all others.
+    """Records allocations of a dynamically linked program by a preloaded library.
 
-    Every resource is the memory that one call stack allocated within one snapshot; further ones sum up
-    functions and the program: what was allocated, what of it was live at the peak, and what leaked.
-
-    :param library: the recorder, where it does not lie beside this module.
+    Each resource is the memory that one call stack allocated within one snapshot. Further resources sum up
+    functions and the program: what was allocated, what was live at the peak, and what leaked.
     """
 
     name: ClassVar[str] = "memory"
     help: ClassVar[str] = (
-        "Generates `memory` performance profile, capturing memory allocations of different types along with "
-        "target address and full call trace."
+        "Records the allocations and releases of memory of a program, with their addresses and call stacks."
     )
     Params: ClassVar[type] = MemoryParams
 
     def __init__(self, library: Path | None = None) -> None:
+        """:param library: path of the recorder; by default it is beside this module."""
         self._library = library or LIBRARY
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
-        """Whether the recorder was built, functions can be named, and Python programs be recorded."""
+        """Whether the recorder was built, and whether a symboliser and memray are installed."""
         from perun.collect._common import native
         from perun.collect.memory.symbols import find_tool
 
-        recorder = native.readiness(self._library, _WHAT)
+        recorder = native.readiness(self._library, _RECORDER)
         yield recorder
         if recorder.missing:
             return
         if not find_tool(environ):
             yield Readiness(
-                "functions and lines", "neither addr2line nor llvm-symbolizer was found", _SYMBOLISER
+                "functions and lines", "neither addr2line nor llvm-symbolizer is installed", _SYMBOLISER
             )
         if find_spec("memray") is None:
             from perun.extras import install_command
 
-            hint = f"install it where the measured Python is: {install_command('python-memory')}"
-            yield Readiness("--python", "memray is not installed here", hint)
+            hint = f"install it in the environment of the program: {install_command('python-memory')}"
+            yield Readiness("--python", "memray is not installed in the environment of Perun", hint)
 
     def collect(self, run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
         """Run the command once, with the recorder.
 
         :raises CollectorUnavailable: where the recorder was not built.
-        :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored), or is of
-            a kind that nothing can be recorded of.
-        :raises Interrupted: where the user ends the run; with what was recorded until then.
+        :raises JobFailed: where the command cannot be started, fails (unless the parameters ignore that), or
+            cannot be recorded, e.g. because it is linked statically.
+        :raises Interrupted: where the user stops the run; it has the profile of what was recorded by then.
         """
         if params.python:
-            return _of_python(run, params, ctx)
+            return _record_python(run, params, ctx)
         from perun.collect._common import native
         from perun.collect.memory.records import Recording
         from perun.process.execution import Execution
 
-        native.require(self._library, _WHAT)
+        native.require(self._library, _RECORDER)
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
         recorded = run._replace(environ=_environment(run, params, self._library, file))
         ctx.report(f"recording {run}", 0, 0)
         with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
-            sample = _recorded(execution, run, params)
+            sample = _record(execution, run, params)
             if not file.exists():
                 raise sample.interruption or _nothing_recorded(execution, sample)
         ctx.report("finding functions and lines", 0, 0)
-        return _Analyst(run, params, ctx).profile([Recording(path) for path in _recordings(file)], sample)
+        recordings = [Recording(path) for path in _recordings(file)]
+        return _ProfileBuilder(run, params, ctx).profile(recordings, sample)
 
 
-def _of_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
+def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
     """Run a Python program once, under memray."""
-    from perun.collect.memory.python import prepared, program_of, recordings
+    from perun.collect._common.interpreter import program_of
+    from perun.collect.memory.python import prepared, recordings
     from perun.process.execution import Execution
 
     file = ctx.scratch / "allocations"
@@ -161,15 +162,15 @@ def _of_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
     recorded = prepared(run, file, params.sampling or SAMPLING, params.follow_children)
     ctx.report(f"recording {run}", 0, 0)
     with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
-        sample = _recorded(execution, run, params)
+        sample = _record(execution, run, params)
     if not file.exists() and sample.interruption is not None:
         raise sample.interruption
     ctx.report("reading the recording", 0, 0)
-    return _Analyst(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
+    return _ProfileBuilder(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
 
 
-def _recorded(execution: Execution, run: Run, params: MemoryParams) -> Sample:
-    """Run the command, whose recording may be of a part of the run."""
+def _record(execution: Execution, run: Run, params: MemoryParams) -> Sample:
+    """Run the command, and refuse it if it failed."""
     from perun.collect._common.runs import require_recorded
 
     sample = execution.record()
@@ -177,8 +178,8 @@ def _recorded(execution: Execution, run: Run, params: MemoryParams) -> Sample:
     return sample
 
 
-class _Analyst:
-    """Makes a profile of the files that the recorder left."""
+class _ProfileBuilder:
+    """Makes the profile of a run from the recordings of its processes."""
 
     def __init__(self, run: Run, params: MemoryParams, ctx: CollectContext) -> None:
         from perun.collect.memory.places import Places
@@ -192,42 +193,28 @@ class _Analyst:
         self._notes: list[str] = []
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
-        from perun.collect._common.runs import closed
+        from perun.collect._common.profiles import new_profile
+        from perun.collect._common.runs import completed
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
-        from perun.profile.factory import Profile
 
         processes = self._processes(recordings)
         program = readable(os.path.basename(self._run.command().argv[0]))
-        made = resources(processes, Shape(self._params.all, not self._params.sampling), program)
-        if made.shortened:
+        found = resources(processes, Shape(self._params.all, not self._params.sampling), program)
+        if found.shortened:
+            smallest = counted(found.shortened, "smallest call stack")
             self._notes.append(
-                f"the traces of the {made.shortened} smallest call stacks were shortened to keep the "
-                "profile small; --all keeps them whole"
+                f"the profile shortens the traces of the {smallest} to stay small; --all keeps them whole"
             )
         self._note_what_is_missing(recordings, sample)
-        profile = Profile(
-            {
-                "header": {
-                    "type": COLLECTOR_TYPE,
-                    "units": dict(UNITS),
-                    "cmd": self._run.cmd,
-                    "args": self._run.args,
-                    "workload": self._run.workload,
-                },
-                "collector_info": {
-                    "name": MemoryCollector.name,
-                    "params": to_mapping(self._params),
-                },
-                "postprocessors": [],
-                "memory": self._summary(recordings[0], processes, sample, made),
-            }
-        )
-        profile["resource_type_map"] = made.regions.constants
-        profile["resources"] = made.regions.resources
+        params = to_mapping(self._params)
+        profile = new_profile(self._run, COLLECTOR_TYPE, UNITS, MemoryCollector.name, params)
+        profile["memory"] = self._summary(recordings[0], processes, sample, found)
+        profile["resource_type_map"] = found.regions.constants
+        profile["resources"] = found.regions.resources
         for note in self._notes:
             self._ctx.note(note)
-        return closed(profile, sample, self._lacks(recordings, sample))
+        return completed(profile, sample, self._lacks(recordings, sample))
 
     def _lacks(self, recordings: Sequence[Recorded], sample: Sample) -> list[Incomplete]:
         from perun.collect._common.runs import shortfalls
@@ -236,7 +223,7 @@ class _Analyst:
         return shortfalls(sample, self._params.timeout, lost, "events")
 
     def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
-        """The replayed processes; of several, the peak is their joint one."""
+        """The processes after their replay; several have their joint peak."""
         from perun.collect.memory import joint_peak
         from perun.collect.memory.analysis import Analysis
 
@@ -260,15 +247,15 @@ class _Analyst:
         ]
 
     def _events(self, recording: Recorded, first: Recorded) -> Iterator[Events]:
-        """The events of a process, by the clock of the first one."""
+        """The events of a process, with times since the start of the first process."""
         for events in recording.pieces():
-            # Python's processes go by one clock already.
+            # Recordings of Python already have the times of one clock.
             shift = 0 if self._params.python else recording.started - first.started
             yield events.replace(time=events.time + shift) if shift else events
 
     @staticmethod
     def _end(recording: Recorded, first: Recorded) -> int:
-        """When the process ended, by the clock of the first one; 0 where only its events tell."""
+        """When the process ended, in ns since the start of the first process; 0 if only its events tell."""
         from perun.collect.memory.records import Recording
 
         if not isinstance(recording, Recording):
@@ -311,34 +298,36 @@ class _Analyst:
             end = recording.end
             if end.error:
                 notes.append(
-                    f"the recording stopped before the end of the program ({os.strerror(end.error)}): "
-                    f"{end.lost} events are missing"
+                    f"the recording stopped before the end of the program ({os.strerror(end.error)}); the "
+                    f"profile lacks {counted(end.lost, 'event')}"
                 )
             elif end.skipped:
-                notes.append(f"{end.skipped} allocations in signal handlers are missing")
+                skipped = counted(end.skipped, "allocation")
+                notes.append(f"the profile lacks {skipped} in signal handlers that interrupted the recorder")
         if self._params.python:
-            pass  # the interpreter knows its functions and lines
+            pass  # the recording has functions and lines
         elif not self._tool:
             notes.append(
-                "neither addr2line nor llvm-symbolizer was found, so functions and lines are not known; "
-                + _SYMBOLISER
+                "functions and lines are unknown, because neither addr2line nor llvm-symbolizer is "
+                "installed; " + _SYMBOLISER
             )
         elif self._places.without_lines and not self._params.all:
             names = sorted(readable(os.path.basename(path)) for path in self._places.without_lines)
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             notes.append(
-                f"{shown}: no debug information, so sources and lines are not known; compile with -g, "
-                "or install the package with the debug symbols"
+                f"without debug information, sources and lines of {shown} are unknown; compile with -g, or "
+                "install the package with the debug symbols"
             )
         if self._params.unwind not in ("auto", first.unwinder) and not self._params.python:
             hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")
-            notes.append(f"call stacks were found by {first.unwinder}, not by {self._params.unwind}{hint}")
+            wanted = self._params.unwind
+            notes.append(f"the recorder found call stacks by {first.unwinder}, not by {wanted}{hint}")
         early = self._early_end(first, sample)
         if early:
             notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
-        """How the run ended early, in words; empty where it ended normally."""
+        """How the run ended early, in words; empty if it ended normally."""
         from perun.collect._common.runs import early_end
         from perun.collect.memory.records import State
 
@@ -348,9 +337,9 @@ class _Analyst:
         return early
 
     def _summary(
-        self, first: Recorded, processes: Sequence[Process], sample: Sample, made: Resources
+        self, first: Recorded, processes: Sequence[Process], sample: Sample, found: Resources
     ) -> dict[str, Any]:
-        """The region `memory` of the profile: what is known of the whole run."""
+        """The region `memory` of the profile: totals of the whole run, sizes in bytes, times in seconds."""
         totals = [process.totals for process in processes]
         peak = max(totals, key=lambda one: one.peak)
         early = self._early_end(first, sample)
@@ -358,7 +347,7 @@ class _Analyst:
             "unwinder": first.unwinder,
             "ended": f"early: {early}" if early else "normally",
             "duration": round(sample.real, 6),
-            "sampling": made.interval / _SECOND,
+            "sampling": found.interval / _SECOND,
             "events": sum(one.events for one in totals),
             "allocations": sum(one.allocations for one in totals),
             "releases": sum(one.releases for one in totals),
@@ -366,8 +355,8 @@ class _Analyst:
             "peak": sum(one.peak for one in totals),
             "peak-time": round(peak.peak_time / _SECOND, 6),
             "live-at-end": sum(one.leaked for one in totals),
-            "leaked": made.leaked,
-            "leaked-blocks": made.leaked_blocks,
+            "leaked": found.leaked,
+            "leaked-blocks": found.leaked_blocks,
             "temporary": sum(one.temporary for one in totals),
             "processes": len(totals),
             "notes": list(self._notes),
@@ -385,7 +374,7 @@ def _environment(run: Run, params: MemoryParams, library: Path, file: Path) -> d
 
 
 def _recordings(file: Path) -> list[Path]:
-    """The recording of the command, then those of its children, by their process number."""
+    """The recording of the command, and then those of its child processes in the order of their ids."""
     children = [path for path in file.parent.glob(f"{file.name}.*") if path.suffix != ".tail"]
     return [file, *sorted(children, key=lambda path: [int(part) for part in path.name.split(".")[1:]])]
 
@@ -406,7 +395,7 @@ def _nothing_recorded(execution: Execution, sample: Sample) -> JobFailed:
 
 
 def _why_not(path: str) -> tuple[str, str]:
-    """Why the recorder cannot be loaded into a program, and what to do about it."""
+    """Why a program did not load the recorder (a text that continues its path), and what to do."""
     import struct
 
     from perun.collect._common.elf import read_elf
@@ -418,14 +407,17 @@ def _why_not(path: str) -> tuple[str, str]:
         os.getegid(),
     )
     if elf is None:
-        return "is a script whose interpreter is not a program", "measure the program that the script starts"
+        return "is a script that no ELF program interprets", "measure the program that the script starts"
     if not elf.dynamic:
-        return "is statically linked, so the recorder cannot be loaded into it", "link it without -static"
+        return "is linked statically, so that it cannot load the recorder", "link it without -static"
     if elf.bits != 8 * struct.calcsize("P"):
-        return f"is a {elf.bits}-bit program", "build it for the same architecture as Python"
+        return (
+            f"is a {elf.bits}-bit program and cannot load the recorder",
+            "build it for the same architecture as Python",
+        )
     if foreign_set_id or "security.capability" in _attributes(path):
         return (
-            "runs with other privileges than yours (setuid, capabilities), so the recorder is not loaded",
+            "runs with other privileges than yours (setuid, capabilities), so that it loads no recorder",
             "measure a copy without these privileges, or run Perun as the user of the program",
         )
     return (

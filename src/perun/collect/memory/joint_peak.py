@@ -1,7 +1,7 @@
 """Finds the joint peak of several processes: the moment at which all their heaps together are largest.
 
-The peaks of processes that run one after the other do not add up. So their events are replayed side by side,
-in windows of time that are complete in all recordings; the largest heap is looked for in each.
+The peaks of processes that run one after the other do not add up. So this replays their events side by side,
+in windows of time for which all recordings are read, and finds the largest heap of each window.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from perun.collect._common.columns import Columns, Ints
 from perun.collect.memory.analysis import Analysis, Events, Piece
 
 AT_A_TIME = 1 << 18
-"""Events of each process that are replayed at once, where there are as many."""
+"""How many events of each process are replayed at once."""
 
 
 def replay(
@@ -23,11 +23,11 @@ def replay(
     recordings: Sequence[Iterable[Events]],
     ends: Sequence[Callable[[], int]] = (),
 ) -> None:
-    """Replay the events of each recording by its analysis; the peak of each is the joint one.
+    """Replay the events of each recording by its analysis, and keep the joint peak in each analysis.
 
-    :param recordings: times are of one clock, and begin with that of the first event of all.
-    :param ends: by the same clock, when each process ended and its memory was gone; asked for once its events
-        were read. Without them it is the last event of each.
+    :param recordings: with times of one clock in nanoseconds.
+    :param ends: returns when each process ended, by the same clock; called once all its events are read. By
+        default a process ends with its last event.
     """
     sources = [_Source(iter(recording)) for recording in recordings]
     for source, ended_at in zip(sources, ends, strict=False):
@@ -36,15 +36,15 @@ def replay(
     while True:
         for source, analysis in zip(sources, analyses, strict=True):
             source.fill(max(AT_A_TIME, analysis.live_blocks))
-        # No recording can still yield an event before this time.
-        until = min((source.last for source in sources if source.goes_on), default=None)
-        windows = [source.taken(until) for source in sources]
+        # No recording yields an event before this time any more.
+        until = min((source.last for source in sources if source.has_more), default=None)
+        windows = [source.take(until) for source in sources]
         if not any(windows):
             return
         before = sum(
             analysis.live_bytes
             for analysis, source in zip(analyses, sources, strict=True)
-            if not source.gone
+            if not source.has_ended
         )
         pieces = [
             analysis.replay(events) if events else None
@@ -52,17 +52,17 @@ def replay(
         ]
         ending = [source.ends_by(until) for source in sources]
         window = _Window.of(analyses, windows, pieces, ending)
-        best = window.keep_higher(analyses, pieces, [source.gone for source in sources], before, best)
+        best = window.keep_higher(analyses, pieces, [source.has_ended for source in sources], before, best)
         for source, end in zip(sources, ending, strict=True):
-            source.gone = source.gone or end is not None
+            source.has_ended = source.has_ended or end is not None
 
 
 @dataclass(frozen=True, eq=False)
 class _Window(Columns):
-    """What changed the heaps, in the order of time.
+    """All changes of the heaps within a window, in the order of time.
 
-    :ivar time: when. :ivar change: bytes. :ivar owner: number of the process; what ends a process has that
-        number plus their number.
+    :ivar time: nanoseconds. :ivar change: bytes. :ivar owner: number of the process; for the end of process
+        i of n it is n + i.
     """
 
     time: Ints
@@ -77,7 +77,8 @@ class _Window(Columns):
         pieces: Sequence[Piece | None],
         ending: Sequence[int | None],
     ) -> _Window:
-        """Events first, so that of what is at one moment a process ends last."""
+        """The changes by events and by the ends of processes."""
+        # Ends come after the events: the sort is stable, so that at one moment a process ends last.
         count = len(windows)
         times = [_ascending(events.time) for events in windows if events]
         changes = [piece.change for piece in pieces if piece]
@@ -94,11 +95,14 @@ class _Window(Columns):
         self,
         analyses: Sequence[Analysis],
         pieces: Sequence[Piece | None],
-        gone: Sequence[bool],
+        has_ended: Sequence[bool],
         before: int,
         best: int,
     ) -> int:
-        """Keep the largest heap of the window as the peak where it is above `best`; the higher of both."""
+        """Keep the largest heap of the window as the peak if it is above `best`; return the larger of both.
+
+        :param has_ended: which processes ended before the window. :param before: bytes before the window.
+        """
         heap = before + np.cumsum(self.change)
         highest = int(np.argmax(heap))
         if int(heap[highest]) <= best:
@@ -106,7 +110,7 @@ class _Window(Columns):
         happened = np.bincount(self.owner[: highest + 1], minlength=2 * len(analyses)).tolist()
         time = int(self.time[highest])
         for number, analysis in enumerate(analyses):
-            if gone[number] or happened[len(analyses) + number]:
+            if has_ended[number] or happened[len(analyses) + number]:
                 analysis.keep_empty_peak(time)
             else:
                 analysis.keep_peak(pieces[number], happened[number] - 1, time)
@@ -114,47 +118,47 @@ class _Window(Columns):
 
 
 def _ascending(times: Ints) -> Ints:
-    """The times as a sequence that never decreases: threads may record their events slightly late."""
+    """The times made non-decreasing, because threads may record events slightly late."""
     ascending: Ints = np.maximum.accumulate(times)
     return ascending
 
 
 class _Source:
-    """The events of one recording that were read and not yet replayed.
+    """The events of one recording that are read and not replayed yet.
 
-    :ivar last: time of the last one. :ivar goes_on: whether there may be more in the recording.
-    :ivar end: when the process ended. :ivar gone: whether that is before what is replayed next.
+    :ivar last: time of the last one. :ivar has_more: whether the recording may have more.
+    :ivar end: returns when the process ended. :ivar has_ended: whether that is before the next window.
     """
 
     def __init__(self, pieces: Iterator[Events]) -> None:
         self._pieces = pieces
         self._parts: list[Events] = []
         self.last = 0
-        self.goes_on = True
+        self.has_more = True
         self.end: Callable[[], int] = lambda: 0
-        self.gone = False
+        self.has_ended = False
 
-    def fill(self, enough: int) -> None:
-        """Read so many events, where there are as many."""
+    def fill(self, wanted: int) -> None:
+        """Read until there are at least so many events, or the recording ends."""
         total = sum(len(events) for events in self._parts)
-        while self.goes_on and total < enough:
+        while self.has_more and total < wanted:
             events = next(self._pieces, None)
             if events is None:
-                self.goes_on = False
+                self.has_more = False
             elif len(events):
                 self._parts.append(events)
                 total += len(events)
                 self.last = max(self.last, int(events.time.max()))
 
     def ends_by(self, until: int | None) -> int | None:
-        """When the process ended, where that is in the window that was taken; None otherwise."""
-        if self.gone or self.goes_on or self._parts:
+        """When the process ended, if that is within the window up to `until`; else None."""
+        if self.has_ended or self.has_more or self._parts:
             return None
         end = max(self.last, self.end())
         return end if until is None or end <= until else None
 
-    def taken(self, until: int | None) -> Events | None:
-        """Take out the events up to that time, all of them where it is None; None where there are none."""
+    def take(self, until: int | None) -> Events | None:
+        """Remove and return the events up to a time, or all for None; None if there are none."""
         if not self._parts:
             return None
         events = Events.joined(self._parts)

@@ -1,4 +1,4 @@
-"""Kinds of events: `enum record_kind` of `native/record.h`, and two more of Python programs."""
+"""Kinds of events: `enum record_kind` of `native/record.h`, and two more for Python programs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KINDS: Final = {
     32: "free",
     33: "delete",
     34: "delete[]",
-    35: "free",  # of what was given to realloc
+    35: "free",  # by realloc
 }
-"""Subtypes of resources by the kind of event."""
+"""Kind of an event to the subtype of its resource."""
 OF_PYTHON: Final = frozenset({12, 13})
-"""Kinds of Python programs only: what its allocator of objects gives out, and memory mapped by extensions."""
+"""Kinds of Python programs only: allocations of objects, and memory that extensions map."""
 FIRST_RELEASE: Final = 32
-"""Kinds from here on release memory."""
+"""This kind and larger ones release memory."""
 REALLOC_RELEASE: Final = 35
-"""The release of the block that realloc gets."""
+"""A realloc releases its old block."""
 REALLOC_FAILED: Final = 36
-"""The realloc failed: its release did not take place."""
+"""The realloc has failed, so that the release before did not happen."""

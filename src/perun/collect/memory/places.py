@@ -1,7 +1,7 @@
-"""Turns call stacks into traces: selects the frames to show, and the frame that counts as allocating.
+"""Turns call stacks into traces: selects the frames to show, and the frame that counts as the allocating one.
 
-Manual 4.1.2: a trace begins with the function that allocated and ends with the outermost one; what has no
-source is `unreachable`. Without `--all` there are only frames that can be reached, and no allocators.
+By manual 4.1.2 a trace begins with the function that allocated and ends with the outermost one; a frame
+without source is `unreachable`. Without `--all` a trace has neither allocators nor unreachable frames.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _RUNTIME: Final = (
     *("ld-linux", "ld-musl", "ld.so", "libc.", "libc-", "libpthread", "libdl.", "librt.", "libm."),
     *("libstdc++", "libgcc_s", "libc++", "libunwind", "libperun_memory", "linux-vdso", "[vdso]"),
 )
-"""Prefixes of runtime libraries: what they allocate counts for their caller."""
+"""Prefixes of the names of runtime libraries, whose allocations count for their callers."""
 _SYSTEM_HEADERS: Final = ("/usr/include/", "/usr/lib/gcc", "/usr/lib/llvm", "/usr/local/include/c++")
 _STARTS: Final = frozenset({"_start", "_init", "_fini", "_dl_relocate_static_pie", "__libc_csu_init"})
-_START_SIZE: Final = 64
+_START_SIZE: Final = 64  # bytes of the code at the entry point of a program
 _BUFFER_ALLOCATORS: Final = frozenset(
     {"_IO_file_doallocate", "__GI__IO_file_doallocate", "_IO_wfile_doallocate"}
 )
-"""Functions of the C library that allocate stream buffers, which it keeps until the program ends."""
+"""Functions of the C library that allocate buffers of streams, which it keeps until the program ends."""
 
 
 class Place(NamedTuple):
-    """One frame of a trace, with the facts that decide whether it is shown.
+    """A frame, with what decides whether a trace shows it.
 
-    :param runtime: whether it is in a runtime library or in the start-up code.
-    :param reachable: whether its source is known. :param header: whether that is of the system.
+    :param runtime: whether it is in a runtime library or in start-up code.
+    :param reachable: whether its source is known. :param header: whether its source is a system header.
     """
 
     frame: Frame
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A place that allocates: the frame that is the uid of a resource, and its trace, innermost frame first.
+    """A place that allocates: the frame that is the uid of its resources, and the trace, innermost first.
 
     :param kept_by_libc: whether the C library keeps the memory, so that the program cannot release it.
     """
@@ -62,10 +62,10 @@ class Site(NamedTuple):
 
 
 class Places:
-    """Finds the traces of the stacks of one recording.
+    """Finds the traces of the stacks of recordings.
 
-    :param folder: where the program ran: sources below it are named relative to it, so that they are the
-        same wherever a version is measured.
+    :param folder: where the program ran. Sources below it get relative names, so that they are the same
+        wherever a version is measured.
     """
 
     def __init__(self, symboliser: Symboliser, folder: Path) -> None:
@@ -73,18 +73,18 @@ class Places:
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._elves: dict[str, Elf | None] = {}
         self.without_lines: set[str] = set()
-        """Paths of modules on a stack, other than runtime libraries, that have no line numbers."""
+        """Paths of modules without line numbers that are on a stack, but for runtime libraries."""
 
     def of(self, recording: Recording, *, whole: bool) -> list[Site | None]:
-        """The sites of all stacks of a recording; all are `unknown` where it was made without stacks."""
+        """The sites of all stacks of a recording; all are `unknown` in a recording without stacks."""
         if recording.unwinder == UNWINDERS[0]:
             return [Site(UNKNOWN, (UNKNOWN,))] * len(recording.stacks)
         return self.sites(recording.stacks, recording.modules, whole=whole)
 
     def sites(self, stacks: Sequence[Stack], modules: Sequence[Module], *, whole: bool) -> list[Site | None]:
-        """The site of each stack; None for one that has no frame to show.
+        """The site of each stack; None for a stack without a frame to show.
 
-        :param whole: show every frame, and every stack (`--all`).
+        :param whole: show every frame of every stack (`--all`).
         """
         known: dict[tuple[int, ...], Site | None] = {}
         sites = []
@@ -98,16 +98,16 @@ class Places:
         return sites
 
     def relative(self, source: str) -> str:
-        """The source as it is named in a profile: relative to the folder of the run where it lies below."""
+        """The name of a source in a profile: relative to the folder of the run, if it lies in there."""
         for folder in self._folders:
             source = source.removeprefix(folder)
         return source
 
     def _places(self, located: _Located) -> list[tuple[Place, ...]]:
         by_path: dict[str, dict[int, int]] = {}
-        for number, (path, offset) in enumerate(located.spots):
+        for number, (path, offset) in enumerate(located.locations):
             by_path.setdefault(path, {})[number] = offset
-        places: list[tuple[Place, ...]] = [()] * len(located.spots)
+        places: list[tuple[Place, ...]] = [()] * len(located.locations)
         for path, offsets in by_path.items():
             for number, found in self._in_module(path, offsets):
                 places[number] = found
@@ -125,7 +125,7 @@ class Places:
             starts = elf is not None and elf.entry <= address < elf.entry + _START_SIZE
             inside = frames.get(address, NOTHING)
             if not inside:
-                # Addresses of generated code differ from run to run, so they are left out.
+                # Generated code has no path, and its addresses differ from run to run.
                 inside = (Frame(f"{name}+{address:#x}" if path else name, "", 0),)
             yield number, tuple(self._place(frame, runtime or starts, name) for frame in inside)
 
@@ -142,19 +142,20 @@ class Places:
 
 
 def readable(name: str) -> str:
-    """The name of a file as text that any encoding can write; what is no UTF-8 becomes U+FFFD."""
+    """A file name as text that every encoding can write: bytes that are not UTF-8 become U+FFFD."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def site_of(places: Sequence[Place], *, whole: bool) -> Site | None:
-    """The site of a stack, innermost frame first; None where no frame is shown."""
+    """The site of a stack, whose innermost frame comes first; None if no frame is shown."""
     return _whole(places) if whole else _shown(places)
 
 
 def _shown(places: Sequence[Place]) -> Site | None:
-    """The trace from the allocating function outwards, with reachable frames only.
+    """The site with reachable frames only.
 
-    Frames in system headers, e.g. of a container that grows, count for their caller.
+    What the outermost frames in system headers allocate, e.g. a container that grows, counts for their
+    caller.
     """
     own = [place for place in places if not place.runtime]
     shown = [place for place in own if place.reachable] or own
@@ -177,14 +178,14 @@ def _is_kept_by_libc(places: Sequence[Place]) -> bool:
 
 
 class _Located(NamedTuple):
-    """Stacks as numbers of code locations, outermost first; a location is a file and an offset in it."""
+    """Stacks as numbers of code locations, the outermost first; a location is a file and an offset in it."""
 
     stacks: list[tuple[int, ...]]
-    spots: list[tuple[str, int]]
+    locations: list[tuple[str, int]]
 
 
 def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
-    """Find the locations of all addresses, each among the modules defined before its stack."""
+    """Find the code locations of all addresses, each in the modules that were defined before its stack."""
     numbers: dict[tuple[str, int], int] = {}
     located: list[tuple[int, ...]] = [()] * len(stacks)
     by_epoch: dict[int, list[int]] = {}
@@ -200,9 +201,9 @@ def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
         addresses = np.frombuffer(b"".join(stacks[at].addresses for at in positions), np.uint64)
         unique, inverse = np.unique(addresses, return_inverse=True)
         # A return address is just after the call and may belong to the next line or function: subtract 1.
-        spots = [memory.spot(address - 1) for address in unique.tolist() if address]
-        spots = [("", 0)] * (len(unique) - len(spots)) + spots
-        codes = np.array([numbers.setdefault(spot, len(numbers)) for spot in spots], np.int64)[inverse]
+        found = [memory.location(address - 1) for address in unique.tolist() if address]
+        found = [("", 0)] * (len(unique) - len(found)) + found  # for the address 0, which sorts first
+        codes = np.array([numbers.setdefault(one, len(numbers)) for one in found], np.int64)[inverse]
         begin = 0
         for at in positions:
             end = begin + len(stacks[at].addresses) // 8
@@ -212,7 +213,7 @@ def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
 
 
 class _Memory:
-    """The address space; a module that is defined later replaces those that it overlaps."""
+    """The modules in the address space; a later one replaces those that it overlaps."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -223,8 +224,8 @@ class _Memory:
         self._modules = sorted([*kept, module])
         self._starts = [one.start for one in self._modules]
 
-    def spot(self, address: int) -> tuple[str, int]:
-        """The file at the address, and the offset in it; code that is of no file has no path and offset."""
+    def location(self, address: int) -> tuple[str, int]:
+        """The file that is mapped at an address, and the offset in it; an empty path and 0 for none."""
         place = bisect_right(self._starts, address) - 1
         if place >= 0:
             module = self._modules[place]

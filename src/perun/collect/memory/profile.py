@@ -1,8 +1,8 @@
-"""Makes the profile of a run: which sites allocated how much, and when it was released (manual 4.1.2).
+"""Makes the resources of a run: which sites allocated how much, and when it was released (manual 4.1.2).
 
 A resource stands for the events of one call stack, subtype and snapshot, or with `--raw` for one event.
-Beyond the manual it says how much of its amount was live at the peak, leaked, or short-lived; and further
-resources say the same of whole functions and of the program. `docs/memory.md` describes them all.
+Beyond the manual it has the parts of its amount that were live at the peak, leaked, or temporary. Further
+resources sum this up for functions and for the program. `docs/memory.md` describes them all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from perun.profile.factory import flatten
 from perun.profile.format.columns import PACKED_FROM
 
 UNITS: Final = {"memory": "B", "memory (allocations)": "", "memory (temporary)": ""}
-"""Units of the resources; those of two subtypes are plain numbers."""
+"""Type of resources to its unit; two are numbers of blocks."""
 METRICS: Final = {
     "allocated": "amount",
     "allocations": "events",
@@ -34,9 +34,9 @@ METRICS: Final = {
     "leaked": "leaked",
     "temporary": "temporary",
 }
-"""Subtypes of the resources that sum up a function or the program, with the sum of the table each is."""
+"""Subtype of a resource that sums up a function or the program, to the summed column of the table."""
 _SIZE: Final = 3_400_000
-"""Bytes of JSON for resources with a trace; with all the rest the file stays below 5 MB."""
+"""Bytes of JSON for resources with a trace, so that the whole file stays below 5 MB."""
 _MAX_METRICS: Final = 3000
 _SECOND: Final = 1_000_000_000
 _ALLOCATORS: Final = {"new": "operator new", "new[]": "operator new[]"} | {
@@ -47,11 +47,11 @@ _ALLOCATORS: Final = {"new": "operator new", "new[]": "operator new[]"} | {
 
 @dataclass(frozen=True)
 class Process:
-    """One recorded process, replayed.
+    """One recorded process after its replay.
 
-    :ivar name: base name of its program. :ivar interval: nanoseconds of its snapshots.
-    :ivar sites: the site of each of its stacks, None for one that is not shown.
-    :ivar single_events: only for `--raw`.
+    :ivar name: base name of its program. :ivar interval: length of its snapshots in nanoseconds.
+    :ivar sites: of each of its stacks the site, None for one that is not shown.
+    :ivar single_events: with `--raw` only.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Shape:
 
 
 class Regions:
-    """The regions `resources` and `resource_type_map` while they are made."""
+    """The regions `resources` and `resource_type_map` of a profile while they grow."""
 
     def __init__(self) -> None:
         self.resources: dict[str, dict[str, Any]] = {}
@@ -83,7 +83,7 @@ class Regions:
         self._counts: Counter[str] = Counter()
 
     def add(self, constants: dict[str, Any], columns: Mapping[str, Any]) -> None:
-        """Add a group of resources; numpy columns become those of a profile."""
+        """Add a group of resources; numpy arrays become columns of a profile."""
         uid = str(flatten(constants["uid"]))
         key = f"{uid}#{self._counts[uid]}"
         self._counts[uid] += 1
@@ -93,9 +93,10 @@ class Regions:
 
 @dataclass(frozen=True)
 class Resources:
-    """Resources, the length of their snapshots in nanoseconds, and the number of shortened traces.
+    """The resources of a run.
 
-    `leaked` bytes in `leaked_blocks` are the leaks of the sites in the profile.
+    :ivar interval: length of a snapshot in nanoseconds. :ivar shortened: number of shortened traces.
+    :ivar leaked: bytes that the sites in the profile leaked, in `leaked_blocks` blocks.
     """
 
     regions: Regions
@@ -106,7 +107,10 @@ class Resources:
 
 
 def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resources:
-    """The resources of the run, the first process being that of the program."""
+    """The resources of a run.
+
+    :param processes: the first one is that of the command. :param program: name of the program.
+    """
     interval = max(process.interval for process in processes)
     table = table_of(
         [
@@ -120,7 +124,7 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resou
         for process in processes:
             _add_events(regions, process, shape, interval, len(processes) > 1)
     else:
-        # A release by realloc is no release of the program's; its resource is that of the realloc.
+        # The release by a realloc has no resource of its own: the realloc has one.
         table = table.where(table.rows.subtype != REALLOC_RELEASE)
         table, doubled, shortened = fitted(table, _SIZE, coarser=shape.coarser, shorter=not shape.whole)
         interval <<= doubled
@@ -206,13 +210,13 @@ def _metrics(
             "snapshot": snapshot,
             "time": _time(snapshot, interval),
         }
-        if metric == "leaked":  # a profile without it is one without leaks
+        if metric == "leaked":  # checks take 0 for a profile without leaks, which lacks this resource
             constants["absent"] = 0
         return constants, {"amount": [amount]}
 
     for metric in METRICS:
         amount = sum(getattr(one, metric) for one in totals)
-        # Memory that system libraries keep cannot be released by the program: it is no leak.
+        # The table does not count what the C library keeps, which is no leak of the program.
         if metric == "leaked":
             amount = int(getattr(table.rows, metric).sum())
         yield resource({"source": program}, metric, amount)
@@ -224,7 +228,7 @@ def _metrics(
 
 
 def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:
-    """The functions that allocate with their sums, those that matter most first."""
+    """The functions that allocate and their sums, the largest first."""
     known: dict[Frame, int] = {}
     of_site = [known.setdefault(site.uid._replace(line=0), len(known)) for site in table.sites]
     table = table.where(table.rows.subtype < FIRST_RELEASE)
@@ -256,7 +260,7 @@ def _times(snapshots: Ints, interval: int) -> Any:
 
 
 def _time(snapshot: int, interval: int) -> float:
-    """Seconds from the beginning of the run to the end of a snapshot."""
+    """Seconds from the start of the run to the end of a snapshot."""
     return round((snapshot + 1) * (interval / _SECOND), 6)
 
 

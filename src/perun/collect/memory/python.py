@@ -1,82 +1,45 @@
-"""Allocations of Python programs: recorded by memray in the interpreter of the program, read from there.
+"""Records the allocations of Python programs by memray, in the interpreter of the program.
 
-`python_agent.py` runs in that interpreter, so memray has to be installed where the program's packages are,
-which need not be where Perun is.
+`python_agent.py` runs in that interpreter, so that memray must be installed in the environment of the
+program, which may be another one than that of Perun.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final
 
 import numpy as np
 
 from perun.collect._common.columns import Ints
+from perun.collect._common.interpreter import program_of
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS
 from perun.collect.memory.places import Place, Places, Site, site_of
 from perun.collect.memory.records import End, State
 from perun.collect.memory.symbols import Frame
-from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import Run
 
 AGENT: Final = Path(__file__).with_name("python_agent.py")
 UNWINDER: Final = "python"
-_NAME: Final = re.compile(r"python(\d+(\.\d+)?)?[dt]?")
-_WITH_VALUE: Final = ("-W", "-X", "--check-hash-based-pycs")
 _COLUMNS: Final = ("u8", "u8", "u8", "u8", "u1", "i8")
-_MOST: Final = 1 << 22
+_MAX_EVENTS: Final = 1 << 22
 _LAST_LINES: Final = 3
-
-
-class Interpreted(NamedTuple):
-    """A Python program: its interpreter, the options of that, and the words that name the program."""
-
-    python: str
-    options: list[str]
-    words: list[str]
-
-
-def program_of(run: Run) -> Interpreted:
-    """The Python program that the command runs.
-
-    :raises UsageError: where it is none, or one that is read from standard input.
-    :raises JobFailed: where there is no such command.
-    """
-    from perun.process.finding import find_executable
-
-    argv = run.command().argv
-    path = find_executable(argv[0], run.cwd, run.environ)
-    if not _NAME.fullmatch(os.path.basename(path)):
-        interpreter = _interpreter(path)
-        if not interpreter:
-            raise UsageError(
-                f"--python needs a Python program, but {argv[0]!r} is not one",
-                "measure `python3 program.py` or a script that begins with '#!' and a Python; leave --python "
-                "out for all other programs",
-            )
-        argv = [*interpreter, path, *argv[1:]]
-        path = find_executable(argv[0], run.cwd, run.environ)
-    options, words = _split(argv[1:])
-    if not words:
-        raise UsageError(
-            f"--python cannot record {str(run)!r}: it reads its program from standard input",
-            "put the program into a file",
-        )
-    return Interpreted(path, options, words)
 
 
 def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
     """The command that runs the same program under memray.
 
-    :raises UsageError: where it is no Python program, see :func:`program_of`.
+    :param file: for the recording. :param interval: seconds between marks of time in the recording.
+    :param follow: also record forked processes.
+    :raises UsageError: where it is not a Python program, see :func:`program_of`.
     :raises CollectorUnavailable: where its interpreter has no memray.
     """
     python, options, words = program_of(run)
@@ -90,7 +53,7 @@ def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
     )
     if found.returncode:
         raise CollectorUnavailable(
-            f"memray is not installed for {python}; --python needs it",
+            f"--python needs memray, which is not installed for {python}",
             f"install it with: {shlex.quote(python)} -m pip install memray",
         )
     agent = [str(AGENT), "record", str(file.absolute()), str(interval), str(int(follow))]
@@ -116,9 +79,9 @@ class PythonRecording:
         self._folders: tuple[str, ...] = ()
 
     def pieces(self) -> Iterator[Events]:
-        """All events in order, in batches. Can be iterated once.
+        """All events in the order of time, in batches; only once.
 
-        :raises DamagedRecording: where memray cannot read what it has written.
+        :raises DamagedRecording: where memray cannot read its file.
         """
         with (
             self.path.with_name(f"{self.path.name}.errors").open("w+b") as errors,
@@ -144,7 +107,7 @@ class PythonRecording:
                 raise self._damaged(errors)
 
     def sites(self, places: Places, *, whole: bool) -> list[Site | None]:
-        """The site of each stack; only frames of Python are known."""
+        """The site of each stack, which has only frames of Python."""
         return [
             site_of([self._place(places, frame) for frame in trace], whole=whole) if trace else None
             for trace in self._traces
@@ -152,7 +115,7 @@ class PythonRecording:
 
     def _place(self, places: Places, frame: Frame) -> Place:
         known = not frame.source.startswith("<")
-        # As for the headers of the system: what a library does is the doing of who called it.
+        # Libraries count like system headers: what they allocate counts for their callers.
         library = not known or frame.source.startswith(self._folders)
         shown = frame._replace(source=places.relative(frame.source) if known else frame.source)
         return Place(shown, False, True, library)
@@ -167,14 +130,14 @@ class PythonRecording:
 
     def _piece(self, head: Mapping[str, Any], stream: IO[bytes]) -> Events:
         count = head["events"]
-        if not 0 <= count <= _MOST:
+        if not 0 <= count <= _MAX_EVENTS:
             raise ValueError(count)
         for number, frames in head["stacks"]:
             self._numbers[number] = len(self._traces)
             self._traces.append([Frame(str(name), str(file), int(line)) for name, file, line in frames])
         address, size, stack, thread, kind, time = (_column(stream, form, count) for form in _COLUMNS)
         if not KINDS.keys() >= set(np.unique(kind).tolist()):
-            raise ValueError("an unknown kind")
+            raise ValueError("unknown kind of event")
         releases = kind >= FIRST_RELEASE
         pairs, site = np.unique((stack << 8) | kind, return_inverse=True)
         stacks = np.array([self._numbers[number] for number in (pairs >> 8).tolist()], np.int64)
@@ -194,14 +157,14 @@ class PythonRecording:
         lines = errors.read().decode("utf-8", "replace").strip().splitlines()[-_LAST_LINES:]
         reason = "; ".join(line.strip() for line in lines if line.strip()) or "it ends unexpectedly"
         return DamagedRecording(
-            f"{self.path}: what memray has recorded cannot be read: {reason}", "collect the profile again"
+            f"cannot read the recording of memray {self.path}: {reason}", "collect the profile again"
         )
 
 
 def recordings(file: Path, python: str, run: Run) -> list[PythonRecording]:
-    """The recording of the program, then those of the processes that it forked.
+    """The recording of the program, and then those of the processes that it forked.
 
-    :raises JobFailed: where there is none, as the program has ended before it began.
+    :raises JobFailed: where there is none, because the interpreter ended before the program started.
     """
     if not file.exists():
         raise JobFailed(
@@ -210,39 +173,6 @@ def recordings(file: Path, python: str, run: Run) -> list[PythonRecording]:
         )
     children = sorted(path for path in file.parent.glob(f"{file.name}.*") if path.suffix[1:].isdecimal())
     return [PythonRecording(path, python, run) for path in (file, *children)]
-
-
-def _interpreter(path: str) -> list[str]:
-    """The words of the first line of a script, where those start a Python; else none."""
-    with open(path, "rb") as file:
-        first = file.readline(1024)
-    if not first.startswith(b"#!"):
-        return []
-    words = first[2:].decode("utf-8", "replace").split()
-    if words and os.path.basename(words[0]) == "env":
-        words = words[2:] if words[1:2] == ["-S"] else words[1:]
-    return words if words and _NAME.fullmatch(os.path.basename(words[0])) else []
-
-
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The options of the interpreter, and what follows: a program, `-m` or `-c` with its value, arguments."""
-    options: list[str] = []
-    position = 0
-    while position < len(words):
-        word = words[position]
-        if word == "-" or not word.startswith("-"):
-            return options, [] if word == "-" else list(words[position:])
-        cluster = "" if word.startswith(("--", "-W", "-X")) else word[1:]
-        ends = [place for place, letter in enumerate(cluster) if letter in "cm"]
-        if ends:
-            options += [f"-{cluster[: ends[0]]}"] * bool(ends[0])
-            value = cluster[ends[0] + 1 :]
-            rest = [value, *words[position + 1 :]] if value else list(words[position + 1 :])
-            return options, [f"-{cluster[ends[0]]}", *rest] if rest else []
-        taken = 2 if word in _WITH_VALUE else 1
-        options += words[position : position + taken]
-        position += taken
-    return options, []
 
 
 def _column(stream: IO[bytes], form: str, count: int) -> Ints:

@@ -1,14 +1,15 @@
-"""Runs in the interpreter of a measured Python program, with nothing but its standard library and memray.
+"""Runs in the interpreter of a measured Python program; needs only the standard library and memray.
 
     python_agent.py record FILE SECONDS FOLLOW (PROGRAM | -m MODULE | -c CODE) [ARGUMENT...]
     python_agent.py read FILE
 
-`record` runs the program as the interpreter would, and memray writes its allocations to the file. `read`
-writes them to standard output, in the form that `python.py` reads: a line of JSON about the recording, then
-pieces, each a line of JSON and the columns that it announces, as the arrays of this machine.
+`record` runs the program as the interpreter would, while memray writes its allocations to the file. `read`
+writes them to standard output in the format that `python.py` reads: a line of JSON about the recording, and
+then pieces, each a line of JSON and the columns that it announces, as arrays in the byte order of the
+machine.
 
-Started as a file by its path, so it must not import anything of Perun, and has to suit every Python that
-memray knows.
+The interpreter starts this file by its path. So it must not import anything of Perun, and must run on every
+Python that memray supports.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 PIECE = 1 << 16
 MARK = 1 << 16
-"""An allocation of that many bytes and of one for each millisecond since the start tells the time."""
+"""Bytes of a mark of time (see :func:`mark`), to which the milliseconds since the start are added."""
 KINDS = {
     "PYMALLOC_MALLOC": 12,
     "PYMALLOC_CALLOC": 12,
@@ -41,13 +42,13 @@ KINDS = {
     "PYMALLOC_FREE": 32,
     "MUNMAP": 32,
 }
-"""The kinds of events of `kinds.py` by what memray calls them."""
+"""Allocator in memray to the kind of event in `kinds.py`."""
 FIRST_RELEASE = 32
 REALLOC_RELEASE = 35
 KIND = 4
-"""Which column the kind of an event is in."""
-TELLS_TIME = -1
-"""Stands for the stacks that :func:`mark` allocates with."""
+"""Position of the column with the kinds of events."""
+IS_MARK = -1
+"""In place of the number of a stack: the allocation is a mark of time."""
 RUNNERS = ("runpy.py", "pkgutil.py")
 REALLOCS = ("REALLOC", "PYMALLOC_REALLOC")
 
@@ -55,7 +56,7 @@ REALLOCS = ("REALLOC", "PYMALLOC_REALLOC")
 def record(arguments: list[str]) -> None:
     """Run the program under memray."""
     import _thread
-    import runpy  # noqa: F401 - not within what is recorded
+    import runpy  # noqa: F401 - here, so that its import is not recorded
     import threading
 
     path, seconds, follow, *words = arguments
@@ -63,7 +64,8 @@ def record(arguments: list[str]) -> None:
     start = time.monotonic()
 
     def tick() -> None:
-        # Not of `threading`, so that the program does not see this thread; memray sees by the hook of that.
+        # A thread of `threading` would be visible to the program. memray needs the profile hook of that
+        # module.
         sys.setprofile(getattr(threading, "_profile_hook", None))
         while True:
             time.sleep(float(seconds))
@@ -83,13 +85,13 @@ def record(arguments: list[str]) -> None:
 
 
 def mark(start: float) -> None:
-    """Allocate what tells the time, as memray does not."""
+    """Allocate a mark of time, because memray does not record the times of events."""
     size = MARK + int((time.monotonic() - start) * 1000)
     bytes(size)
 
 
 def run(words: list[str]) -> None:
-    """What the interpreter does with its arguments."""
+    """Run the program as the interpreter does: a file, or the value of `-m` or `-c`."""
     import runpy
     from types import ModuleType
 
@@ -109,7 +111,7 @@ def run(words: list[str]) -> None:
 
 
 def read(arguments: list[str]) -> None:
-    """Write what was recorded to standard output."""
+    """Write the recording to standard output."""
     memray = import_module("memray")
     reader = memray.FileReader(arguments[0])
     names = {one.value: one.name for one in memray.AllocatorType}
@@ -118,13 +120,13 @@ def read(arguments: list[str]) -> None:
     out, stacks, places = sys.stdout.buffer, Stacks(), columns()
     write(out, about(reader))
     now, empty = 0, sys.getsizeof(b"")
-    position, released, released_by = 0, -1, -1  # of the last release, which may be that of a realloc
+    position, released, released_by = 0, -1, -1  # position and thread of the last release, maybe of a realloc
     add = [column.append for column in places]
     for one in reader.get_allocation_records():
         allocator, thread, size = one.allocator, one.tid, one.size
         kind = kinds[allocator]
         number = stacks.number(one) if kind < FIRST_RELEASE else 0
-        if number == TELLS_TIME:
+        if number == IS_MARK:
             if size >= MARK:
                 now = (size - MARK - empty) * 1000000
             continue
@@ -141,7 +143,7 @@ def read(arguments: list[str]) -> None:
         add[4](kind)
         add[5](now)
         position += 1
-        if position >= PIECE and kind < FIRST_RELEASE:  # what comes next is no realloc of what is written
+        if position >= PIECE and kind < FIRST_RELEASE:  # not between a release and its realloc
             write_piece(out, places, stacks.new())
             places = columns()
             add = [column.append for column in places]
@@ -155,7 +157,7 @@ def columns() -> list[Any]:
 
 
 class Stacks:
-    """The stacks that memray has numbers for, from 1 on; 0 is that of nobody."""
+    """The stacks to which memray refers by numbers from 1 on; 0 is for a stack that is not shown."""
 
     def __init__(self) -> None:
         self.own_threads: set[int] = set()
@@ -163,24 +165,24 @@ class Stacks:
         self._new: dict[int, Any] = {}
 
     def number(self, one: Any) -> int:
-        """The number of the stack of an allocation, 0 where it is none of the program."""
+        """The number of the stack of an allocation; 0 if it has no frame of the program."""
         number = self._numbers.get(one.stack_id)
         if number is None:
-            number = self._numbers[one.stack_id] = self._look(one.stack_id, one.stack_trace(), one.tid)
+            number = self._numbers[one.stack_id] = self._add(one.stack_id, one.stack_trace(), one.tid)
         return number
 
     def new(self) -> list[Any]:
-        """Pairs of number and frames of the stacks that came since this was called last."""
+        """Number and frames of the stacks that are new since the last call."""
         new = list(self._new.items())
         self._new = {}
         return new
 
-    def _look(self, number: int, trace: Any, thread: int) -> int:
+    def _add(self, number: int, trace: Any, thread: int) -> int:
         own = [function for function, file, _ in trace if file == __file__]
         if own and own[-1] == "tick":
             self.own_threads.add(thread)
         if own and own[0] == "mark":
-            return TELLS_TIME
+            return IS_MARK
         frames = of_program(trace)
         if frames:
             self._new[number] = frames
@@ -188,7 +190,7 @@ class Stacks:
 
 
 def about(reader: Any) -> dict[str, Any]:
-    """What is known of the whole recording."""
+    """The header of the recording."""
     import sysconfig
 
     paths = sysconfig.get_paths()
@@ -203,7 +205,7 @@ def about(reader: Any) -> dict[str, Any]:
 
 
 def of_program(trace: Any) -> list[Any]:
-    """The frames, innermost first, without those of this file and of what runs and imports the program."""
+    """The frames, innermost first, without those of this file and of the modules that start the program."""
     frames = list(trace)
     while frames and is_of_runner(frames[-1][1]):
         frames.pop()
@@ -212,25 +214,25 @@ def of_program(trace: Any) -> list[Any]:
 
 
 def is_of_runner(file: str) -> bool:
-    """Whether a frame, outside of which is none of the program, is not of the program either."""
+    """Whether an outermost frame belongs to what starts the program, and not to the program."""
     return file == __file__ or file.startswith("<frozen ") or os.path.basename(file) in RUNNERS
 
 
 def write_piece(out: Any, columns: list[Any], stacks: list[Any]) -> None:
-    """Write the columns, and the stacks that they are the first to refer to."""
+    """Write the columns, and the stacks to which they refer first."""
     write(out, {"events": len(columns[0]), "stacks": stacks})
     for column in columns:
         out.write(column.tobytes())
 
 
 def write(out: Any, value: Any) -> None:
-    """Write a line of JSON; names may hold what is no text."""
+    """Write a line of JSON in ASCII, because names may hold surrogates."""
     out.write(json.dumps(value).encode("ascii") + b"\n")
 
 
 def main() -> None:
-    """Do what the first argument says."""
-    # The modules beside this file must not stand in for those of the program.
+    """Run the command that the first argument names."""
+    # The interpreter puts the folder of this file first, where modules would hide those of the program.
     if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
         del sys.path[0]
     {"record": record, "read": read}[sys.argv[1]](sys.argv[2:])

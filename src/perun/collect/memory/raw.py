@@ -13,9 +13,9 @@ from perun.collect.memory.places import Site
 
 
 class EventGroup(NamedTuple):
-    """The events of one process at one site and of one subtype, in their order, columns of shape (events,).
+    """The events of one process, one site and one subtype in the order of time; columns of shape (events,).
 
-    `order` counts from 1. Of the bytes, `peak` were live when the heap was largest, `leaked` at the end.
+    `order` counts from 1. `peak` and `leaked` are the bytes that were live at the peak and at the end.
     `temporary` is 0 or 1; `timestamp` and `lifetime` are nanoseconds.
     """
 
@@ -33,7 +33,10 @@ class EventGroup(NamedTuple):
 
 
 def event_groups(each: SingleEvents, sites: Sequence[Site | None], totals: Totals) -> Iterator[EventGroup]:
-    """The events put together by site and subtype; those whose stack (by number) has no site are left out."""
+    """The events grouped by site and subtype, without those whose stack has no site.
+
+    :param sites: of each stack its site, None for one that is not shown.
+    """
     numbers: dict[Site, int] = {}
     of_stack = [-1 if site is None else numbers.setdefault(site, len(numbers)) for site in sites]
     known = list(numbers)

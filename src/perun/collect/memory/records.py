@@ -1,7 +1,7 @@
-"""Reads the files of the recorder; `native/record.h` defines and describes the format.
+"""Reads recordings of allocations; `native/record.h` owns the format and describes it.
 
-Files with any content yield a recording or raise :class:`DamagedRecording`. An incomplete last chunk, which
-a killed program leaves behind, is no damage.
+Whatever the files hold, the result is a recording or a :class:`DamagedRecording`. The last chunk may be
+incomplete, because the program was killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_
 
 CHUNK_MAGIC: Final = b"PMCK"
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
-"""How call stacks were found, as the option is spelled."""
+"""Ways to find call stacks, as `--unwind` spells them."""
 
 HEADER: Final = Layout(b"PERUNMEM", 2, struct.Struct("8sIIIIIIIIQQQII56x"))
 """`struct record_header`."""
@@ -38,7 +38,8 @@ MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
 _MAX_EVENTS: Final = 1 << 24
 _MAX_BYTES: Final = 1 << 30
 _HELD_BACK: Final = 1024
-_LARGEST_ERROR: Final = 4095  # of Linux
+"""Events between a realloc's release and its failure, at most: threads record their events interleaved."""
+_MAX_ERROR: Final = 4095  # of Linux
 EVENT: Final = np.dtype(
     [
         ("address", "u8"),
@@ -53,7 +54,7 @@ EVENT: Final = np.dtype(
 
 
 class State(IntEnum):
-    """How the recorded process ended, as far as its recorder could see."""
+    """How the process ended, as far as its recorder knows."""
 
     RUNNING = 0
     EXITED = 1
@@ -61,7 +62,7 @@ class State(IntEnum):
 
 
 class Module(NamedTuple):
-    """Executable memory from `start` to `end`, mapped from `path` at `offset`; code of a JIT has no path."""
+    """Executable memory from `start` to `end`, mapped from `offset` of the file `path`; a JIT has no path."""
 
     start: int
     end: int
@@ -72,9 +73,9 @@ class Module(NamedTuple):
 class Stack(NamedTuple):
     """One call stack.
 
-    :param addresses: return addresses, outermost first, as 64-bit words.
-    :param modules: how many module definitions came before it; its addresses are looked up in these.
-    :param cut: whether frames outside of the outermost one are missing, as it is too deep.
+    :param addresses: return addresses as 64-bit words, the outermost one first.
+    :param modules: number of module definitions before it, in which its addresses are looked up.
+    :param cut: whether it lacks its outermost frames, because it is too deep.
     """
 
     addresses: bytes
@@ -83,11 +84,11 @@ class Stack(NamedTuple):
 
 
 class End(NamedTuple):
-    """What the tail of a recording holds: how the process ended, and which events are missing.
+    """How the process and the recording ended.
 
     :param error: errno of the failed write that ended the recording; 0 for none.
-    :param skipped: events in signal handlers that interrupted the recorder.
-    :param lost: events after `error`.
+    :param skipped: number of events in signal handlers that interrupted the recorder, which are missing.
+    :param lost: number of events after `error`, which are missing.
     """
 
     state: State = State.RUNNING
@@ -97,13 +98,13 @@ class End(NamedTuple):
 
 
 class Recording:
-    """The recording of one process; all but its header is known once :meth:`pieces` is exhausted.
+    """The recording of one process. All but its header is complete once :meth:`pieces` is exhausted.
 
-    :ivar stacks: call stacks. :ivar threads: thread ids of the kernel by the index of a thread.
+    :ivar stacks: call stacks. :ivar threads: index of a thread to its id in the kernel.
     :ivar modules: in the order of definition; a later one replaces those that it overlaps.
     :ivar exe: path of the program. :ivar args: its arguments. :ivar notes: messages of the recorder.
-    :ivar end: how the process ended. :ivar started: nanoseconds of CLOCK_MONOTONIC.
-    :ivar duration: nanoseconds from the start to the last known moment.
+    :ivar started: CLOCK_MONOTONIC at the start in nanoseconds.
+    :ivar duration: nanoseconds from the start to the latest known moment.
     """
 
     def __init__(self, path: Path) -> None:
@@ -131,19 +132,19 @@ class Recording:
         self.wanted = UNWINDERS.get(wanted, str(wanted))
 
     def pieces(self) -> Iterator[Events]:
-        """All events in order, in batches. Can be iterated once.
+        """All events in the order of time, in batches; only once.
 
         :raises DamagedRecording: where the files are not as the recorder writes them.
         """
         held: Events | None = None
-        for events in self._all():
+        for events in self._batches():
             joined = events if held is None else Events.joined([held, events])
-            now, held = _split(joined)
-            yield _without_failed(now)
+            done, held = _split(joined)
+            yield _without_failed(done)
         if held is not None:
             yield _without_failed(held)
 
-    def _all(self) -> Iterator[Events]:
+    def _batches(self) -> Iterator[Events]:
         tail = self._tail()
         number = 0
         with self._file.open() as file:
@@ -172,7 +173,7 @@ class Recording:
         if packed > _MAX_BYTES or unpacked > _MAX_BYTES:
             raise self.damaged(f"chunk {number} is larger than {_MAX_BYTES} bytes")
         if packed > os.fstat(file.fileno()).st_size - file.tell():
-            return None  # asking for so many bytes would reserve them
+            return None  # the chunk is incomplete; read() would reserve memory for all of it
         data = file.read(packed)
         if zlib.crc32(data, zlib.crc32(head[8:])) != crc:
             raise self.damaged(f"the checksum of chunk {number} is wrong")
@@ -228,7 +229,10 @@ class Recording:
         return self._checked(Events(stacks, kinds, site, releases, address, size, thread, time))
 
     def _words(self, chunk: _Chunk, planes: _Planes) -> Words:
-        """The words of the definitions of a chunk, with the first word of each before its others."""
+        """The words of the definitions of a chunk, in which the first word of each precedes its others.
+
+        The chunk has the first words of all definitions before all others, which compresses better.
+        """
         first = planes.of_width(chunk.definitions, WORD)
         following = (first >> 48) & 0xFFF
         if chunk.definitions + int(following.sum()) != chunk.words:
@@ -243,6 +247,10 @@ class Recording:
         return words
 
     def _addresses(self, chunk: _Chunk, planes: _Planes, order: Ints) -> Ints:
+        """The addresses of the events: each is that of an event `back` before it, or a new one.
+
+        New addresses are zigzag-coded differences, in the order of `order`.
+        """
         back = np.empty(chunk.events, np.int64)
         back[order] = planes.values(chunk.events, 3)
         zigzag = planes.values(chunk.fresh, 4).view(np.uint64)
@@ -256,8 +264,8 @@ class Recording:
         origin = np.arange(chunk.events) - back
         if chunk.events and (int(origin.min()) < 0 or int(back.min()) < 0):
             raise self.damaged(f"chunk {chunk.number} refers to an event of another chunk")
-        # Pointer doubling: each round follows every reference twice as far, so that a chain of n events
-        # needs log2(n) rounds instead of a loop over events.
+        # Pointer doubling: each round follows every reference twice as far, so that a chain of n events takes
+        # log2(n) rounds instead of a loop over events.
         while not is_fresh[origin].all():
             origin = origin[origin]
         address = np.zeros(chunk.events, np.uint64)
@@ -266,7 +274,10 @@ class Recording:
         return addresses
 
     def _time(self, ticks: Ints, now: int, monotonic: int) -> Ints:
-        """Nanoseconds since the start, interpolated between the last point of both clocks and this one."""
+        """Nanoseconds since the start, interpolated between the last known pair of both clocks and this one.
+
+        :param ticks: of the events. :param now: ticks at which the other clock showed `monotonic` (ns).
+        """
         if max(now, monotonic) >> 62:
             raise self.damaged("its clock values are out of range")
         before, then = self._points[-1]
@@ -340,7 +351,7 @@ class Recording:
 
     def _rest(self, fields: Sequence[int], data: bytes, number: int) -> Iterator[Events]:
         _, state, error, word_room, event_room, *halves, skipped, lost, ticks, monotonic = fields
-        if error > _LARGEST_ERROR:
+        if error > _MAX_ERROR:
             raise self.damaged(f"its tail has the unknown error number {error}")
         if state not in list(State):
             raise self.damaged(f"its tail has the unknown process state {state}")
@@ -371,7 +382,7 @@ class Recording:
         pairs, site = np.unique((stacks << 8) | kinds, return_inverse=True)
         at = np.maximum.accumulate(events["ticks"].astype(np.int64))
         before, then = self._points[-1]
-        if len(at) and int(at[-1]) > ticks:  # killed before it could read the clocks together once more
+        if len(at) and int(at[-1]) > ticks:  # killed before it read both clocks once more
             rate = self._rate(ticks, monotonic)
             ticks, monotonic = int(at[-1]), then + int((int(at[-1]) - before) * rate)
         releases = kinds >= FIRST_RELEASE
@@ -389,13 +400,13 @@ class Recording:
         )
 
     def _rate(self, ticks: int, monotonic: int) -> float:
-        """Nanoseconds of a tick, from the first point to the last one known."""
+        """Nanoseconds of a tick, from the first to the last known pair of both clocks."""
         first, last = self._points[0], max(self._points[-1], (ticks, monotonic))
         return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 1.0
 
 
 class _Chunk(NamedTuple):
-    """A chunk with its content unpacked, see `struct record_chunk`."""
+    """A chunk with its decompressed content; see `struct record_chunk`."""
 
     kind: int
     number: int
@@ -430,11 +441,11 @@ class _Planes:
         return piece
 
     def values(self, count: int, width_of: int) -> Ints:
-        """The values of a column whose width stands at this position of the widths."""
+        """The values of a column; `width_of` is its position among the widths of the chunk."""
         return self.of_width(count, self._chunk.width[width_of])
 
     def of_width(self, count: int, width: int) -> Ints:
-        """Values stored as planes: the lowest byte of all values, then the next byte of all, and so on."""
+        """Values that are stored as planes: the lowest bytes of all values, then their next bytes ..."""
         planes = np.frombuffer(self.bytes(count * width), np.uint8).reshape(width, count)
         values = np.zeros(count, np.uint64)
         for shift, plane in enumerate(planes):
@@ -443,11 +454,11 @@ class _Planes:
 
     def finish(self) -> None:
         if self._position != len(self._chunk.data):
-            raise self._recording.damaged(f"chunk {self._chunk.number} goes on after its last column")
+            raise self._recording.damaged(f"chunk {self._chunk.number} has data after its last column")
 
 
 def _split(events: Events) -> tuple[Events, Events | None]:
-    """Split off the events at the end whose realloc may still turn out to have failed."""
+    """Split off the events at the end that belong to a realloc which may still fail."""
     kinds = events.subtypes[events.site[-_HELD_BACK:]]
     threads = events.thread[-_HELD_BACK:]
     begin = len(kinds)
@@ -465,7 +476,7 @@ def _split(events: Events) -> tuple[Events, Events | None]:
 
 
 def _without_failed(events: Events) -> Events:
-    """The events without failed reallocs: both the release and the failure are dropped."""
+    """The events without failed reallocs: neither the release nor the failure."""
     kinds = events.subtypes[events.site]
     failed = np.flatnonzero(kinds == REALLOC_FAILED)
     if not len(failed):

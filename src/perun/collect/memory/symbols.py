@@ -1,7 +1,7 @@
-"""Addresses turned into functions and lines, after the run, by one long-lived symboliser per module.
+"""Finds the functions and lines of addresses after the run, by one call of a symboliser for each module.
 
-`addr2line` of binutils or, where it is missing, `llvm-symbolizer`. What they answered is kept by build-id,
-as the answer for one build of one file never changes.
+That is `addr2line` of binutils or, if it is not installed, `llvm-symbolizer`. A cache keeps the answers by
+build-id, because they never change for one build.
 """
 
 from __future__ import annotations
@@ -17,19 +17,16 @@ from typing import Any, Final, NamedTuple
 from perun.collect._common.elf import Elf
 
 TOOLS: Final = ("addr2line", "llvm-symbolizer")
-KEPT_MODULES: Final = 300
-"""Modules whose answers are kept; those that were not asked for longest go first."""
+CACHED_MODULES: Final = 300
+"""How many modules the cache holds; the one that was not used for the longest time goes first."""
 _VERSION: Final = 1
 _UNKNOWN: Final = ("??", "")
 _PARTS: Final = (" (.cold)", " [clone .cold]")
-"""What the symbolisers call a part of a function that the compiler has put elsewhere."""
+"""Suffixes in the names of cold parts, which the compiler puts away from their functions."""
 
 
 class Frame(NamedTuple):
-    """One function that runs: `source` is empty and `line` 0 where the file has no line numbers for it.
-
-    `function` is empty where not even that is known.
-    """
+    """A function that runs, and its current line; what is not known is empty, and the line 0."""
 
     function: str
     source: str
@@ -37,15 +34,15 @@ class Frame(NamedTuple):
 
 
 Frames = tuple[Frame, ...]
-"""What runs at an address: the innermost inlined function first, the one that it is inlined in last."""
+"""What runs at an address: the innermost inlined function first, and last the function that has the code."""
 NOTHING: Final[Frames] = ()
 
 
 class Symboliser:
-    """Finds out what stands at addresses of modules.
+    """Finds the frames at addresses of modules.
 
-    :param tool: path of the program to ask, empty where there is none: then nothing is known.
-    :param cache: folder for answers to keep; none are where it is None.
+    :param tool: path of the symboliser; empty if none is installed, and then nothing is found.
+    :param cache: folder of the cache; None for no cache.
     """
 
     def __init__(self, tool: str, cache: Path | None = None) -> None:
@@ -53,10 +50,7 @@ class Symboliser:
         self._cache = _Cache(cache, os.path.basename(tool)) if cache and tool else None
 
     def frames(self, path: str, elf: Elf | None, addresses: Iterable[int]) -> dict[int, Frames]:
-        """The frames at each of the addresses of the module at `path`, as its file numbers them.
-
-        Where nothing is known of an address, it has no frames.
-        """
+        """The frames at addresses in the file of a module; no frames for an address that is not known."""
         wanted = sorted(set(addresses))
         if not self.tool or elf is None:
             return dict.fromkeys(wanted, NOTHING)
@@ -71,8 +65,8 @@ class Symboliser:
 
     def _ask(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
         answers = self._answers(path, addresses)
-        # binutils has the caller's name for a function that is inlined the first time it comes to it, where
-        # that has no linkage name (static ones of C++); the second answer of a process is right.
+        # A bug of binutils: for an inlined function without linkage name (static ones of C++) the first
+        # answer of a process has the name of the caller, the second one is right.
         doubtful = [address for address, frames in answers.items() if _repeats(frames)]
         if doubtful and not self._is_llvm:
             twice = [address for address in doubtful for _ in range(2)]
@@ -84,7 +78,7 @@ class Symboliser:
         return os.path.basename(self.tool).startswith("llvm")
 
     def _answers(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
-        """What the tool says of each address; of one that is asked for twice what it says last."""
+        """The answer of the tool for each address; for an address that occurs twice, the last answer."""
         command = [self.tool, "-i", "-f", "-C", *([] if self._is_llvm else ["-a"]), "-e", path]
         text = "".join(f"{address:#x}\n" for address in addresses)
         try:
@@ -93,17 +87,17 @@ class Symboliser:
             return {}
         answer = done.stdout.decode("utf-8", "replace")
         blocks = _of_llvm(answer) if self._is_llvm else _of_addr2line(answer)
-        # There are fewer where it crashed in between, or could not read the file.
+        # There are fewer answers if it crashed, or could not read the file.
         return {address: _frames(block) for address, block in zip(addresses, blocks, strict=False)}
 
 
 def _repeats(frames: Frames) -> bool:
-    """Whether a function seems to be inlined in itself."""
+    """Whether a function appears to be inlined in itself."""
     return any(one.function == other.function for one, other in pairwise(frames))
 
 
 def find_tool(environ: Mapping[str, str]) -> str:
-    """Path of the symboliser to use, looked for in the PATH of `environ`; empty where there is none."""
+    """Path of the symboliser to use from the PATH of `environ`; empty if none is installed."""
     from shutil import which
 
     found = (which(tool, path=environ.get("PATH", os.defpath)) for tool in TOOLS)
@@ -113,7 +107,7 @@ def find_tool(environ: Mapping[str, str]) -> str:
 def _of_addr2line(answer: str) -> list[list[str]]:
     blocks: list[list[str]] = []
     for line in answer.splitlines():
-        # A line is an address, a function, and a place by turns; no function is called `0x...`.
+        # An address, and then by turns the lines of a function and a place; no function is called `0x...`.
         if line.startswith("0x"):
             blocks.append([])
         elif blocks:
@@ -151,7 +145,7 @@ def _place(place: str) -> tuple[str, int]:
 class _Cache:
     """Answers on the disk, a file for each build of a module.
 
-    A file that is damaged counts as absent; one that cannot be written is left out.
+    A damaged file counts as absent; errors while writing are ignored.
     """
 
     def __init__(self, folder: Path, tool: str) -> None:
@@ -165,7 +159,7 @@ class _Cache:
         if path is None:
             return {}
         try:
-            functions, sources, entries = msgspec.json.decode(path.read_bytes(), type=_Kept)
+            functions, sources, entries = msgspec.json.decode(path.read_bytes(), type=_File)
             os.utime(path)
             return {
                 address: tuple(Frame(functions[name], sources[place], line) for name, place, line in frames)
@@ -206,14 +200,15 @@ class _Cache:
     def _path(self, elf: Elf) -> Path | None:
         if not elf.build_id:
             return None
-        # With debug information installed later on the answers are better ones.
+        # Debug information that is installed later gives better answers.
         debug = "-debug" if elf.debug_file else ""
         return self._folder / f"{elf.build_id}{debug}.{self._tool}-{_VERSION}.json"
 
     def _prune(self) -> None:
         files = sorted((entry.stat().st_mtime, entry.path) for entry in os.scandir(self._folder))
-        for _, path in files[: max(0, len(files) - KEPT_MODULES)]:
+        for _, path in files[: max(0, len(files) - CACHED_MODULES)]:
             os.unlink(path)
 
 
-_Kept: Any = tuple[list[str], list[str], list[tuple[int, list[tuple[int, int, int]]]]]
+_File: Any = tuple[list[str], list[str], list[tuple[int, list[tuple[int, int, int]]]]]
+"""Functions, sources, and for each address its frames, which refer to both by position."""

@@ -1,4 +1,4 @@
-"""The rows of one or more recorded processes in one table, with the sites in place of call stacks."""
+"""The rows of all recorded processes in one table, with sites in place of call stacks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from perun.collect.memory.places import Site
 from perun.collect.memory.symbols import Frame
 
 SUMS: Final = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
-"""Columns that are added up where rows are merged."""
+"""Columns that are added up when rows are merged."""
 
 
 @dataclass(frozen=True, eq=False)
 class SiteRows(Columns):
-    """What happened at each site: the columns of :class:`Rows`, with numbers of a process and a site.
+    """The columns of :class:`Rows`, with the number of a process and of a site in place of the stack.
 
     Rows are sorted by process, site, subtype and snapshot.
     """
@@ -42,7 +42,7 @@ class SiteRows(Columns):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, and the sites that the numbers in their column `site` are positions in."""
+    """Rows, and the sites to which their column `site` refers by position."""
 
     sites: Sequence[Site]
     rows: SiteRows
@@ -51,11 +51,11 @@ class Table:
         return len(self.rows)
 
     def where(self, kept: Bools) -> Table:
-        """The rows that the mask selects; all sites stay."""
+        """The rows that a mask selects; all sites stay."""
         return Table(self.sites, self.rows.where(kept))
 
     def with_sites(self, change: Callable[[int, Site], Site]) -> Table:
-        """The table with every site changed; those that become equal are one."""
+        """The table with every site changed; sites that become equal are merged."""
         known: dict[Site, int] = {}
         numbers = np.array(
             [known.setdefault(change(number, site), len(known)) for number, site in enumerate(self.sites)],
@@ -68,13 +68,13 @@ class Table:
         return Table(self.sites, _grouped(self.rows.replace(snapshot=self.rows.snapshot >> 1)))
 
     def groups(self) -> Iterable[slice]:
-        """The rows that agree in all but the snapshot."""
+        """The rows by group; those of a group differ only in the snapshot."""
         keys = np.stack([self.rows.process, self.rows.site, self.rows.subtype])
         return _runs(keys)
 
 
 def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Table:
-    """The rows of the processes with the sites of their stacks; a stack without a site is left out.
+    """The rows of the processes by site, without the stacks that have no site.
 
     Memory that the C library keeps until the end does not count as leaked.
 
@@ -88,9 +88,9 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Ta
         )
         site = of_stack[rows.stack] if len(of_stack) else rows.stack
         kept = site >= 0
-        held = np.array([place is not None and place.kept_by_libc for place in sites], np.bool_)[rows.stack]
+        of_libc = np.array([one is not None and one.kept_by_libc for one in sites], np.bool_)[rows.stack]
         rows = rows.replace(
-            leaked=np.where(held, 0, rows.leaked), leaked_blocks=np.where(held, 0, rows.leaked_blocks)
+            leaked=np.where(of_libc, 0, rows.leaked), leaked_blocks=np.where(of_libc, 0, rows.leaked_blocks)
         )
         found = SiteRows(
             np.full(len(rows), number, np.int64),
@@ -105,19 +105,19 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Ta
 
 
 def _grouped(rows: SiteRows) -> SiteRows:
-    """One row for each process, site, subtype and snapshot: the first address, and the sums of the rest."""
+    """One row for each process, site, subtype and snapshot: the first address, and the sums of the others."""
     order = np.lexsort((rows.snapshot, rows.subtype, rows.site, rows.process))
     keys = np.stack([rows.process, rows.site, rows.subtype, rows.snapshot])[:, order]
     starts = np.array([run.start for run in _runs(keys)], np.int64)
     if not len(starts):
         return rows
     sums = {name: np.add.reduceat(getattr(rows, name)[order], starts) for name in SUMS}
-    # The sorting is stable, so that the first of equal rows is the one that came first.
+    # The sort is stable, so that the address of the first row stays.
     return rows.where(order[starts]).replace(**sums)
 
 
 def _runs(keys: NDArray[np.int64]) -> list[slice]:
-    """Columns of `keys`, of shape (n, rows), that are equal to the one before."""
+    """Ranges of equal columns of `keys`, of shape (n, rows)."""
     size = keys.shape[1]
     if not size:
         return []
@@ -129,24 +129,25 @@ def _runs(keys: NDArray[np.int64]) -> list[slice]:
 # -- fitting a table into a file -----------------------------------------------------------------------------
 
 OTHERS: Final = Frame("others", "unreachable", 0)
-"""The site that sums up sites too small to be listed one by one."""
-_OF_A_GROUP: Final = 560  # bytes of JSON, indented as in a job file, without trace and columns
-_OF_A_FRAME: Final = 105
-_OF_A_ROW: Final = 62
+"""The uid of the sum of all sites that are too small to be listed."""
+# Bytes of indented JSON: of a group without its trace and columns, of a frame without its names, of a row.
+_GROUP_SIZE: Final = 560
+_FRAME_SIZE: Final = 105
+_ROW_SIZE: Final = 62
 
 
 def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Table, int, int]:
     """Shrink the table to about `size` bytes of JSON, by longer snapshots and shorter traces.
 
-    Half of the size is for rows: the snapshot length is doubled until they fit. The rest is for traces: the
-    least important sites lose their trace first, then all but their sum.
+    Rows get half of the size: the length of snapshots is doubled until they fit. Traces get the rest: the
+    sites with the smallest amounts lose their traces first, and are then merged into one.
 
-    :param coarser: whether snapshots may become longer; :param shorter: whether traces may become shorter.
-    :returns: the table, how often the length of a snapshot was doubled, and the number of sites whose
-        trace was shortened.
+    :param coarser: whether snapshots may become longer. :param shorter: whether traces may become shorter.
+    :returns: the table, how often the length of snapshots was doubled, and the number of sites whose trace
+        was shortened.
     """
     doubled = 0
-    while coarser and len(table) * _OF_A_ROW > size // 2 and int(table.rows.snapshot.max()) > 0:
+    while coarser and len(table) * _ROW_SIZE > size // 2 and int(table.rows.snapshot.max()) > 0:
         table, doubled = table.coarser(), doubled + 1
     if not shorter or not len(table):
         return table, doubled, 0
@@ -156,17 +157,17 @@ def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Ta
     for name in ("amount", "peak", "leaked"):
         np.add.at(weights, table.rows.site, getattr(table.rows, name))
     order = np.argsort(-weights, kind="stable").tolist()
-    used = len(table) * _OF_A_ROW
+    used = len(table) * _ROW_SIZE
     full, places, short = set[int](), set[Frame](), 0
     for number in order:
-        site, of_each = table.sites[number], int(groups[number]) * _OF_A_GROUP
-        cost = of_each + int(groups[number]) * sum(map(_length, site.trace))
+        site, count = table.sites[number], int(groups[number])
+        cost = count * (_GROUP_SIZE + sum(map(_frame_size, site.trace)))
         if used + cost <= size * 3 // 4:
             used += cost
             full.add(number)
             continue
         short += 1
-        cost = of_each + int(groups[number]) * _length(site.uid)
+        cost = count * (_GROUP_SIZE + _frame_size(site.uid))
         if site.uid not in places and used + cost <= size:
             used += cost
             places.add(site.uid)
@@ -175,10 +176,10 @@ def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Ta
         if number in full:
             return site
         uid = site.uid if site.uid in places else OTHERS
-        return Site(uid, (uid,))  # memory kept by the C library was subtracted from leaks before
+        return Site(uid, (uid,))  # table_of has subtracted the memory kept by the C library already
 
     return (table.with_sites(change) if short else table), doubled, short
 
 
-def _length(frame: Frame) -> int:
-    return _OF_A_FRAME + len(frame.function) + len(frame.source)
+def _frame_size(frame: Frame) -> int:
+    return _FRAME_SIZE + len(frame.function) + len(frame.source)

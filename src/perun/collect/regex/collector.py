@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from perun.collect._common import params as common
+from perun.collect._common.profiles import new_profile
 from perun.collect.regex.patterns import Metric, Pattern, Patterns, compiled, find, is_clock, number, plain
 from perun.collect.regex.ready import READY
 from perun.collect.regex.units import Kind, kind_of
@@ -23,35 +24,37 @@ from perun.profile.factory import Profile
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"time": "s", "memory": "B", "mixed": ""}
 MAX_OUTPUT: Final = 64 * 2**20
-"""Bytes that a run may write to one stream; whoever writes more writes no results."""
+"""The most bytes of output that one stream of a run may have."""
 _SHOWN_LINES: Final = 10
-_TAKE_ALL_THE_SAME: Final = "correct the command, or take its values anyway with --ignore-failure (-i)"
+_IGNORE_FAILURE: Final = "correct the command, or take its values anyway with --ignore-failure (-i)"
 
 
 @dataclass(frozen=True)
 class RegexParams:
-    """The expressions, where they are looked for, and how often the command is run."""
+    """The expressions, the output to search, and how often to run the command."""
 
     pattern: tuple[str, ...] = param(
         (),
         short="-e",
         metavar="<regex>",
-        help="A regular expression with the group (?P<value>...), and (?P<name>...), (?P<unit>...) and "
-        "(?P<size>...) where the output has them. May be repeated.",
+        help="A regular expression that finds values by the group (?P<value>...), and their names, units and "
+        "sizes by (?P<name>...), (?P<unit>...) and (?P<size>...). May be repeated.",
     )
     metric: tuple[tuple[str, str], ...] = param(
-        (), metavar="<name> <regex>", help="An expression whose values have this name. May be repeated."
+        (), metavar="<name> <regex>", help="A regular expression for values of this name. May be repeated."
     )
     unit: tuple[tuple[str, str], ...] = param(
-        (), metavar="<name> <unit>", help="The unit of a metric whose expression finds none. May be repeated."
+        (),
+        metavar="<name> <unit>",
+        help="The unit of a metric, if its expression has no group (?P<unit>...). May be repeated.",
     )
     heading: tuple[str, ...] = param(
         (),
         metavar="<regex>",
-        help="An expression that finds the name, unit or size of all values behind it. May be repeated.",
+        help="A regular expression that finds the name, unit or size of all later values. May be repeated.",
     )
     ready: tuple[str, ...] = param(
-        (), choices=tuple(READY), help="Expressions for the output of a well-known program. May be repeated."
+        (), choices=tuple(READY), help="Find the results of this well-known program. May be repeated."
     )
     stream: str = param(
         "both", choices=("stdout", "stderr", "both"), help="The output of the command to search."
@@ -62,27 +65,29 @@ class RegexParams:
     repeat: int = param(1, short="-r", metavar="<int>", minimum=1, help="Run the command <int> times.")
     timeout: float = common.timeout()
     ignore_failure: bool = param(
-        False, short="-i", help="Also take the values where the command fails, and record its `exitcode`."
+        False, short="-i", help="Also take the values if the command fails, and record its `exitcode`."
     )
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.metric]
         for name, _ in self.unit:
             if name not in names:
-                raise ValueError(f"unit: there is no metric {name!r}")
+                raise ValueError(f"unit names the metric {name!r}, but metric defines none of this name")
         if not (self.pattern or self.metric or self.ready):
-            raise ValueError("give a pattern, a metric, or ready ones: " + ", ".join(READY))
+            raise ValueError(
+                "one of pattern, metric and ready is needed; ready is one of " + ", ".join(READY)
+            )
         own = self.own
         nameless = [one for one in own.patterns if not one.name and "name" not in one.regex.groupindex]
         if len(nameless) > 1 and not any("name" in heading.groupindex for heading in own.headings):
             raise ValueError(
-                "pattern: values of several expressions without (?P<name>...) have no names; "
-                "give each a name with metric"
+                "several expressions of pattern have no group (?P<name>...), so their values have no names; "
+                "use metric instead, which names them"
             )
 
     @cached_property
     def own(self) -> Patterns:
-        """The user's own expressions, compiled."""
+        """The expressions of `pattern`, `metric` and `heading`, compiled."""
         units = dict(self.unit)
         patterns = [Pattern(compiled("pattern", one, ("value",))) for one in self.pattern]
         for name, one in self.metric:
@@ -94,19 +99,19 @@ class RegexParams:
 class RegexCollector:
     """Takes the values that the command prints: its own measurements, or the results of a benchmark.
 
-    Times are kept in seconds and memory in bytes, whatever unit was printed. A size becomes the
-    `structure-unit-size`, which models are made depending on.
+    Times become seconds and memory bytes, whatever unit the command prints. A size becomes the
+    `structure-unit-size`, on which models can depend.
     """
 
     name: ClassVar[str] = "regex"
-    help: ClassVar[str] = "Generates profile of the values that a command prints, by regular expressions."
+    help: ClassVar[str] = "Takes values from the output of a command by regular expressions."
     Params: ClassVar[type] = RegexParams
 
     def collect(self, run: Run, params: RegexParams, ctx: CollectContext) -> Profile:
         """Run the command `warmup + repeat` times, and take the values of the last `repeat` runs.
 
-        :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored) or takes
-            too long; where an expression finds nothing, or what is no number.
+        :raises JobFailed: where the command cannot be started, fails (unless the parameters ignore that) or
+            takes too long; where an expression finds nothing, or something that is not a number.
         """
         resources: list[dict[str, Any]] = []
         units: dict[str, str] = {}
@@ -116,7 +121,7 @@ class RegexCollector:
                 ctx.report(f"running {run}", index, total)
                 sample = execution.run()
                 if sample.status and not params.ignore_failure:
-                    raise failed(run, sample.status, execution.last_errors(), _TAKE_ALL_THE_SAME)
+                    raise failed(run, sample.status, execution.last_errors(), _IGNORE_FAILURE)
                 if index < params.warmup:
                     continue
                 text = _output(execution, params.stream)
@@ -129,19 +134,8 @@ class RegexCollector:
                     units |= unit
             ctx.report(f"running {run}", total, total)
         types = {resource["type"] for resource in resources}
-        profile = Profile(
-            {
-                "header": {
-                    "type": types.pop() if len(types) == 1 else COLLECTOR_TYPE,
-                    "units": units,
-                    "cmd": run.cmd,
-                    "args": run.args,
-                    "workload": run.workload,
-                },
-                "collector_info": {"name": self.name, "params": to_mapping(params)},
-                "postprocessors": [],
-            }
-        )
+        kind = types.pop() if len(types) == 1 else COLLECTOR_TYPE
+        profile = new_profile(run, kind, units, self.name, to_mapping(params))
         profile.update_resources(resources)
         return profile
 
@@ -156,19 +150,20 @@ def _metrics(text: str, params: RegexParams, run: Run) -> list[Metric]:
     for position in sorted(without):
         pattern = params.own.patterns[position]
         what = f"the metric {pattern.name!r}" if pattern.name else "a pattern"
-        raise _nothing(f"{what} finds nothing in the output of {str(run)!r}: {pattern.regex.pattern}", text)
+        raise _no_match(f"{what} finds nothing in the output of {str(run)!r}: {pattern.regex.pattern}", text)
     for name in params.ready:
         ready = list(find(text, READY[name]))
         if not ready:
-            raise _nothing(f"there are no results of {name} in the output of {str(run)!r}", text)
+            raise _no_match(f"the output of {str(run)!r} has no results of {name}", text)
         found += ready
     return found
 
 
-def _nothing(message: str, text: str) -> JobFailed:
+def _no_match(message: str, text: str) -> JobFailed:
     lines = [line for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]
-    shown = ["the end of the output:", *("  " + line[:200] for line in lines)] if lines else ["it is empty"]
-    return JobFailed("\n".join([message, *shown]), "correct the expression, or choose another stream")
+    end = ["the output ends with:", *("  " + line[:200] for line in lines)]
+    shown = end if lines else ["the output is empty"]
+    return JobFailed("\n".join([message, *shown]), "correct the expression, or choose another --stream")
 
 
 def _resource(metric: Metric, run: Run) -> tuple[dict[str, Any], dict[str, str]]:
@@ -192,7 +187,7 @@ def _number(metric: Metric, text: str, group: str) -> float:
     if value is None:
         expression = metric.pattern.regex.pattern
         hint = f"correct the expression: {expression}"
-        raise JobFailed(f"the {group} {text!r} found is not a number", hint)
+        raise JobFailed(f"the {group} that the expression finds is not a number: {text!r}", hint)
     return value
 
 
@@ -204,5 +199,8 @@ def _output(execution: Execution, stream: str) -> str:
 def _read(path: Path) -> str:
     size = path.stat().st_size
     if size > MAX_OUTPUT:
-        raise JobFailed(f"the command wrote {size} bytes of output, more than {MAX_OUTPUT}")
+        raise JobFailed(
+            f"the command wrote {size:,} bytes of output, more than the {MAX_OUTPUT:,} that Perun searches",
+            "have the command write less, or redirect what has no values",
+        )
     return path.read_bytes().decode("utf-8", "replace")

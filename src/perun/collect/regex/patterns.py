@@ -1,4 +1,4 @@
-"""Expressions and what they find in a text."""
+"""Regular expressions for values, and what they find in a text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLOCK: Final = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:\.\d*)?)")
 class Pattern(NamedTuple):
     """An expression with the group `value`.
 
-    `name` and `unit` are those of a value where no group finds any; `suffix` is put behind the name.
+    `name` and `unit` are for values of which no group finds them; `suffix` is appended to the name.
     """
 
     regex: re.Pattern[str]
@@ -27,8 +27,8 @@ class Pattern(NamedTuple):
 class Patterns(NamedTuple):
     """Expressions that belong together.
 
-    What a heading finds (a name, a unit, a size) holds for the values behind it, until another one finds the
-    same. `under_heading`: values in front of the first heading are none.
+    The name, unit or size that a heading finds holds for the values after it, until another heading finds
+    one. With `under_heading`, values before the first heading are ignored.
     """
 
     patterns: Sequence[Pattern]
@@ -37,7 +37,7 @@ class Patterns(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """One value with all that was found of it; `pattern` is what found it. An empty text is not known."""
+    """One value and the `pattern` that found it; `name`, `unit` and `size` are empty if not found."""
 
     pattern: Pattern
     value: str
@@ -47,10 +47,11 @@ class Metric(NamedTuple):
 
 
 def compiled(what: str, expression: str, wanted: Sequence[str]) -> re.Pattern[str]:
-    """The expression, `^` and `$` being the ends of lines.
+    """Compile an expression, in which `^` and `$` match at line ends.
 
-    :param wanted: names of groups of which it needs one at least.
-    :raises ValueError: where it is none, has no such group, or one of another name.
+    :param what: the parameter that has it, for messages. :param wanted: groups of which it needs at least
+        one.
+    :raises ValueError: where it is no regular expression, has none of these groups, or an unknown one.
     """
     try:
         regex = re.compile(expression, re.MULTILINE)
@@ -58,20 +59,22 @@ def compiled(what: str, expression: str, wanted: Sequence[str]) -> re.Pattern[st
         raise ValueError(f"{what} {expression!r} is not a regular expression: {problem}") from None
     for name in regex.groupindex:
         if name not in GROUPS:
-            raise ValueError(f"{what} {expression!r}: unknown group {name!r}, known are {', '.join(GROUPS)}")
+            raise ValueError(
+                f"{what} {expression!r} has the unknown group {name!r}; groups are {', '.join(GROUPS)}"
+            )
     if not set(wanted) & set(regex.groupindex):
         groups = " or ".join(f"(?P<{name}>...)" for name in wanted)
-        raise ValueError(f"{what} {expression!r} has no group {groups}")
+        raise ValueError(f"{what} {expression!r} needs the group {groups}")
     return regex
 
 
 def plain(text: str) -> str:
-    """The text without colours, each line ended by a line feed alone."""
+    """The text without escape sequences of terminals, and with line feeds as line ends."""
     return _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def find(text: str, patterns: Patterns) -> Iterator[Metric]:
-    """All values in the text, in its order."""
+    """All values in the order of the text."""
     found: list[tuple[int, Pattern | None, re.Match[str]]] = []
     for heading in patterns.headings:
         found += [(match.start(), None, match) for match in heading.finditer(text)]
@@ -90,7 +93,7 @@ def find(text: str, patterns: Patterns) -> Iterator[Metric]:
 
 
 def number(text: str) -> float | None:
-    """The number that is written: `1,234.5`, `1e-3`, or a time as `h:mm:ss` in seconds; None for none."""
+    """The number that a text such as `1,234.5` or `1e-3` is, or the seconds of `h:mm:ss`; or None."""
     clock = _CLOCK.fullmatch(text)
     if clock:
         hours, minutes, seconds = (float(part or 0) for part in clock.groups())
@@ -107,5 +110,5 @@ def number(text: str) -> float | None:
 
 
 def is_clock(text: str) -> bool:
-    """Whether a time is written as `h:mm:ss` or `m:ss`."""
+    """Whether the text is a time such as `h:mm:ss` or `m:ss`."""
     return _CLOCK.fullmatch(text) is not None

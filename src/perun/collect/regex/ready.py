@@ -9,7 +9,7 @@ from perun.collect.regex.patterns import Pattern, Patterns
 
 _NUMBER: Final = r"\d[\d.]*(?:e[+-]?\d+)?"
 _TIME: Final = r"ns|us|ms|s"
-# Not the deviation of repetitions: it is no time that anything took.
+# The standard deviation of repetitions is not the time of a benchmark.
 _GOOGLE_NAME: Final = r"^(?P<name>(?!\S*_stddev\s)\S+?)(?:/(?P<size>\d+))?\s+"
 _CELL: Final = r"\d[\d,.]*(?:e[+-]?\d+)?(?:\s+\([^)]*\))?"
 
@@ -27,7 +27,7 @@ GOOGLE_BENCHMARK: Final = Patterns(
         ),
     )
 )
-"""Real time under the name of the benchmark, CPU time beside it; of `BM_sort/1024` the size is 1024."""
+"""The real time of each benchmark, and its CPU time; the size of `BM_sort/1024` is 1024."""
 
 HYPERFINE: Final = Patterns(
     (
@@ -38,7 +38,7 @@ HYPERFINE: Final = Patterns(
     (re.compile(r"^Benchmark #?\d+: (?P<name>.+)$", re.MULTILINE),),
     under_heading=True,
 )
-"""Mean times under the command that was measured."""
+"""The mean times of each command."""
 
 PYTEST_BENCHMARK: Final = Patterns(
     (
@@ -50,7 +50,7 @@ PYTEST_BENCHMARK: Final = Patterns(
     (re.compile(r"^Name \(time in (?P<unit>[^)\s]+)\)\s+Min\s+Max\s+Mean\b", re.MULTILINE),),
     under_heading=True,
 )
-"""The means in the table; of `test_sort[1024]` the size is 1024."""
+"""The column `Mean` of the table; the size of `test_sort[1024]` is 1024."""
 
 TIME_V: Final = Patterns(
     (
@@ -62,7 +62,7 @@ TIME_V: Final = Patterns(
         _of(r"^\s*(?P<name>File system (?:in|out)puts): (?P<value>\d+)$"),
     )
 )
-"""What GNU `time -v` says of the command behind it."""
+"""What GNU `time -v` prints."""
 
 READY: Final = {
     "google-benchmark": GOOGLE_BENCHMARK,

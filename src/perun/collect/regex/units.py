@@ -1,7 +1,7 @@
 """Units of printed values.
 
-Programs choose them by the size of a value, so `999 ms` and `1.001 s` must compare: times are kept in seconds
-and amounts of memory in bytes, whatever was printed.
+Programs choose the unit by the size of a value. So that `999 ms` and `1.001 s` compare, times are converted
+to seconds and amounts of memory to bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """What a value is: the type of its resource, the unit it is kept in, and how to convert to that."""
+    """The type of the resource of a value, its unit in the profile, and the factor to it, `times / by`."""
 
     type: str
     unit: str
@@ -18,10 +18,10 @@ class Kind(NamedTuple):
     by: int = 1
 
     def convert(self, value: float) -> float:
-        """The value in the unit that it is kept in."""
+        """The value in the unit of the profile."""
         if self.times == self.by:
             return value
-        # A division, for 1e-9 has no exact representation, and its products even less.
+        # A division by 10^9 is rounded once; the factor 1e-9 has no exact representation already.
         return value * self.times / self.by if self.by > 1 else value * self.times
 
 
@@ -45,9 +45,9 @@ _KINDS: Final = {
     **_named(Kind("memory", "B", times=2**20), "MiB"),
     **_named(Kind("memory", "B", times=2**30), "GiB"),
 }
-"""GNU time calls 1024 bytes `kbytes`."""
+"""`kbytes` is what GNU time calls 1024 bytes."""
 
 
 def kind_of(unit: str) -> Kind:
-    """What values of this unit are; of an unknown unit they are `mixed` and stay as they are."""
+    """The kind of values of this unit; those of an unknown unit are `mixed` and keep their unit."""
     return _KINDS.get(unit) or Kind("mixed", unit)

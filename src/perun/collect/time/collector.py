@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from perun.collect._common import params as common
-from perun.collect._common.runs import ALL_THE_SAME
+from perun.collect._common.profiles import new_profile
+from perun.collect._common.runs import IGNORE_FAILURE
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
 from perun.process.execution import Execution, Sample
@@ -20,28 +21,28 @@ COLLECTOR_DEFAULT_UNITS: Final = {"time": "s"}
 
 @dataclass(frozen=True)
 class TimeParams:
-    """How often to run the command, and what to do where it fails."""
+    """How often to run the command, and what to do if it fails."""
 
     warmup: int = param(
         3,
         short="-w",
         metavar="<int>",
         minimum=0,
-        help="Before the actual timing, the collector will execute <int> warm-up executions.",
+        help="Run the command <int> times as a warm-up before it is timed.",
     )
     repeat: int = param(
         10,
         short="-r",
         metavar="<int>",
         minimum=1,
-        help="The timing of the given binaries will be repeated <int> times.",
+        help="Time the command <int> times.",
     )
     timeout: float = common.timeout()
     ignore_failure: bool = param(
         False,
         short="-i",
-        help="Keep measuring where the command fails, and record the `exitcode` of each run "
-        "(128 and the number of the signal where one killed it).",
+        help="Go on if the command fails, and record the `exitcode` of each run (128 plus the number of the "
+        "signal that killed it).",
     )
 
 
@@ -49,15 +50,13 @@ class TimeCollector:
     """Measures real, user and system time of whole runs of a command, in seconds."""
 
     name: ClassVar[str] = "time"
-    help: ClassVar[str] = (
-        "Generates `time` performance profile, capturing overall running times of a command."
-    )
+    help: ClassVar[str] = "Measures the real, user and system time of whole runs of a command."
     Params: ClassVar[type] = TimeParams
 
     def collect(self, run: Run, params: TimeParams, ctx: CollectContext) -> Profile:
         """Run the command `warmup + repeat` times, one after the other, and time the last `repeat` of them.
 
-        :raises JobFailed: where the command cannot be started, fails (unless that is to be ignored) or
+        :raises JobFailed: where the command cannot be started, fails (unless the parameters ignore that), or
             takes longer than the timeout.
         """
         with Execution(run, ctx.scratch, params.timeout) as execution:
@@ -67,19 +66,7 @@ class TimeCollector:
 
     def make_profile(self, run: Run, samples: Sequence[Sample], params: TimeParams) -> Profile:
         """The profile of runs that were timed, in their order; also by others than this collector."""
-        profile = Profile(
-            {
-                "header": {
-                    "type": COLLECTOR_TYPE,
-                    "units": dict(COLLECTOR_DEFAULT_UNITS),
-                    "cmd": run.cmd,
-                    "args": run.args,
-                    "workload": run.workload,
-                },
-                "collector_info": {"name": self.name, "params": to_mapping(params)},
-                "postprocessors": [],
-            }
-        )
+        profile = new_profile(run, COLLECTOR_TYPE, COLLECTOR_DEFAULT_UNITS, self.name, to_mapping(params))
         profile.update_resources(_resources(run.cmd, samples, params.ignore_failure))
         return profile
 
@@ -93,7 +80,7 @@ def _repeat(
         sample = execution.run()
         if sample.status and not params.ignore_failure:
             which = f"{noun} {index + 1} of {times}"
-            raise failed(execution.command, sample.status, execution.last_errors(), ALL_THE_SAME, which)
+            raise failed(execution.command, sample.status, execution.last_errors(), IGNORE_FAILURE, which)
         samples.append(sample)
     if times:
         ctx.report(activity, times, times)

@@ -177,7 +177,7 @@ class _Session:
     def profile(self) -> Profile:
         from shutil import rmtree
 
-        from perun.collect._common.runs import closed, require_recorded, shortfalls
+        from perun.collect._common.runs import completed, require_recorded, shortfalls
         from perun.collect.trace.engines import EngineContext
 
         rmtree(self._folder, ignore_errors=True)
@@ -207,7 +207,7 @@ class _Session:
             )
             self._report("making a profile of the calls")
             profile = self._make_profile(plan, engine, recorded)
-            return closed(profile, sample, shortfalls(sample, limit, engine.lost))
+            return completed(profile, sample, shortfalls(sample, limit, engine.lost))
         finally:
             self._remove_temporary_files()
 

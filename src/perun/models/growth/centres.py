@@ -44,7 +44,7 @@ class Centres(NamedTuple):
 
     @property
     def span(self) -> float:
-        """The largest size by the smallest one; 0 where there is none."""
+        """The largest size by the smallest one; 0 if there is none."""
         return float(self.x[-1] / self.x[0]) if self.x.size else 0.0
 
     def within(self, low: float, high: float) -> Centres:
@@ -109,7 +109,7 @@ def _weights(y: Floats, spread: Floats, count: Floats) -> Floats:
 
 
 def _theta(level: Floats, deviation: Floats) -> float:
-    """The median of the slopes between all pairs (Theil and Sen), within [0, 1]; 1 where levels are equal."""
+    """The median of the slopes between all pairs (Theil and Sen), within [0, 1]; 1 if levels are equal."""
     rows, columns = np.triu_indices(level.size, 1)
     run = level[columns] - level[rows]
     apart = np.abs(run) > 0.1

@@ -82,7 +82,7 @@ class Order(NamedTuple):
 
     :param baseline: the best curve of each version; :param target: the same.
     :param difference: of the exponents. :param evidence: difference of AICc in favour of two orders.
-    :param reason: why it cannot be told, empty where it can.
+    :param reason: why it cannot be told, empty if it can.
     """
 
     baseline: Curve
@@ -265,7 +265,7 @@ def _shared_power(points: _Both, profiles: _Profiles) -> tuple[float, float]:
 def _beside_level(
     points: _Both, fits: _Fits, profiles: _Profiles, curves: tuple[Curve, Curve], alpha: float
 ) -> tuple[exponent.Difference, float]:
-    """What is known where one of the versions is level: its exponent is 0, unless it may grow a little."""
+    """What is known if one of the versions is level: its exponent is 0, unless it may grow a little."""
     growing = 0 if curves[1].form == CONSTANT else 1
     sign = 1 if growing else -1
     curve, grown, level = curves[growing], points[growing], points[1 - growing]

@@ -73,7 +73,7 @@ def estimate(
     points: Centres, f: Floats, fitted: Line, combination: tuple[float, float]
 ) -> tuple[float, float]:
     """a0 c0 + a1 c1 of a fit, and its variance: the larger one of that which the weights give and of HC3,
-    which holds also where the weights are wrong.
+    which holds also if the weights are wrong.
 
     Source: J. G. MacKinnon and H. White, Some Heteroskedasticity-Consistent Covariance Matrix Estimators with
     Improved Finite Sample Properties, J. Econometrics 29, 1985.
@@ -105,7 +105,7 @@ def constant(points: Centres) -> Line:
 
 
 def line(points: Centres, f: Floats) -> Line | None:
-    """y = c0 + c1 f; None where that is not defined, or does not grow.
+    """y = c0 + c1 f; None if that is not defined, or does not grow.
 
     :param f: values of the form at the sizes, shape (k,).
     """
@@ -114,7 +114,7 @@ def line(points: Centres, f: Floats) -> Line | None:
 
 
 def any_line(points: Centres, f: Floats) -> Line | None:
-    """y = c0 + c1 f, also one that falls; None where f is the same everywhere, or too large for a number."""
+    """y = c0 + c1 f, also one that falls; None if f is the same everywhere, or too large for a number."""
     weight, total = points.weight, float(points.weight.sum())
     with np.errstate(all="ignore"):
         mean_f, mean_y = float((weight * f).sum()) / total, float((weight * points.y).sum()) / total
@@ -147,7 +147,7 @@ def misfit(rss: float, points: int) -> float:
 
 
 def aicc(deviance: float, points: int, parameters: int) -> float:
-    """AICc of a fit with so many parameters, that of the variance included; infinite where points are too
+    """AICc of a fit with so many parameters, that of the variance included; infinite if points are too
     few for them."""
     left = points - parameters - 1
     return deviance + 2 * parameters * points / left if left > 0 else math.inf

@@ -76,9 +76,10 @@ def search(points: Points, settings: EstimatorSettings) -> float:
     """The bandwidth at which the criterion has a minimum, found downhill from the normal reference.
 
     Nelder and Mead's method from 1.06 sigma n^(-1/5) on, with the tolerances that statsmodels has too, which
-    are absolute; where x has so small a unit that they would end the search at once, the tolerance
+    are absolute; if x has so small a unit that they would end the search at once, the tolerance
     is a hundredth of the start.
     """
+    # The bandwidth that is best for normally distributed x (Silverman 1986).
     start = 1.06 * float(np.std(points.x[points.group])) * bandwidth_rate(points.y.size)
     criterion = _CRITERIA[settings.criterion]
     if not np.isfinite(criterion(points, start, settings.regression)):
@@ -103,14 +104,14 @@ def _widest_gap(points: Points) -> float:
 
 
 def cross_validation(points: Points, bandwidth: float, regression: Regression) -> float:
-    """CV(h): the mean square error where each point is estimated from all others; NaN where one cannot be."""
+    """CV(h): the mean square error if each point is estimated from all others; NaN if one cannot be."""
     return float(np.mean(np.square(points.y - leave_one_out(points, bandwidth, regression))))
 
 
 def aic(points: Points, bandwidth: float, regression: Regression) -> float:
     """AIC_c(h) of Hurvich, Simonoff and Tsai (JRSS B 60, 1998); the trace is that of the `lc` weights.
 
-    It is infinite where the trace is n - 2 or more, beyond which the formula would praise an estimate that
+    It is infinite if the trace is n - 2 or more, beyond which the formula would praise an estimate that
     goes through all points.
     """
     values, weights = fitted(points, bandwidth, regression)
@@ -140,7 +141,7 @@ def _sub_samples(number: int, settings: EstimatorSettings) -> Iterator[NDArray[n
 
 
 def _scale(x: Floats, y: Floats, settings: EstimatorSettings) -> float:
-    """The bandwidth of a sub-sample, divided by its dispersion and rate; 0 where it has none."""
+    """The bandwidth of a sub-sample, divided by its dispersion and rate; 0 if it has none."""
     points = points_of(x, y)
     if isinstance(points, NoModel):
         return 0

@@ -5,7 +5,7 @@ Q. Li and J. S. Racine: Nonparametric Econometrics, 2007, sections 2.1 and 2.4. 
     local constant:  sum K_j y_j / sum K_j
     local linear:    a of the a and b that minimise sum K_j (y_j - a - b (x_j - x_i))^2
 
-where those of the second have no unique solution, the one of least norm is taken, as by `pinv`.
+if those of the second have no unique solution, the one of least norm is taken, as by `pinv`.
 """
 
 from __future__ import annotations

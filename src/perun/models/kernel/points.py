@@ -101,7 +101,7 @@ def windows(
 
 
 def _reason_against(x: Floats, y: Floats) -> str:
-    """Why there can be no model of the points, as a clause; empty where there can be one."""
+    """Why there can be no model of the points, as a clause; empty if there can be one."""
     if x.size < 2:
         return "it has one point only" if x.size else "it has no point"
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -138,7 +138,7 @@ def _determination(y: Floats, estimate: Floats) -> float:
 
 
 def _squared_correlation(y: Floats, estimate: Floats) -> float:
-    """The formula of both deviations from the mean of the estimate; 0 where the estimate is level."""
+    """The formula of both deviations from the mean of the estimate; 0 if the estimate is level."""
     mean = estimate.mean()
     of_y, of_estimate = y - mean, estimate - mean
     if y.min() == y.max():

@@ -35,7 +35,7 @@ def ridge(x: ArrayLike, y: ArrayLike, gammas: Sequence[float]) -> KernelEstimate
 
 
 def leave_one_out_error(points: Points, gamma: float) -> float:
-    """Mean square error where each point is estimated from all others; infinite where one cannot be."""
+    """Mean square error if each point is estimated from all others; infinite if one cannot be."""
     error = float(np.mean(np.square(points.y - leave_one_out(points, _bandwidth(gamma), "lc"))))
     return error if np.isfinite(error) else np.inf
 

@@ -25,7 +25,7 @@ def minimum(
     dimension a simplex is a pair of points, and the worse one moves.
 
     :param function: its value at `start` is not NaN; a point where it is is worse than any other.
-    :param x_tolerance: absolute; the search ends where the points are this near and
+    :param x_tolerance: absolute; the search ends when the points are this near and
     :param y_tolerance: the values too.
     :param evaluations: calls of the function at which it ends at the latest, but for a step that has begun.
     """

@@ -138,7 +138,7 @@ def _spatial_average(points: Points, bandwidth: float, kernel: Kernel) -> Floats
 
 
 def _local_polynomial(points: Points, bandwidth: float, kernel: Kernel, order: int) -> Floats:
-    """By the normal equations; where these are ill-conditioned, by an orthogonal decomposition."""
+    """By the normal equations; if these are ill-conditioned, by an orthogonal decomposition."""
     values = np.empty(points.x.size)
     powers = np.arange(order + 1)
     for rows, near in _blocks(points.x, bandwidth * kernel.reach):
@@ -182,6 +182,7 @@ def _least_squares(z: Floats, weights: Floats, points: Points, near: slice, orde
 
 def _widest_neighbourhood(x: Floats, neighbours: int) -> float:
     """The largest distance from a distinct x to the last of so many nearest ones of the others."""
+    # The nearest ones and x itself are neighbours in order: take the best of all such runs that hold x.
     nearest = np.full(x.size, np.inf)
     position = np.arange(x.size)
     for before in range(neighbours + 1):

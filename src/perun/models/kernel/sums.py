@@ -6,7 +6,7 @@ are replaced by their moments against Chebyshev polynomials, and the moments of 
 Chebyshev series of the sum in each box (Fong and Darve: The black-box fast multipole method, Journal of
 Computational Physics 228, 2009). As boxes have the width of the kernel, the matrices that do so are the
 same for all data and bandwidths. The error is of the order of rounding, compared with the sum of all
-weights; where an estimate hangs on much smaller weights, as at an outlier, or on the slope among points
+weights; if an estimate hangs on much smaller weights, as at an outlier, or on the slope among points
 much closer together than h, they are added one by one.
 
 Memory: of the order of 1 KB for each distinct x, and some tens of MB for weights that are added one by one.
@@ -47,7 +47,7 @@ _ELEMENTS: Final = 1 << 20
 class LocalMoments(NamedTuple):
     """Weighted moments of the points with another x than x_i, for each distinct x_i; all of shape (m,).
 
-    :param weight: their sum of weights; where it is 0 the others are 0, too.
+    :param weight: their sum of weights; if it is 0 the others are 0, too.
     :param z: their mean z; :param y: their mean deviation of y from the mean of all.
     :param variance: the mean square of z about its mean.
     :param covariance: the mean product of z and y about their means.

@@ -1,6 +1,6 @@
 """Moving averages: mean, weighted mean, median and exponential mean over a window that moves (manual 5.1.5).
 
-Results are those of pandas' `rolling` and `ewm`, NaN where a window has too few points.
+Results are those of pandas' `rolling` and `ewm`, NaN if a window has too few points.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _FIRST_WIDTH: Final = 0.05  # of the interval of x
 _MIN_WIDTHS: Final = 100
 _MAX_POINT_VISITS: Final = 10_000_000
 """Points that the search of a width visits, all widths together: 100 widths of 100,000 points. Some 60 widths
-are enough for its long steps, but where wide windows fit nearly well enough, it takes steps of 1."""
+are enough for its long steps, but if wide windows fit nearly well enough, it takes steps of 1."""
 
 
 class MovingAverage(NamedTuple):
     """A moving average of points in the order of x.
 
-    :param stats: the average at each point, NaN where there is none, shape (points,).
+    :param stats: the average at each point, NaN if there is none, shape (points,).
     :param width: points in a window, or the number that says how quickly an exponential average forgets.
     :param r_square: coefficient of determination; a point without an average is not explained.
     """
@@ -56,7 +56,7 @@ Smoother = Callable[[Floats, int, Window], Floats]
 def simple(
     x: Floats, y: Floats, width: int = 0, window: Window = DEFAULT_WINDOW, kind: str = ""
 ) -> MovingAverage | NoModel:
-    """Simple moving average: the mean of each window, weighted where `kind` names a window function.
+    """Simple moving average: the mean of each window, weighted if `kind` names a window function.
 
     :param x: shape (n,). :param y: shape (n,). :param width: points in a window; 0: see :func:`best_width`.
     :param kind: one of :data:`perun.models.moving.windows.KINDS`.

@@ -28,7 +28,7 @@ def smoothing_factor(decay: str, value: float) -> float:
     """The weight alpha of a new value, more than 0 and at most 1.
 
     :param decay: one of :data:`DECAYS`.
-    :raises ValueError: where there is no such decay, or it does not take `value`.
+    :raises ValueError: if there is no such decay, or it does not take `value`.
     """
     if decay not in DECAYS:
         raise ValueError(f"the decay is one of {', '.join(DECAYS)}, not {decay!r}")

@@ -23,7 +23,7 @@ _LONG_KERNEL: Final = 400
 class Window(NamedTuple):
     """Which points make the average at a point.
 
-    :param center: as many before it as behind (one more before it, where the width is even); else the point
+    :param center: as many before it as behind (one more before it, if the width is even); else the point
         itself and those before it.
     :param min_periods: points needed for an average; 0: as many as the window is wide.
     """
@@ -45,7 +45,7 @@ DEFAULT_WINDOW: Final = Window()
 
 
 def rolling_mean(y: Floats, width: int, window: Window) -> Floats:
-    """The mean of each window; where there is none, NaN.
+    """The mean of each window; if there is none, NaN.
 
     :param y: shape (n,). :param width: points in a window. :returns: shape (n,).
     """
@@ -58,7 +58,7 @@ def fast_mean(y: Floats, width: int, window: Window) -> Floats:
 
 
 def rolling_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floats:
-    """The weighted mean of each window; where it is cut short, with the weights of the points that it has.
+    """The weighted mean of each window; if it is cut short, with the weights of the points that it has.
 
     Parameters are those of :func:`rolling_mean`; `kind` is one of
     :data:`perun.models.moving.windows.KINDS`.
@@ -72,7 +72,7 @@ def fast_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floa
 
 
 def rolling_median(values: OrderStatistics, width: int, window: Window) -> Floats:
-    """The median of each window; where there is none, NaN.
+    """The median of each window; if there is none, NaN.
 
     :param values: prepared once for many widths, shape (n,). :param width: points in a window.
     :returns: shape (n,).
@@ -116,6 +116,7 @@ def _weighted_mean(
     y: Floats, width: int, window: Window, kind: str, sums: Callable[[Floats, Floats], Floats]
 ) -> Floats:
     before, behind = window.reach(width, y.size)
+    # Of a window wider than twice the points only the weights that some point can have are made.
     first = (width // 2 if window.center else width - 1) - before
     kernel = weights(kind, width, np.arange(first, first + before + behind + 1))
     enough = _counts(y.size, before, behind) >= window.needs(width)
@@ -147,7 +148,7 @@ def _where(enough: NDArray[np.bool_], means: Floats, y: Floats) -> Floats:
 
 
 def _exact_sums(padded: Floats, width: int) -> Floats:
-    """The sum of each window of `width` values that lies in `padded`.
+    """The sum of each window of `width` values in `padded`.
 
     A window is the end of one block of `width` values and the beginning of the next. Unlike with one running
     sum, a value adds rounding errors only to the windows that it is in.
@@ -173,6 +174,7 @@ def _correlate(padded: Floats, kernel: Floats) -> Floats:
 def _correlate_by_fourier(padded: Floats, kernel: Floats) -> Floats:
     if kernel.size < _LONG_KERNEL:
         return _correlate(padded, kernel)
+    # A power of two is the fastest length; the product is circular, but wraps only into what is cut off.
     length = 1 << (padded.size - 1).bit_length()
     spectrum = np.fft.rfft(padded, length) * np.fft.rfft(kernel[::-1], length)
     return np.asarray(np.fft.irfft(spectrum, length)[kernel.size - 1 : padded.size])

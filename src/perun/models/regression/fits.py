@@ -22,7 +22,7 @@ from perun.models.result import NoModel
 
 Floats = NDArray[np.float64]
 
-FEWEST_POINTS: Final = 3
+MIN_POINTS: Final = 3
 _BLOCK: Final = 1 << 16
 _SMALL: Final = 2.0**-250
 _LARGE: Final = 2.0**250
@@ -54,8 +54,8 @@ def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
     :param x: values of the independent variable, shape (n,); :param y: of the dependent one, shape (n,).
     """
     points = Points(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    if points.count < FEWEST_POINTS:
-        return NoModel(f"fewer than {FEWEST_POINTS} points")
+    if points.count < MIN_POINTS:
+        return NoModel(f"fewer than {MIN_POINTS} points")
     if not points.finite:
         return NoModel("a value is not a finite number")
     if points.x_start == points.x_end:
@@ -111,7 +111,7 @@ class Points:
         return _column(np.log(self._y))
 
     def where(self, *, positive_x: bool = False, positive_y: bool = False) -> Points:
-        """Those of the points that are positive as asked for; the points themselves where all are."""
+        """Those of the points that are positive as asked for; the points themselves if all are."""
         needed = positive_x and self.x_start <= 0, positive_y and self._y_start <= 0
         if needed == (False, False):
             return self
@@ -299,13 +299,13 @@ def _times_two_to(value: float, exponent: int) -> float:
 
 
 def _slope(value: float, exponent: int) -> float:
-    """As :func:`_times_two_to`; NaN where nothing is left of the slope, which a large x could still see."""
+    """As :func:`_times_two_to`; NaN if nothing is left of the slope, which a large x could still see."""
     scaled = _times_two_to(value, exponent)
     return math.nan if value and not scaled else scaled
 
 
 def _exp(value: float) -> float:
-    """e to the power of `value`; infinite where that is too large for a number, NaN where it is too small."""
+    """e to the power of `value`; infinite if that is too large for a number, NaN if it is too small."""
     try:
         return math.exp(value) or math.nan
     except OverflowError:

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.models.regression.best import best_of
-from perun.models.regression.fits import FEWEST_POINTS, MODELS, Fit, Floats, Points, points_of
+from perun.models.regression.fits import MIN_POINTS, MODELS, Fit, Floats, Points, points_of
 from perun.models.result import NoModel
 
 
-class Chosen(NamedTuple):
+class MethodResult(NamedTuple):
     """The models that a method has made, and a clause for each that it could not make: which one, and why."""
 
     fits: list[Fit]
@@ -23,7 +23,7 @@ class Chosen(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a method is told beside the points.
+    """The options of a method.
 
     :param models: names of models to be tried.
     :param steps: parts that the points are divided into, at least 1.
@@ -35,44 +35,44 @@ class Plan(NamedTuple):
     seed: int = 0
 
 
-def full(x: Floats, y: Floats, plan: Plan) -> Chosen:
+def full(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     """All models of all points."""
     points = points_of(x, y)
     if isinstance(points, NoModel):
         return _none_of(plan.models, points)
     made = {model: MODELS[model](points) for model in plan.models}
-    return Chosen(
+    return MethodResult(
         [fit for fit in made.values() if isinstance(fit, Fit)],
         [f"no {model} model: {none.reason}" for model, none in made.items() if isinstance(none, NoModel)],
     )
 
 
-def initial_guess(x: Floats, y: Floats, plan: Plan) -> Chosen:
+def initial_guess(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     """One model of all points, of the kind that is the best for the first part of them in a random order.
 
     Where no model can be made of so few, the next part is added.
     """
-    shares = _Shares(x, y, plan)
-    whole = shares.whole
+    samples = _GrowingSamples(x, y, plan)
+    whole = samples.whole
     if isinstance(whole, NoModel):
         return _none_of(plan.models, whole)
-    for number in range(len(shares)):
-        candidates = list(_made(plan.models, shares[number]))
+    for number in range(len(samples)):
+        candidates = list(_fits_of(plan.models, samples[number]))
         while candidates:
-            leader = _leader(candidates)
+            leader = _best_fit(candidates)
             made = MODELS[leader.model](whole)
             if isinstance(made, Fit):
-                return Chosen([made], [])
+                return MethodResult([made], [])
             candidates.remove(leader)
     return _none_of(plan.models, whole)
 
 
-def iterative(x: Floats, y: Floats, plan: Plan) -> Chosen:
+def iterative(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     """As :func:`initial_guess`, but the best model gets only one part more of the points.
 
     Then the best one is chosen anew, until it is a model that has seen all points.
     """
-    shares = _Shares(x, y, plan)
+    samples = _GrowingSamples(x, y, plan)
     seen = dict.fromkeys(plan.models, -1)
     fits: dict[str, Fit] = {}
     growing = list(plan.models)
@@ -80,18 +80,18 @@ def iterative(x: Floats, y: Floats, plan: Plan) -> Chosen:
         for model in growing:
             seen[model] += 1
             fits.pop(model, None)
-            fits.update((fit.model, fit) for fit in _made([model], shares[seen[model]]))
+            fits.update((fit.model, fit) for fit in _fits_of([model], samples[seen[model]]))
         if fits:
-            leader = _leader(fits.values())
-            if seen[leader.model] == len(shares) - 1:
-                return Chosen([leader], [])
+            leader = _best_fit(fits.values())
+            if seen[leader.model] == len(samples) - 1:
+                return MethodResult([leader], [])
             growing = [leader.model]
         else:
-            growing = [model for model in plan.models if seen[model] < len(shares) - 1]
-    return _none_of(plan.models, shares.whole)
+            growing = [model for model in plan.models if seen[model] < len(samples) - 1]
+    return _none_of(plan.models, samples.whole)
 
 
-def interval(x: Floats, y: Floats, plan: Plan) -> Chosen:
+def interval(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     """The best model of each of `steps` parts along x that have the same number of points, or nearly."""
     whole = points_of(x, y)
     if isinstance(whole, NoModel):
@@ -106,27 +106,27 @@ def interval(x: Floats, y: Floats, plan: Plan) -> Chosen:
     for part_x, made in found:
         if isinstance(made, NoModel):
             gaps.setdefault(made.reason, []).append(part_x)
-    return Chosen(
+    return MethodResult(
         [made for _, made in found if isinstance(made, Fit)],
         [f"no model of {_parts(parts, steps)}: {reason}" for reason, parts in gaps.items()],
     )
 
 
-def bisection(x: Floats, y: Floats, plan: Plan) -> Chosen:
-    """The best model of all points, where it is the best of both their halves along x, too.
+def bisection(x: Floats, y: Floats, plan: Plan) -> MethodResult:
+    """The best model of all points, if it is the best of both their halves along x, too.
 
     Else each half of which another model is the best is treated in the same way, and the other half is
-    kept. A part is not split where one of its halves has no model.
+    kept. A part is not split if one of its halves has no model.
     """
     x, y = _sorted(x, y)
     whole = points_of(x, y)
     best = _best(plan.models, whole)
     if isinstance(best, NoModel):
         return _none_of(plan.models, whole)
-    return Chosen(list(_bisected(x, y, plan.models, best)), [])
+    return MethodResult(list(_bisected(x, y, plan.models, best)), [])
 
 
-METHODS: Final[Mapping[str, Callable[[Floats, Floats, Plan], Chosen]]] = {
+METHODS: Final[Mapping[str, Callable[[Floats, Floats, Plan], MethodResult]]] = {
     "full": full,
     "iterative": iterative,
     "interval": interval,
@@ -136,14 +136,14 @@ METHODS: Final[Mapping[str, Callable[[Floats, Floats, Plan], Chosen]]] = {
 """The methods by name, as functions of x and y, both of shape (n,), and of the plan."""
 
 
-class _Shares:
+class _GrowingSamples:
     """Points in a random order, the first `1 / steps` of them, the first `2 / steps` and so on to all."""
 
     def __init__(self, x: Floats, y: Floats, plan: Plan) -> None:
         self._x, self._y = x, y
         self.whole = points_of(x, y)
         steps = max(1, min(plan.steps, len(x)))
-        sizes = {max(-(-len(x) * step // steps), FEWEST_POINTS) for step in range(1, steps + 1)}
+        sizes = {max(-(-len(x) * step // steps), MIN_POINTS) for step in range(1, steps + 1)}
         self._sizes = sorted(size for size in sizes if size < len(x))
         # Unlike newer generators this one promises the same order in every release of numpy.
         random = np.random.RandomState(np.random.MT19937(plan.seed))
@@ -182,7 +182,7 @@ def _sorted(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[order], y[order]
 
 
-def _made(models: Iterable[str], points: Points | NoModel) -> Iterator[Fit]:
+def _fits_of(models: Iterable[str], points: Points | NoModel) -> Iterator[Fit]:
     if isinstance(points, Points):
         for model in models:
             made = MODELS[model](points)
@@ -191,18 +191,18 @@ def _made(models: Iterable[str], points: Points | NoModel) -> Iterator[Fit]:
 
 
 def _best(models: Iterable[str], points: Points | NoModel) -> Fit | NoModel:
-    fits = list(_made(models, points))
-    return _leader(fits) if fits else NoModel(_why(models, points))
+    fits = list(_fits_of(models, points))
+    return _best_fit(fits) if fits else NoModel(_why(models, points))
 
 
-def _leader(fits: Iterable[Fit]) -> Fit:
+def _best_fit(fits: Iterable[Fit]) -> Fit:
     best = best_of(fits, lambda fit: fit.model, lambda fit: fit.r_square)
     assert best is not None  # there is at least one
     return best
 
 
-def _none_of(models: Iterable[str], points: Points | NoModel) -> Chosen:
-    return Chosen([], [f"no model: {_why(models, points)}"])
+def _none_of(models: Iterable[str], points: Points | NoModel) -> MethodResult:
+    return MethodResult([], [f"no model: {_why(models, points)}"])
 
 
 def _why(models: Iterable[str], points: Points | NoModel) -> str:

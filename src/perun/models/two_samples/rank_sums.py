@@ -30,7 +30,7 @@ def interval(baseline: Floats, target: Floats, alpha: float, inflation: float = 
     """Bounds of the shift that hold with a probability of at least 1 - `alpha`; infinite for too few values.
 
     :param baseline: shape (m,). :param target: shape (n,); both finite and not empty.
-    :param inflation: factor of the standard deviation of the statistic, above 1 where values depend on those
+    :param inflation: factor of the standard deviation of the statistic, above 1 if values depend on those
         before them; the normal distribution is used then.
     """
     below = critical_value(baseline.size, target.size, alpha, inflation)
@@ -60,7 +60,7 @@ def p_value(baseline: Floats, target: Floats, inflation: float = 1.0) -> float:
 
 
 def critical_value(m: int, n: int, alpha: float, inflation: float = 1.0) -> int:
-    """The largest u with P(U <= u) <= `alpha` / 2, U the Mann-Whitney statistic; -1 where there is none."""
+    """The largest u with P(U <= u) <= `alpha` / 2, U the Mann-Whitney statistic; -1 if there is none."""
     if inflation == 1.0 and m * n <= EXACT_UP_TO:
         cumulative = np.cumsum(_distribution(*sorted((m, n))))
         return int(np.searchsorted(cumulative, alpha / 2 * (1 + 1e-12), side="right")) - 1

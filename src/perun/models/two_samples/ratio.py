@@ -17,7 +17,7 @@ from perun.models.two_samples import permutation, rank_sums, shape, signed_ranks
 
 Floats = NDArray[np.float64]
 
-FEWEST: Final = 2
+MIN_VALUES: Final = 2
 """Measurements of each side; of one nothing is known of the noise."""
 MOST: Final = 300
 """Measurements of a sample, or sizes of input, that take part; of more those at equal distances do."""
@@ -31,13 +31,13 @@ class Ratio(NamedTuple):
     """How much larger the target is than the baseline, as target / baseline.
 
     :param estimate: the Hodges-Lehmann ratio. :param low: lower bound, :param high: upper bound of its
-        interval; 0 and infinite where there are too few measurements.
+        interval; 0 and infinite if there are too few measurements.
     :param p_value: two-sided, of no change. :param confidence: of the interval, such as 0.99.
     :param sizes: measurements of baseline and target. :param paired: whether they are pairs.
     :param detectable: the smallest growth, as a ratio above 1, that this many measurements with this noise
-        would have shown with a probability of :data:`POWER`; infinite where it cannot be told.
-    :param correlation: lag-1 correlation of the measurements, 0 where there is none.
-    :param modes: modes of baseline and target, where either has two.
+        would have shown with a probability of :data:`POWER`; infinite if it cannot be told.
+    :param correlation: lag-1 correlation of the measurements, 0 if there is none.
+    :param modes: modes of baseline and target, if either has two.
     :param medians: of baseline and target.
     :param drift: how steadily the measurements rise or fall, see :func:`shape.trend`; of pairs their ratio.
     """
@@ -66,7 +66,7 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
 
     :param baseline: shape (n,), positive. :param target: shape (n,), positive; both in the order of
         measuring.
-    :raises ValueError: where the shapes differ, or values are not positive and finite.
+    :raises ValueError: if the shapes differ, or values are not positive and finite.
     """
     old, new = _logarithms(baseline), _logarithms(target)
     if old.size != new.size:
@@ -115,7 +115,7 @@ def of_sizes(
     size. Modes are not looked for, as different sizes have different values anyway.
 
     :param baseline_sizes: the size of each value, shape (m,), numbers or texts. :param target_sizes: (n,).
-    :returns: None where less than two sizes, or of each sample less than two values, are common to both.
+    :returns: None if less than two sizes, or of each sample less than two values, are common to both.
     """
     old, new = _logarithms(baseline), _logarithms(target)
     wanted = strata.common(baseline_sizes, target_sizes)
@@ -128,7 +128,7 @@ def of_sizes(
         pairs = of_pairs(np.exp(one), np.exp(other), confidence)
         return pairs._replace(paired=False, sizes=(old.size, new.size), modes=(None, None), drift=0.0)
     one, other, wider = strata.aligned(old, baseline_sizes, new, target_sizes, wanted)
-    if min(one.size, other.size) < FEWEST:
+    if min(one.size, other.size) < MIN_VALUES:
         return None
     return _of_samples(one, other, confidence, wider)._replace(medians=_medians(old, new))
 
@@ -170,8 +170,8 @@ def _thinned(values: Floats) -> Floats:
 
 def _logarithms(values: ArrayLike) -> Floats:
     array = np.asarray(values, np.float64)
-    if array.ndim != 1 or array.size < FEWEST:
-        raise ValueError(f"at least {FEWEST} measurements are needed, not {array.size}")
+    if array.ndim != 1 or array.size < MIN_VALUES:
+        raise ValueError(f"at least {MIN_VALUES} measurements are needed, not {array.size}")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ValueError("measurements must be positive and finite")
     return np.log(array)
@@ -202,5 +202,5 @@ def _detectable(error: float, confidence: float, size: int) -> float:
 
 
 def _exp(exponent: float | np.floating[Any]) -> float:
-    """e to that power; infinite where that is beyond all floats."""
+    """e to that power; infinite if that is beyond all floats."""
     return math.exp(exponent) if exponent < _LARGEST else math.inf

@@ -56,7 +56,7 @@ def boundaries(
     """The absolute value that a standard normal statistic must exceed at each look; parameters as above."""
     bounds: list[float] = []
     paid = 0.0
-    grid, density = np.zeros(1), np.ones(1)  # of the sum of the increments, where no look has stopped it
+    grid, density = np.zeros(1), np.ones(1)  # of the sum of the increments, if no look has stopped it
     before = 0
     for look, size in enumerate(sizes, 1):
         due = alpha if ends and look == len(sizes) else spent(alpha, size / most, power)

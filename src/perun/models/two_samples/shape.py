@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-FEWEST: Final = 8
+MIN_VALUES: Final = 8
 """Values below which neither correlation nor modes can be told from chance."""
 SEPARATION: Final = 3.5
 """Ashman's D from which on there are two modes; the halves of many normally distributed values have 2.7."""
@@ -34,13 +34,13 @@ class Modes(NamedTuple):
 
 
 def autocorrelation(values: Floats) -> float:
-    """The correlation of each value with the next one, in [-1, 1]; 0 where it cannot be told from none.
+    """The correlation of each value with the next one, in [-1, 1]; 0 if it cannot be told from none.
 
     The limit is two standard errors, 2 / sqrt(n).
 
     :param values: shape (n,), in the order in which they were measured.
     """
-    if values.size < FEWEST:
+    if values.size < MIN_VALUES:
         return 0.0
     centred = values - np.median(values)
     total = float((centred**2).sum())
@@ -52,7 +52,7 @@ def autocorrelation(values: Floats) -> float:
 
 def trend(values: Floats) -> float:
     """How steadily the values rise (to 1) or fall (to -1): their rank correlation with the order of
-    measuring, 0 where that cannot be told from none at a level of 1 %.
+    measuring, 0 if that cannot be told from none at a level of 1 %.
 
     Source: C. Spearman, The Proof and Measurement of Association between Two Things, Am. J. Psychol. 15,
     1904; its standard error is 1 / sqrt(n - 1).
@@ -60,7 +60,7 @@ def trend(values: Floats) -> float:
     :param values: shape (n,), in the order in which they were measured.
     """
     size = values.size
-    if size < FEWEST:
+    if size < MIN_VALUES:
         return 0.0
     ordered = np.sort(values)
     ranks = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
@@ -81,9 +81,9 @@ def inflation(rho: float) -> float:
 
 
 def modes(values: Floats) -> Modes | None:
-    """The two modes of the values, None where they have one.
+    """The two modes of the values, None if they have one.
 
-    The values are cut where the sum of squares within both parts is least. The parts are modes where Ashman's
+    The values are cut where the sum of squares within both parts is least. The parts are modes if Ashman's
     D, the distance of their medians over the root mean square of their standard deviations, is at least
     :func:`separation` and the smaller part holds :data:`SMALLEST_MODE` of the values.
 
@@ -93,7 +93,7 @@ def modes(values: Floats) -> Modes | None:
     :param values: shape (n,).
     """
     count = values.size
-    if count < FEWEST:
+    if count < MIN_VALUES:
         return None
     ordered = np.sort(values)
     fewest = max(3, math.ceil(SMALLEST_MODE * count))

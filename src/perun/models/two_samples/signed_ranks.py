@@ -54,7 +54,7 @@ def interval(differences: Floats, alpha: float) -> tuple[float, float]:
 
 
 def p_value(differences: Floats) -> float:
-    """The two-sided p-value of a centre of 0; 1 where all differences are 0.
+    """The two-sided p-value of a centre of 0; 1 if all differences are 0.
 
     Differences of 0 are left out, and ties get their mean rank. Up to :data:`EXACT_UP_TO` differences it is
     that of all assignments of signs, also with ties.

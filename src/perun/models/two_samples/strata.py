@@ -23,7 +23,7 @@ FEWEST_AS_PAIRS: Final = 8
 
 
 def common(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    """The sizes that both samples have, ascending; none where one has numbers and the other has texts."""
+    """The sizes that both samples have, ascending; none if one has numbers and the other has texts."""
     if old.dtype.kind != new.dtype.kind:
         return old[:0]
     return np.intersect1d(old, new)

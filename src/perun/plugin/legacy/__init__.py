@@ -20,7 +20,7 @@ def adapt(family: str, name: str, loaded: object) -> Any:
     :param name: the plugin's name as Python spells it, which its function or command has too.
     :param loaded: the module; of an entry point also the check's function itself, the view's command, or
         a function `(root, environ) -> Vcs`.
-    :raises PluginError: where the module does not define what the manual asks for.
+    :raises PluginError: if the module does not define what the manual asks for.
     """
     if family == "collect":
         from perun.plugin.legacy.units import LegacyCollector

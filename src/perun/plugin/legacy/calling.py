@@ -30,7 +30,7 @@ class Executable:
 
 
 @contextlib.contextmanager
-def surroundings(cwd: Path, environ: Mapping[str, str]) -> Iterator[None]:
+def in_environment(cwd: Path, environ: Mapping[str, str]) -> Iterator[None]:
     """Make `cwd` the current directory and `environ`, unless it is empty, the environment of this process.
 
     The documented functions get neither as an argument; without this a plugin would measure the user's
@@ -62,8 +62,8 @@ def failure(on: str, error: type[PerunError], problem: BaseException) -> PerunEr
 
 
 @contextlib.contextmanager
-def blamed(on: str, error: type[PerunError]) -> Iterator[None]:
-    """Turn what the plugin's code raises into a :func:`failure`; errors of Perun pass."""
+def errors_as(on: str, error: type[PerunError]) -> Iterator[None]:
+    """Turn an exception of the plugin's code into a :func:`failure`; errors of Perun pass."""
     try:
         yield
     except (PerunError, Terminated):
@@ -73,7 +73,7 @@ def blamed(on: str, error: type[PerunError]) -> Iterator[None]:
 
 
 def accepted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `values` that the function takes by name; all of them where it has `**kwargs`."""
+    """Those of `values` that the function takes by name; all of them if it has `**kwargs`."""
     parameters = inspect.signature(function).parameters.values()
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return dict(values)
@@ -82,7 +82,7 @@ def accepted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[st
 
 
 def run_module(package: ModuleType) -> ModuleType:
-    """The `run.py` of the plugin's package; the module itself where it has none, e.g. is a single file."""
+    """The `run.py` of the plugin's package; the module itself if it has none, e.g. is a single file."""
     name = f"{package.__name__}.run"
     if hasattr(package, "__path__") and find_spec(name) is not None:
         return import_module(name)
@@ -99,6 +99,6 @@ def summary(*modules: ModuleType) -> str:
 
 
 def short(value: Any) -> str:
-    """The value as Python writes it, cut where it is long."""
+    """The value as Python writes it, cut if it is long."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

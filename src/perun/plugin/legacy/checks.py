@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perun.errors import PluginError
 from perun.plugin.api import CheckContext
 from perun.plugin.contract import short_string
-from perun.plugin.legacy.calling import blamed, run_module, short, summary
+from perun.plugin.legacy.calling import errors_as, run_module, short, summary
 from perun.plugin.params import FreeParams
 from perun.profile.changes import DegradationInfo
 
@@ -46,11 +46,11 @@ class LegacyCheck:
     ) -> list[DegradationInfo]:
         """What the function yields.
 
-        :raises PluginError: where it raises, or yields something else than a `DegradationInfo`.
+        :raises PluginError: if it raises, or yields something else than a `DegradationInfo`.
         """
         more = {**params.values, **({"models_strategy": ctx.models_type} if ctx.models_type else {})}
-        with blamed(self.what, PluginError), contextlib.redirect_stdout(sys.stderr):
-            changes = self._function(baseline, target, **_further(self._function, more))
+        with errors_as(self.what, PluginError), contextlib.redirect_stdout(sys.stderr):
+            changes = self._function(baseline, target, **_extra_arguments(self._function, more))
             if not isinstance(changes, Iterable):
                 raise PluginError(f"{self.what} must be a generator, but returns {short(changes)}")
             found = list(changes)
@@ -60,7 +60,7 @@ class LegacyCheck:
         return found
 
 
-def _further(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+def _extra_arguments(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
     """Those of `values` that `function` takes by name beside its first two parameters."""
     parameters = list(inspect.signature(function).parameters.values())
     if any(one.kind is one.VAR_KEYWORD for one in parameters):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from perun.errors import PluginError, VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
-from perun.plugin.legacy.calling import blamed, short, summary, surroundings
+from perun.plugin.legacy.calling import errors_as, in_environment, short, summary
 
 FUNCTIONS = (
     "init",
@@ -33,7 +33,7 @@ FUNCTIONS = (
 def legacy_vcs(name: str, module: ModuleType) -> type[LegacyVcs]:
     """A class of version control systems that calls the functions of `module`.
 
-    :raises PluginError: where a function is missing.
+    :raises PluginError: if a function is missing.
     """
     missing = [function for function in FUNCTIONS if not callable(getattr(module, function, None))]
     if missing:
@@ -70,8 +70,8 @@ class LegacyVcs(Vcs):
     @contextlib.contextmanager
     def _inside(self, name: str) -> Iterator[None]:
         with (
-            blamed(self._on(name), VersionControlError),
-            surroundings(self.root, self.environ),
+            errors_as(self._on(name), VersionControlError),
+            in_environment(self.root, self.environ),
             contextlib.redirect_stdout(sys.stderr),
         ):
             yield

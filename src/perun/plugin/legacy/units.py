@@ -13,11 +13,11 @@ from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CollectContext, Postprocess
 from perun.plugin.legacy.calling import (
     Executable,
     accepted,
-    blamed,
+    errors_as,
+    in_environment,
     run_module,
     short,
     summary,
-    surroundings,
 )
 from perun.plugin.legacy.commands import command_of
 from perun.plugin.params import FreeParams
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class _Unit:
     """A plugin whose work is done by `before`, a main phase and `after`, each of them a function.
 
-    `command` is its click command, None where it has none; `accepts_any` says that it takes any
+    `command` is its click command, None if it has none; `accepts_any` says that it takes any
     parameters.
     """
 
@@ -57,7 +57,7 @@ class _Unit:
         return kwargs
 
     def _run_phase(self, phase: str, function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        with blamed(f"{phase}() of {self.what}", JobFailed):
+        with errors_as(f"{phase}() of {self.what}", JobFailed):
             outcome = function(**accepted(function, kwargs))
         if not isinstance(outcome, tuple) or len(outcome) != 3 or not isinstance(outcome[2], Mapping):
             raise PluginError(
@@ -94,8 +94,8 @@ class LegacyCollector(_Unit):
     def collect(self, run: Run, params: FreeParams, ctx: CollectContext) -> Profile:
         """Run the phases in the folder and environment of `run`.
 
-        :raises JobFailed: where a phase raises, or returns a status that is not 0.
-        :raises PluginError: where a phase returns something else than the manual says.
+        :raises JobFailed: if a phase raises, or returns a status that is not 0.
+        :raises PluginError: if a phase returns something else than the manual says.
         """
         kwargs = {
             **params.values,
@@ -104,7 +104,7 @@ class LegacyCollector(_Unit):
             "workload": run.workload,
             "executable": Executable(run.cmd, run.args, run.workload),
         }
-        with blamed(self.what, JobFailed), surroundings(run.cwd, run.environ):
+        with errors_as(self.what, JobFailed), in_environment(run.cwd, run.environ):
             kwargs = self._run(kwargs)
         return self._profile(kwargs, lambda profile: self._complete(profile, run, params))
 
@@ -135,8 +135,8 @@ class LegacyPostprocessor(_Unit):
     ) -> Profile:
         """Run the phases on `profile`.
 
-        :raises JobFailed: where a phase raises, or returns a status that is not 0.
-        :raises PluginError: where a phase returns something else than the manual says.
+        :raises JobFailed: if a phase raises, or returns a status that is not 0.
+        :raises PluginError: if a phase returns something else than the manual says.
         """
         kwargs = self._run({**params.values, "profile": profile})
         return self._profile(kwargs, lambda made: _keep(made, profile))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """What `pass_profile` finds in `ctx.obj` where a view is not called from the command line."""
+class _ProfileHolder:
+    """What `pass_profile` finds in `ctx.obj` if a view is not called from the command line."""
 
     profile: Profile
 
@@ -57,15 +57,15 @@ class LegacyView:
 
         It knows of no context.
 
-        :raises UsageError: where the command has no such option, or does not take its value.
-        :raises PluginError: where the command fails.
+        :raises UsageError: if the command has no such option, or does not take its value.
+        :raises PluginError: if the command fails.
         """
         self._refuse_unknown(params.values)
         try:
             with (
                 contextlib.redirect_stdout(out),
                 self.command.make_context(
-                    self.name, [], obj=_Shown(profile), default_map=dict(params.values)
+                    self.name, [], obj=_ProfileHolder(profile), default_map=dict(params.values)
                 ) as context,
             ):
                 self.command.invoke(context)

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
-from perun.errors import DamagedStore
+from perun.errors import DamagedStore, ProfileError
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.repository import Repository
 from perun.profile.factory import Configuration
 from perun.profile.helpers import ProfileInfo
+from perun.profile.session import are_pairs
 
 Candidates = Callable[[], Iterable[MinorVersion]]
 """The versions that may hold the baseline, the nearest first."""
@@ -84,7 +85,8 @@ class Baselines:
     ) -> list[Pair | DamagedStore | None]:
         """For each target its pair, what is damaged before one was found, or None where there is none.
 
-        Of several profiles of the configuration in one version the newest is taken.
+        Of several profiles of the configuration in one version that is the baseline that was measured side by
+        side with the target; else the newest is, and the others are pooled with it.
         """
         found: list[Pair | DamagedStore | None] = [None] * len(targets)
         waiting = _OpenTargets(targets, self._force)
@@ -105,12 +107,25 @@ class Baselines:
                 for number in waiting.numbers():
                     found[number] = problem
                 break
-            for number, baseline in waiting.take(profiles):
-                found[number] = Pair(targets[number], baseline, version)
+            for number, (newest, *others) in waiting.take(profiles):
+                beside = self._side_by_side(targets[number], profiles)
+                more = () if beside else tuple(others)
+                found[number] = Pair(targets[number], beside or newest, version, more_baselines=more)
             left -= 1
             if not waiting or not left:  # of a long history most may have no profile
                 break
         return found
+
+    def _side_by_side(self, target: ProfileInfo, profiles: Sequence[ProfileInfo]) -> ProfileInfo | None:
+        """The one of several profiles of the configuration that is of the same session as the target."""
+        alike = [info for info in profiles if info.configuration == target.configuration]
+        if len(alike) < 2:
+            return None
+        try:
+            head = lookup.head(self._repo, target)
+            return next((one for one in alike if are_pairs(lookup.head(self._repo, one), head)), None)
+        except ProfileError:
+            return None  # the comparison says what cannot be read
 
     def _drop_without_baseline(self, waiting: _OpenTargets) -> None:
         """Drop the targets that no version has a baseline for."""
@@ -142,18 +157,21 @@ class _OpenTargets:
         """Forget the targets whose configuration fulfils the condition."""
         self._targets = {key: numbers for key, numbers in self._targets.items() if not condition(key)}
 
-    def take(self, profiles: Sequence[ProfileInfo]) -> Iterator[tuple[int, ProfileInfo]]:
-        """The targets that find their baseline among these profiles, with it; they are no longer open."""
-        for configuration, baseline in _newest((info.configuration, info) for info in profiles).items():
+    def take(self, profiles: Sequence[ProfileInfo]) -> Iterator[tuple[int, list[ProfileInfo]]]:
+        """The targets that find baselines among these profiles, with them, the newest first.
+
+        These targets are no longer open.
+        """
+        for configuration, baselines in newest_first((info.configuration, info) for info in profiles).items():
             for number in self._targets.pop(configuration, ()):
-                yield number, baseline
+                yield number, baselines
         if self._force and self._targets:
-            alike = _newest((info.head.collector, info) for info in profiles)
+            alike = newest_first((info.head.collector, info) for info in profiles)
             for number in list(self.numbers()):
                 target = self._all[number]
                 if target.head.collector in alike:
                     self._targets.pop(target.configuration, None)
-                    yield number, alike[target.head.collector]
+                    yield number, alike[target.head.collector][:1]
 
 
 class _ConfigurationCounts:
@@ -187,11 +205,11 @@ class _ConfigurationCounts:
             self._counts[configuration] += by
 
 
-def _newest(profiles: Iterable[tuple[K, ProfileInfo]]) -> dict[K, ProfileInfo]:
-    """The newest of the profiles with each key."""
-    found: dict[K, ProfileInfo] = {}
+def newest_first(profiles: Iterable[tuple[K, ProfileInfo]]) -> dict[K, list[ProfileInfo]]:
+    """The profiles with each key, those keys first that come first."""
+    found: dict[K, list[ProfileInfo]] = {}
     for key, info in profiles:
-        known = found.get(key)
-        if known is None or (info.time, info.source) > (known.time, known.source):
-            found[key] = info
+        found.setdefault(key, []).append(info)
+    for several in found.values():
+        several.sort(key=lambda info: (info.time, info.source), reverse=True)
     return found

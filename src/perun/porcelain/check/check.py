@@ -53,7 +53,7 @@ def check_head(
     report: Report = silent,
     baseline: str | None = None,
 ) -> VersionReport:
-    """Compare the profiles of `minor` (HEAD where None) with those of its nearest ancestors that have any.
+    """Compare the profiles of `minor` (HEAD if None) with those of its nearest ancestors that have any.
 
     :param baseline: compare with the profiles of this revision instead, or of the nearest of its ancestors
         that has one of the same configuration; nothing is stored then.
@@ -92,7 +92,7 @@ def check_diff(
 ) -> VersionReport:
     """Compare the profiles of any two versions, paired by their configurations; nothing is stored.
 
-    Of several profiles of `base` with one configuration the newest is taken.
+    Several profiles of a version with one configuration are pooled.
     """
     pairing = Pairing(repo, options, report)
     old, new = (repo.vcs.get_minor_version_info(repo.version(one)) for one in (base, target))
@@ -112,7 +112,7 @@ def check_diff(
 def check_all(
     repo: Repository, minor: str | None, options: Options = DEFAULTS, report: Report = silent
 ) -> Iterator[VersionReport]:
-    """Every version from `minor` (HEAD where None) down to the root, newest first, as a stream."""
+    """Every version from `minor` (HEAD if None) down to the root, newest first, as a stream."""
     head = repo.version(minor)
     pairing = Pairing(repo, options, report)
     if pairing.collects:
@@ -136,7 +136,7 @@ def check_profiles(
 ) -> Comparison:
     """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: no version has them.
 
-    :raises ProfileError: where one of them is damaged.
+    :raises ProfileError: if one of them is damaged.
     """
     found = [lookup.find(repo, spec, minor, confirm) for spec in (baseline, target)]
     old, new = (one.info for one in found)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,6 +10,7 @@ from perun.errors import PerunError, ProfileError
 from perun.plugin.api import CheckContext, MinorVersion
 from perun.porcelain import postprocessby
 from perun.porcelain.check.comparable import Difference, differences
+from perun.porcelain.check.pools import Pools, Profiles
 from perun.porcelain.check.report import Comparison, MethodResult, Options
 from perun.porcelain.check.rules import Rule, applicable, rules
 from perun.porcelain.repository import Repository
@@ -18,23 +18,24 @@ from perun.porcelain.run import jobs
 from perun.profile import incomplete
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
-from perun.store import tree
+from perun.profile.session import are_pairs
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-KEPT_PROFILES: Final = 64
-KEPT_BYTES: Final = 16 << 20
-"""Profiles that stay in memory at most, and bytes of their JSON, of which memory takes about three times as
-many: in a history each profile is the target once and the baseline about once, soon afterwards."""
-
 
 class Pair(NamedTuple):
-    """Two registered profiles to compare, and the version that the baseline is of."""
+    """Two registered profiles to compare, and the version that the baseline is of.
+
+    :param more_targets: older profiles of the same version and configuration as the target, the newest first,
+        which are pooled with it. :param more_baselines: the same of the baseline.
+    """
 
     target: ProfileInfo
     baseline: ProfileInfo
     baseline_version: MinorVersion | None = None
+    more_targets: tuple[ProfileInfo, ...] = ()
+    more_baselines: tuple[ProfileInfo, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -45,6 +46,7 @@ class Outcome(NamedTuple):
     error: PerunError | None = None
     incomplete: str = ""
     environment: str = ""
+    notes: tuple[str, ...] = ()
 
     def of(self, pair: Pair) -> Comparison:
         """The comparison of the pair that this is the outcome of."""
@@ -60,7 +62,7 @@ class Comparer:
     def __init__(self, repo: Repository, options: Options) -> None:
         self._repo = repo
         self._rules = rules(repo)
-        self._profiles = _Profiles(repo)
+        self._profiles = Profiles(repo)
         self._force = options.force
         settings = repo.config.section("degradation")
         self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
@@ -79,7 +81,17 @@ class Comparer:
                 return Outcome(
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
-        return self._outcome(chosen, profiles["baseline"], profiles["target"])
+        baseline, target = profiles["baseline"], profiles["target"]
+        # Who measured two versions side by side wants these two measurements compared.
+        if are_pairs(baseline, target) or not (pair.more_targets or pair.more_baselines):
+            return self._outcome(chosen, baseline, target)
+        pools = Pools(self._profiles, self._postprocess)
+        try:
+            target = pools.pooled(pair.target, pair.more_targets)
+            baseline = pools.pooled(pair.baseline, pair.more_baselines)
+        except ProfileError as problem:
+            return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
+        return self._outcome(chosen, baseline, target)._replace(notes=pools.notes(baseline, target))
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
         """What the checks find of two profiles that are in memory."""
@@ -153,6 +165,9 @@ def _without_replaced(chosen: list[Rule], results: list[MethodResult]) -> tuple[
         if other is not None:
             told = {change.location for change in other.changes}
             told |= {location.rpartition(" [")[0] for location in told if not location.endswith(_CALLS)}
+            # Where nothing can be said of the two parts of it, it speaks for them.
+            cpu = [location.removesuffix(_CPU) for location in told if location.endswith(_CPU)]
+            told |= {f"{uid} [{part}]" for uid in cpu for part in ("user", "sys")}
             left = tuple(change for change in result.changes if change.location not in told)
             result = replace(result, changes=left)
             if not left and (other.changes or result.reason):
@@ -162,49 +177,8 @@ def _without_replaced(chosen: list[Rule], results: list[MethodResult]) -> tuple[
     return tuple(result for result in kept if not (result.reason and result.method in taken))
 
 
+_CPU: Final = " [cpu]"
+"""End of a location that says how long processors worked for a command."""
 _CALLS: Final = " [calls]"
 """End of a location that says how often a function was called, but not how long that took."""
 _NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to this profile")
-
-
-class _Profiles:
-    """Registered profiles, of which those used last stay in memory."""
-
-    def __init__(self, repo: Repository) -> None:
-        self._objects = repo.store.objects
-        self._kept: OrderedDict[str, tuple[int, Profile]] = OrderedDict()
-        self._made: dict[int, dict[Callable[[Profile], Any], Any]] = {}
-        self._bytes = 0
-
-    def get(self, checksum: str) -> Profile:
-        from perun.profile.format.json import loads
-
-        known = self._kept.get(checksum)
-        if known is not None:
-            self._kept.move_to_end(checksum)
-            return known[1]
-        body = self._objects.get_body(checksum)
-        # One stays, however large it is: that which the new one is compared with.
-        while len(self._kept) > 1 and self._is_full(len(body)):
-            _, (size, oldest) = self._kept.popitem(last=False)
-            self._made.pop(id(oldest), None)
-            self._bytes -= size
-        source = str(tree.object_path(self._objects.root, checksum))
-        profile = loads(body, source, limit=self._objects.limit)
-        self._kept[checksum] = len(body), profile
-        self._made[id(profile)] = {}
-        self._bytes += len(body)
-        return profile
-
-    def cached(self, profile: Profile, make: Callable[[Profile], Any]) -> Any:
-        """What `make` makes of the profile, kept as long as the profile stays in memory."""
-        made = self._made.get(id(profile))
-        if made is None:
-            return make(profile)
-        if make not in made:
-            made[make] = make(profile)
-        return made[make]
-
-    def _is_full(self, size: int) -> bool:
-        """Whether there is no room for a profile with so many bytes of JSON."""
-        return len(self._kept) >= KEPT_PROFILES or self._bytes + size > KEPT_BYTES

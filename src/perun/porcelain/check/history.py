@@ -31,7 +31,7 @@ class History:
             del self._known[version.checksum]
 
     def get(self, checksum: str) -> MinorVersion | None:
-        """The version, or None where it is not part of the history (beyond the edge of a shallow clone)."""
+        """The version, or None if it is not part of the history (beyond the edge of a shallow clone)."""
         while checksum not in self._known:
             if not self._advance():
                 return None

@@ -9,7 +9,7 @@ from functools import cached_property
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError
 from perun.plugin.api import MinorVersion, Report
-from perun.porcelain.check.baselines import Baselines, Candidates
+from perun.porcelain.check.baselines import Baselines, Candidates, newest_first
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.check.report import Comparison, Options
 from perun.porcelain.repository import Repository
@@ -62,7 +62,7 @@ class Pairing:
         without_baseline: str = "",
         leave: bool = False,
     ) -> VersionPlan:
-        """The pairs of all profiles of the version.
+        """The pairs of all configurations of the version; their profiles are pooled.
 
         :param others: versions whose failures count too, as their profiles are the baselines.
         :param without_baseline: why there is no pair where no candidate has the configuration.
@@ -82,9 +82,11 @@ class Pairing:
         plan.reason = "" if targets else NO_PROFILE
         if leave:
             self.baselines.exclude(version.checksum)
+        pools = newest_first((info.configuration, info) for info in targets)
+        targets = [newest for newest, *_ in pools.values()]
         for target, found in zip(targets, self.baselines.find(targets, candidates), strict=True):
             if isinstance(found, Pair):
-                plan.steps.append(found)
+                plan.steps.append(found._replace(more_targets=tuple(pools[target.configuration][1:])))
             elif found is None:
                 plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
             else:

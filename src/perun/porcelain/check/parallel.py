@@ -1,4 +1,4 @@
-"""Many pairs of profiles compared one after the other, with the help of the spare cores where that pays."""
+"""Many pairs of profiles compared one after the other, with the help of the spare cores if that pays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perun.porcelain.check.compare import Comparer, Outcome, Pair
 from perun.porcelain.check.report import Options
 from perun.porcelain.repository import Repository
 
-PATIENCE: Final = 0.5
+HELP_AFTER: Final = 0.5
 """Seconds of comparing after which other processes help: their start takes at least that long."""
 CHUNK_SECONDS: Final = 0.25
 CHUNK_PAIRS: Final = 64
@@ -29,7 +29,7 @@ def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> It
 
     Items are taken as they are needed, and a bounded number of them ahead once other processes help.
 
-    :raises PluginError: where a check breaks its contract.
+    :raises PluginError: if a check breaks its contract.
     """
     comparer = Comparer(repo, options)
     iterator = iter(items)
@@ -43,7 +43,7 @@ def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> It
         spent += time.monotonic() - begun
         pairs += 1
         yield outcome
-        if spent > PATIENCE:
+        if spent > HELP_AFTER:
             break
     size = min(max(int(CHUNK_SECONDS * pairs / max(spent, 1e-9)), 1), CHUNK_PAIRS)
     chunks = _chunks(iterator, size)

@@ -28,12 +28,12 @@ def collect_missing(
 ) -> dict[str, PerunError]:
     """Run and register, for each version, the jobs of the matrix that it has no profile of.
 
-    What happens goes to `.perun/logs/<version>-precollect.log` where `degradation.log_collect` is true, and
+    What happens goes to `.perun/logs/<version>-precollect.log` if `degradation.log_collect` is true, and
     nowhere else; a job that fails leaves its profile missing.
 
     :return: by checksum of the version, what the first of its jobs that failed did so for, or that its index
         is damaged.
-    :raises ConfigError: where the job matrix is empty or wrong.
+    :raises ConfigError: if the job matrix is empty or wrong.
     """
     failures: dict[str, PerunError] = {}
     lacking: list[schedule.VersionSlot] = []
@@ -53,7 +53,7 @@ def collect_missing(
 
 
 class _Log:
-    """What happened to each version in a file of its own, where the user wants that."""
+    """What happened to each version in a file of its own, if the user wants that."""
 
     def __init__(self, repo: Repository) -> None:
         self._folder = repo.root / PERUN_FOLDER / "logs"

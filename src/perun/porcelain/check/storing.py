@@ -14,7 +14,7 @@ from perun.store.changes import ChangeRecord
 def store_changes(repo: Repository, version: MinorVersion, comparisons: Sequence[Comparison]) -> None:
     """Store the changes of the version; they replace those of earlier checks of these configurations.
 
-    :raises ProfileError: where the file of changes is damaged.
+    :raises ProfileError: if the file of changes is damaged.
     """
     found: dict[tuple[str, str, str], ChangeRecord] = {}
     commands = set()

@@ -2,7 +2,7 @@
 
 The processes are no `ProcessPoolExecutor`. With two of them by `spawn` on Python 3.11 its first answers come
 after 1.1 to 1.3 s, here after 0.8 s, as it also imports the program that uses Perun. It has no way to end a
-process that still compares. One killed process breaks the whole pool. And where Perun itself is killed, its
+process that still compares. One killed process breaks the whole pool. And if Perun itself is killed, its
 processes wait for ever, since each of them holds both ends of the queue.
 """
 
@@ -77,7 +77,7 @@ class Workers:
             yield self._finish(*window.popleft())
 
     def _ask(self, pairs: list[Pair]) -> list[Outcome] | None:
-        """The outcomes that an idle process finds; None where it cannot."""
+        """The outcomes that an idle process finds; None if it cannot."""
         if not pairs:
             return []
         worker = self._idle.get()
@@ -116,7 +116,7 @@ class _Worker:
         self._send(setup)
 
     def ask(self, pairs: list[Pair]) -> list[Outcome] | None:
-        """The outcomes of the pairs; None where the process could not compare them, or has ended."""
+        """The outcomes of the pairs; None if the process could not compare them, or has ended."""
         if not self._send(pairs):
             return None
         try:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.models.two_samples.ratio import FEWEST, Ratio, of_pairs
+from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
 from perun.models.two_samples.sequential import nominal_levels
 from perun.profile.changes import PerformanceChange
 from perun.profile.measurements import Metric
@@ -134,7 +134,7 @@ def _ratios(
 ) -> tuple[Ratio | None, Ratio | None, Ratio | None]:
     """The ratio with the interval of the confidence, with that of the weaker one, and that of the noise."""
     count = values.base.size
-    if count < FEWEST or min(array.min() for array in values) <= 0:
+    if count < MIN_VALUES or min(array.min() for array in values) <= 0:
         return None, None, None
     strong, weak = (
         _at_look(values.base, values.head, confidence, looks, ends)
@@ -189,7 +189,7 @@ def _of_counts(metric: Metric, values: Values, thresholds: Thresholds) -> Decisi
 def _unknown(values: Values, thresholds: Thresholds) -> Verdict:
     count = values.base.size
     rule = f"{count} pairs are too few"
-    if count >= FEWEST:
+    if count >= MIN_VALUES:
         rule = "some runs took 0, of which no ratio can be made"
     ratio = Ratio(
         math.nan, 0.0, math.inf, 1.0, thresholds.confidence, (count, count), True, math.inf,
@@ -206,7 +206,7 @@ def _is_confirmed(
     if others:
         return any(_is_severe(other.low, other.high, ratio, thresholds) for other in others)
     middle = values.base.size // 2
-    if middle < FEWEST:
+    if middle < MIN_VALUES:
         return False
     halves = [
         of_pairs(values.base[part], values.head[part], thresholds.confidence).estimate

@@ -26,10 +26,12 @@ from perun.store.lock import Lock
 FOLDER: Final = "hooks"
 """In `.perun`: the queue, the lock, and what was found last."""
 LOG_SUFFIX: Final = "-hook.log"
-_PATIENCE: Final = 0.2
-_STARTING: Final = 10.0
+_LOCK_TIMEOUT: Final = 0.2
+"""Seconds that a worker waits for the lock of another one."""
+_START_TIMEOUT: Final = 10.0
 """Seconds after which a queued version without a worker counts as abandoned."""
-_PAUSE: Final = 0.1
+_POLL_INTERVAL: Final = 0.1
+"""Seconds between two looks at the queue."""
 
 
 class State(NamedTuple):
@@ -44,7 +46,7 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
     """Queue the version and start a worker; returns the path of the log.
 
     :param command: the command that starts Perun.
-    :raises DamagedStore: where a link or the like is in the place of its file in the queue.
+    :raises DamagedStore: if a link or the like is in the place of its file in the queue.
     """
     _enqueue(_queue(repo) / version)
     process = subprocess.Popen(
@@ -72,7 +74,7 @@ def _enqueue(path: Path) -> None:
 def work(repo: Repository, measure: Callable[[str], str]) -> None:
     """Measure the queued versions, later ones included, unless another worker does so.
 
-    :param measure: measures a version; returns the result in one line, empty where all is well.
+    :param measure: measures a version; returns the result in one line, empty if all is well.
     """
     while waiting(repo):
         try:
@@ -99,11 +101,11 @@ def wait(repo: Repository) -> None:
         now = time.monotonic()
         if _is_working(repo):
             since = None
-        elif not waiting(repo) or (since is not None and now - since > _STARTING):
+        elif not waiting(repo) or (since is not None and now - since > _START_TIMEOUT):
             return
         else:
             since = now if since is None else since
-        time.sleep(_PAUSE)
+        time.sleep(_POLL_INTERVAL)
 
 
 def waiting(repo: Repository) -> list[str]:
@@ -150,7 +152,7 @@ def _is_working(repo: Repository) -> bool:
 
 
 def _lock(repo: Repository) -> Lock:
-    return Lock(_folder(repo) / "lock", _PATIENCE)
+    return Lock(_folder(repo) / "lock", _LOCK_TIMEOUT)
 
 
 def _folder(repo: Repository) -> Path:

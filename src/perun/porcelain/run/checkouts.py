@@ -60,7 +60,7 @@ class Checkouts:
     def enter(self, version: str) -> Path:
         """The folder that holds `version`, the place of the repository's root in it.
 
-        :raises VersionControlError: where the version cannot be checked out, or has no such folder.
+        :raises VersionControlError: if the version cannot be checked out, or has no such folder.
         """
         here = self._repo.working_root
         if self._is_measured_here(version):
@@ -75,7 +75,7 @@ class Checkouts:
         return folder
 
     def _is_measured_here(self, version: str) -> bool:
-        """Whether the version is measured where the user has checked it out."""
+        """Whether the version is measured in the folder where the user has checked it out."""
         if self._placement.in_a_copy or self._in_place.begun or version != self._head:
             return False
         return self._placement.force_dirty or not self.dirty
@@ -132,7 +132,7 @@ class Checkouts:
 def checkouts(repo: Repository, placement: Placement) -> Iterator[Checkouts]:
     """Checked-out versions, one at a time; at the end everything is as it was.
 
-    :raises LockTimeout: where an `--in-place` run of another process has the working directory.
+    :raises LockTimeout: if an `--in-place` run of another process has the working directory.
     """
     refuse_after_interruption(repo)
     remove_leftovers(repo)
@@ -184,7 +184,7 @@ def _head(repo: Repository) -> str | None:
 
 
 def inside(repo: Repository) -> Path:
-    """Where the Perun root lies below the wrapped repository's root; `.` in the usual case."""
+    """The path of the Perun root, relative to the wrapped repository's root; `.` in the usual case."""
     try:
         return repo.working_root.resolve().relative_to(repo.vcs.root)
     except ValueError:

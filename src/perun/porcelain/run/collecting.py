@@ -15,6 +15,7 @@ from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import pre_run, workloads
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.pre_run import environment
+from perun.porcelain.user import cache_folder
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -109,7 +110,6 @@ def _run_collector(
 
 
 def _cache(repo: Repository, name: str) -> Path | None:
-    """The folder of the user for what a collector keeps from run to run, by the XDG base directories."""
-    home = repo.environ.get("HOME", "")
-    folder = repo.environ.get("XDG_CACHE_HOME", "") or os.path.join(home, ".cache")
-    return Path(folder, "perun", name) if os.path.isabs(folder) else None
+    """The folder of the user for what a collector keeps from run to run; None if there is none."""
+    folder = cache_folder(repo.environ)
+    return folder and folder / name

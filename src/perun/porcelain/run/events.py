@@ -19,7 +19,7 @@ class VersionStarted:
     """A version is checked out in the folder `measured_in` and prepared; its jobs come next.
 
     `omits_changes`: it is the current version, measured without the uncommitted changes to it.
-    `round` counts from 1, and is 0 where there are no rounds. `seconds` is how long preparing it took.
+    `round` counts from 1, and is 0 if there are no rounds. `seconds` is how long preparing it took.
     """
 
     version: MinorVersion
@@ -47,7 +47,7 @@ class JobDone:
     """A job gave a profile: its file name, and whether it was registered. `seconds` is the whole job's.
 
     `notes` are the messages of its collector and postprocessors to the user. `incomplete` says which part of
-    the run the profile lacks, and is empty where it is complete; that of an interrupted run is never
+    the run the profile lacks, and is empty if it is complete; that of an interrupted run is never
     registered.
     """
 
@@ -122,7 +122,7 @@ class Tally:
 
     @property
     def error(self) -> PerunError | None:
-        """The error that the command ends with; None where every job gave a profile.
+        """The error that the command ends with; None if every job gave a profile.
 
         One unavailable collector keeps its own exit code; any other failure is a :class:`JobFailed`. A
         version that is known to fail is no failure, unless there was nothing else.

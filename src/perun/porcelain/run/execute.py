@@ -56,13 +56,13 @@ def run_jobs(
     An interruption (:class:`KeyboardInterrupt`, :class:`~perun.errors.Terminated`) ends the whole run. Where
     the collector had a part of its profile by then, that is saved and is the last event.
 
-    :param register: register each profile in the index of its version; as configured where None.
+    :param register: register each profile in the index of its version; as configured if None.
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
     :param open_log: opens the log that gets each step of each task; closed at the end.
     :param tally: counts each event before it is yielded, for the caller to read.
     :param report: called with the current activity, jobs done and jobs in all; :param report_inside: called
         by the collector with its progress within its job.
-    :raises NotTrusted: where the user has not said that he trusts the repository.
+    :raises NotTrusted: if the user has not said that he trusts the repository.
     """
     with open_log() as log:
         # Besides the commands themselves: checking versions out runs the filters of the version control.
@@ -145,7 +145,7 @@ class _JobRunner:
     def _keep(
         self, task: Task, profile: Profile, version: MinorVersion, lacking: str, *, registering: bool
     ) -> Path:
-        """Save the profile, and register it where the user wants that; the journal gets each step."""
+        """Save the profile, and register it if the user wants that; the journal gets each step."""
         if lacking:
             self._log.incomplete(task.number, lacking)
         path = saving.save(

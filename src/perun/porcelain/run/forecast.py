@@ -60,7 +60,7 @@ class Forecast:
         self._stored = {text: _typical(job, stored) for text, job in jobs.items()}
 
     def seconds(self, job: Job) -> float | None:
-        """How long the job usually takes; None where it is not known."""
+        """How long the job usually takes; None if it is not known."""
         from statistics import median
 
         measured = self._measured.get(repr(job))

@@ -22,7 +22,7 @@ from perun.store import tree
 from perun.store.lock import Lock
 
 LOCK = "in-place.lock"
-LOCK_PATIENCE = 0.2
+LOCK_TIMEOUT = 0.2
 """Seconds to wait for the lock: a command that only asks whether a run works holds it for a moment."""
 
 
@@ -50,7 +50,7 @@ class InPlace:
     def begin(self) -> None:
         """Save the uncommitted changes of the user.
 
-        :raises LockTimeout: where another run works in place.
+        :raises LockTimeout: if another run works in place.
         """
         vcs = self._repo.vcs
         self._lock.enter_context(_lock(self._repo))
@@ -71,7 +71,7 @@ class InPlace:
 
 
 def interruption(repo: Repository) -> str:
-    """The warning about an `--in-place` run that was killed or still runs; empty where there is neither.
+    """The warning about an `--in-place` run that was killed or still runs; empty if there is neither.
 
     Meanwhile HEAD is not where the user left it.
     """
@@ -90,7 +90,7 @@ def interruption(repo: Repository) -> str:
 def refuse_after_interruption(repo: Repository) -> None:
     """Raise where an `--in-place` run was killed and the working directory is not restored yet.
 
-    :raises LockTimeout: where it is still at work.
+    :raises LockTimeout: if it is still at work.
     """
     journal = read_journal(repo)
     if journal is not None:
@@ -101,8 +101,8 @@ def refuse_after_interruption(repo: Repository) -> None:
 def recover(repo: Repository) -> str | None:
     """Restore what an interrupted `--in-place` run saved; the state returned to, None without one.
 
-    :raises VersionControlError: where it cannot be done; nothing is lost, and the message says how by hand.
-    :raises LockTimeout: where the run is still at work.
+    :raises VersionControlError: if it cannot be done; nothing is lost, and the message says how by hand.
+    :raises LockTimeout: if the run is still at work.
     """
     journal = read_journal(repo)
     if journal is None:
@@ -118,7 +118,7 @@ def recover(repo: Repository) -> str | None:
 def read_journal(repo: Repository) -> InPlaceJournal | None:
     """The journal of an `--in-place` run that has not ended; None in the usual case.
 
-    :raises DamagedStore: where the journal is not readable.
+    :raises DamagedStore: if the journal is not readable.
     """
     path = repo.in_place_journal
     data = tree.read(path)
@@ -171,7 +171,7 @@ def _interrupted(journal: InPlaceJournal) -> str:
 @contextmanager
 def _lock(repo: Repository) -> Iterator[None]:
     try:
-        with Lock(repo.root / PERUN_FOLDER / LOCK, LOCK_PATIENCE).hold():
+        with Lock(repo.root / PERUN_FOLDER / LOCK, LOCK_TIMEOUT).hold():
             yield
     except LockTimeout as problem:
         raise LockTimeout(f"an in-place run is active: {problem.message}", "wait until it ends") from None

@@ -46,7 +46,7 @@ def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) ->
     """The jobs of the matrix in the local configuration: all combinations, in its order.
 
     :param seed: of the generators of workloads, before their own.
-    :param apart: each generated workload is a job of its own, also where the configuration merges them.
+    :param apart: each generated workload is a job of its own, also if the configuration merges them.
     :raises PerunError: names file and line of a part that is wrong; nothing was measured then.
     """
     repo.require_trust("making the jobs of the job matrix")  # generators of workloads may be programs
@@ -85,7 +85,7 @@ def combine(
 
     :param where: what to name in the message when a parameter is wrong.
     :param seed: of the generators of workloads, before their own.
-    :raises PluginError: where a unit is unknown. :raises ConfigError: where a parameter is wrong.
+    :raises PluginError: if a unit is unknown. :raises ConfigError: if a parameter is wrong.
     """
     units = [make_unit(repo, "collect", name, params, where) for name, params in collectors]
     after = [make_unit(repo, "postprocess", name, params, where) for name, params in postprocessors]

@@ -170,7 +170,7 @@ class Journal(StepLog):
 def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
     """Create a journal; removes the oldest of those without a process.
 
-    :raises NotPerunRepository: where the file system has no locks.
+    :raises NotPerunRepository: if the file system has no locks.
     """
     from datetime import UTC, datetime
 
@@ -193,7 +193,7 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
 
 def newest(folder: Path) -> Journal | None:
     """The journal to resume, locked: the newest of a batch that was interrupted, else the newest of one
-    that came to its end but had failures; None where there is neither."""
+    that came to its end but had failures; None if there is neither."""
     failed: Journal | None = None
     for path in reversed(_paths(folder)):
         journal = _open(path)
@@ -224,7 +224,7 @@ def interrupted(folder: Path) -> Iterator[Journal | None]:
 
 
 def _open(path: Path) -> Journal | None:
-    """The journal, locked; None where another process has it, or it is none."""
+    """The journal, locked; None if another process has it, or it is none."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
@@ -279,7 +279,7 @@ def damaged(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _damaged_line(data: bytes) -> int:
-    """The number of the first line that is not what was written; 0 where there is none."""
+    """The number of the first line that is not what was written; 0 if there is none."""
     lines = data.split(b"\n")[:-1]
     return next((number for number, line in enumerate(lines, 1) if not _is_whole(line)), 0)
 

@@ -71,7 +71,7 @@ class Plan:
 def plan(repo: Repository, wanted: BatchOptions) -> Plan:
     """Plan a batch; nothing is run or written, but the workloads that generators make.
 
-    :raises PerunError: where anything is wrong: a part of the matrix, a version, the template.
+    :raises PerunError: if anything is wrong: a part of the matrix, a version, the template.
     """
     jobs = _checked_jobs(repo, wanted.template, wanted.seed)
     if wanted.since is None and wanted.every == 1:
@@ -92,9 +92,9 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
 
     Where none was interrupted, it is what failed in the last batch that had failures.
 
-    :raises UsageError: where there is neither.
-    :raises ConfigError: where the job matrix has changed since.
-    :raises DamagedStore: where the journal is not what was written, so that it cannot tell what is done.
+    :raises UsageError: if there is neither.
+    :raises ConfigError: if the job matrix has changed since.
+    :raises DamagedStore: if the journal is not what was written, so that it cannot tell what is done.
     """
     journal = journals.newest(folder(repo))
     if journal is None:
@@ -115,7 +115,7 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
 
 
 def interrupted(repo: Repository) -> str:
-    """The path of the journal of the batch that was interrupted last; empty where none was."""
+    """The path of the journal of the batch that was interrupted last; empty if none was."""
     with journals.interrupted(folder(repo)) as journal:
         return str(journal.path) if journal is not None else ""
 

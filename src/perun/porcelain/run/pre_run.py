@@ -36,7 +36,7 @@ class PreparationFailed(JobFailed):
 def commands(repo: Repository) -> list[tuple[str, list[str]]]:
     """The commands of `execute.pre_run`, each as it is written and split as a shell would.
 
-    :raises ConfigError: where one cannot be split.
+    :raises ConfigError: if one cannot be split.
     """
     import shlex
 
@@ -73,8 +73,8 @@ def build(repo: Repository) -> str:
 def run_commands(repo: Repository, version: str, folder: Path) -> None:
     """Run the commands in `folder`; their output goes to `.perun/logs/<version>-pre-run.log`.
 
-    :raises PreparationFailed: where a command ends with a status other than 0.
-    :raises JobFailed: where a command cannot start, or a signal kills it.
+    :raises PreparationFailed: if a command ends with a status other than 0.
+    :raises JobFailed: if a command cannot start, or a signal kills it.
     """
     prepared_by = commands(repo)
     if not prepared_by:
@@ -100,7 +100,7 @@ def _run_command(command: str, folder: Path, repo: Repository, file: BinaryIO, l
     except JobFailed as problem:
         raise JobFailed(
             f"execute.pre_run: {problem.message}",
-            "it runs without a shell; write `sh -c '...'` where one is needed",
+            "it runs without a shell; write `sh -c '...'` if one is needed",
         ) from None
     if status:
         lines = log.read_text(errors="replace").rpartition(f"$ {command}\n")[2].splitlines()

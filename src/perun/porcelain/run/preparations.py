@@ -33,12 +33,12 @@ class PreparationRecord:
         self._known = self._read().get(self._key, {})
 
     def why_broken(self, version: str) -> str:
-        """How preparing the version failed; empty where it is not known to fail."""
+        """How preparing the version failed; empty if it is not known to fail."""
         return str(self._part("broken").get(version, ""))
 
     @property
     def seconds(self) -> float | None:
-        """How long preparing a version usually takes; None where that is not known."""
+        """How long preparing a version usually takes; None if that is not known."""
         from statistics import median
 
         known = [one for one in self._part("seconds").values() if isinstance(one, (int, float))]

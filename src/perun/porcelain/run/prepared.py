@@ -31,7 +31,7 @@ class PreparedVersions:
     def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
         """Check out and prepare the version of the slot, unless it is the one that was entered last.
 
-        :raises PerunError: where no further version can be checked out.
+        :raises PerunError: if no further version can be checked out.
         """
         version = slot.version
         if self._last is not None and self._last.version == version:
@@ -74,7 +74,7 @@ def prepared_versions(
     """Versions that are ready to be measured, one at a time; at the end everything is as it was.
 
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
-    :raises LockTimeout: where an `--in-place` run of another process has the working directory.
+    :raises LockTimeout: if an `--in-place` run of another process has the working directory.
     """
     record = PreparationRecord(repo)
     with checkouts(repo, placement) as places:

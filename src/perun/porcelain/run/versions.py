@@ -9,7 +9,7 @@ from perun.porcelain.repository import Repository
 
 
 def choose(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> list[MinorVersion]:
-    """The versions that `revisions` name (HEAD where there is none), in the given order, each once.
+    """The versions that `revisions` name (HEAD if there is none), in the given order, each once.
 
     :param crawl_parents: also all their ancestors, each version after its children.
     """
@@ -27,7 +27,7 @@ def choose(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> l
 def choose_ancestors(
     repo: Repository, revisions: Sequence[str], since: str | None, every: int
 ) -> list[MinorVersion]:
-    """The versions that `revisions` name (HEAD where there is none) and their ancestors, newest first.
+    """The versions that `revisions` name (HEAD if there is none) and their ancestors, newest first.
 
     :param since: without this version and its ancestors, as `git log since..revision`.
     :param every: take one version of `every`, beginning with the newest.

@@ -86,8 +86,8 @@ def expand(
     :param seed: of all generators, before the seed of each in the configuration.
     :param apart: as if all of them were configured with `profile_for_each_workload`.
     :raises ConfigError: names file and line of a generator that is wrong.
-    :raises PluginError: where it is of a type that there is not.
-    :raises JobFailed: where a program that writes workloads fails.
+    :raises PluginError: if it is of a type that there is not.
+    :raises JobFailed: if a program that writes workloads fails.
     """
     known = _Generators(repo)
     return [load for text in texts for load in _expanded(repo, known, text, seed, apart)]

@@ -1,6 +1,6 @@
-"""The amounts of a profile group by group, for what reads or replaces all of them at once.
+"""The amounts of a profile, group by group, for postprocessors that read or replace all of them.
 
-numpy is imported here, so this module is only loaded by what computes.
+Only functions that compute may import this module, because it imports numpy.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NUMBERS: Final = {int, float}
-_ABSENT: Final = {"snapshot": 0}
-"""What a resource that does not have the field is taken to have."""
+_DEFAULTS: Final = {"snapshot": 0}
+"""The values of fields that a resource lacks."""
 
 
-def together(profile: Profile, names: tuple[str, ...]) -> list[list[Group]]:
-    """The groups of the profile in its order, those that agree in the named fields in one list.
+def groups_by(profile: Profile, names: tuple[str, ...]) -> list[list[Group]]:
+    """The groups of the profile in its order, those with equal values of the named fields in one list.
 
-    A profile that has one of the fields as a column is grouped anew.
+    If one of these fields is a column, the profile is grouped anew.
     """
     groups = list(profile.groups())
     fields = {name for group in groups for name in group.columns}
@@ -35,14 +35,14 @@ def together(profile: Profile, names: tuple[str, ...]) -> list[list[Group]]:
         groups = _regrouped(profile, fields.difference(names))
     found: dict[tuple[Any, ...], list[Group]] = {}
     for group in groups:
-        values = [group.constants.get(name, _ABSENT.get(name)) for name in names]
+        values = [group.constants.get(name, _DEFAULTS.get(name)) for name in names]
         key = tuple([value if type(value) is str else flatten(value) for value in values])
         found.setdefault(key, []).append(group)
     return list(found.values())
 
 
 def amounts_of(groups: Iterable[Group]) -> list[Any]:
-    """The amounts of the groups, one group after the other; None for each resource that has none."""
+    """The amounts of the groups, one group after the other; None for a resource without one."""
     amounts: list[Any] = []
     for group in groups:
         amounts += amounts_of_group(group)
@@ -50,13 +50,13 @@ def amounts_of(groups: Iterable[Group]) -> list[Any]:
 
 
 def amounts_of_group(group: Group) -> Sequence[Any]:
-    """The amounts of one group, packed where its column is."""
+    """The amounts of one group, packed if its column is."""
     column = group.columns.get("amount")
     return [group.constants.get("amount")] * group.size if column is None else column
 
 
-def dealt(groups: Iterable[Group], values: Sequence[T]) -> Iterator[tuple[Group, Sequence[T]]]:
-    """Each group with its own part of `values`, which are one for each resource of the groups."""
+def split_by_group(groups: Iterable[Group], values: Sequence[T]) -> Iterator[tuple[Group, Sequence[T]]]:
+    """Each group with its part of `values`, which has one value for each resource of the groups."""
     begin = 0
     for group in groups:
         end = begin + group.size
@@ -64,10 +64,10 @@ def dealt(groups: Iterable[Group], values: Sequence[T]) -> Iterator[tuple[Group,
         begin = end
 
 
-def put(profile: Profile, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Give the resources of the named groups a new column, in place of the field of that name.
+def set_field(profile: Profile, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Set a field of all resources of some groups.
 
-    :param columns: key of a group to its new column, as long as the group.
+    :param columns: key of a group to its new column, with one value for each of its resources.
     """
     resources, constants = {}, {}
     for group in profile.groups():
@@ -85,7 +85,7 @@ def put(profile: Profile, name: str, columns: Mapping[str, Sequence[Any]]) -> No
 
 
 def floats(values: Sequence[Any]) -> NDArray[np.float64]:
-    """The values as numbers, shape (n,); NaN where one is not a finite number, or no number at all."""
+    """The values as numbers, shape (n,); NaN for a value that is not a finite number."""
     try:
         if is_packed(values) or set(map(type, values)) <= _NUMBERS:
             numbers = np.array(values, dtype=np.float64)
@@ -105,7 +105,7 @@ def _regrouped(profile: Profile, columns: Iterable[str]) -> list[Group]:
 
 
 def _float(value: Any) -> float:
-    # Old profiles keep some numbers in text.
+    # Old profiles have some numbers as text.
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return np.nan
     try:

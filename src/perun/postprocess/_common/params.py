@@ -8,20 +8,21 @@ from perun.plugin.params import param
 
 
 def of_key() -> Any:
-    """The field that models are made of, a `str`."""
+    """The dependent field of models, a `str`."""
     return param(
         "",
         short="-of",
         metavar="<of_resource_key>",
-        help="Sets key for which we are finding the model (y-coordinates).",
+        help="The dependent field (Y) of the models, e.g. amount. By default it is chosen from the profile.",
     )
 
 
 def per_key() -> Any:
-    """The field that they depend on, a `str`."""
+    """The independent field of models, a `str`."""
     return param(
         "",
         short="-per",
         metavar="<per_resource_key>",
-        help="Sets the key that will be used as a source variable (x-coordinates).",
+        help="The independent field (X) of the models, e.g. structure-unit-size. By default it is chosen "
+        "from the profile.",
     )

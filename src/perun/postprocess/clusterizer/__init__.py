@@ -1,4 +1,4 @@
-"""Clusters each resource to an appropriate cluster in order to be postprocessable by regression analysis.
+"""Puts resources with similar amounts into numbered clusters, on which models can depend.
 
 Resources of the same type, subtype and uid are clustered together, by their amounts (manual 5.1.3).
 """

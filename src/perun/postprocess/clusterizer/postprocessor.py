@@ -1,4 +1,4 @@
-"""The clusterizer: which resources are clustered together, by which strategy, and what they get."""
+"""The clusterizer: numbers clusters of resources with similar amounts."""
 
 from __future__ import annotations
 
@@ -21,112 +21,118 @@ _DEFAULT_SIZE: Final = 0.01
 
 @dataclass(frozen=True)
 class ClusterizerParams:
-    """The strategy, and the window of `sliding_window`: both its sizes are relative unless told otherwise."""
+    """The strategy, and for `sliding_window` the window, whose sizes are relative by default."""
 
     strategy: str = param(
         "sort_order",
         short="-s",
         choices=STRATEGIES,
-        help="Specifies the clustering strategy, that will be applied for the profile.",
+        help="How to find clusters: sort_order (each resource is one) or sliding_window.",
     )
     window_height: float = param(
         _DEFAULT_SIZE,
         short="-wh",
         minimum=0,
-        help="Specifies the height of the window (either fixed or proportional).",
+        help="The height of the window: how far amounts of one cluster may be above its first one.",
     )
     relative_window_height: bool = param(
         False,
         short="-rwh",
-        help="Specifies that the height of the window is relative to the point (the default).",
+        help="The height is a multiple of the first amount of the window; the default.",
     )
     fixed_window_height: bool = param(
-        False, short="-fwh", help="Specifies that the height of the window is absolute to the point."
+        False, short="-fwh", help="The height is a difference of amounts."
     )
     window_width: float = param(
         _DEFAULT_SIZE,
         short="-ww",
         minimum=0,
-        help="Specifies the width of the window, i.e. how many values will be taken by window.",
+        help="The width of the window: how many resources one cluster may have.",
     )
     relative_window_width: bool = param(
         False,
         short="-rww",
-        help="Specifies that the width is a share of the resources clustered together (the default).",
+        help="The width is a share of all resources that are clustered together; the default.",
     )
     fixed_window_width: bool = param(
-        False, short="-fww", help="Specifies that the width is a fixed number of resources."
+        False, short="-fww", help="The width is a number of resources."
     )
     weighted_window_width: bool = param(
         False,
         short="-www",
-        help="Specifies that the width is weighted: a number of different amounts, each taken with all its "
-        "occurrences.",
+        help="The width is a number of different amounts, each with all its resources.",
     )
 
     def __post_init__(self) -> None:
         if not (isfinite(self.window_height) and isfinite(self.window_width)):
-            raise ValueError("the width and the height of the window must be finite")
+            raise ValueError("window_width and window_height must be finite numbers")
         if self.relative_window_height and self.fixed_window_height:
-            raise ValueError("the height of the window is either relative or fixed, not both")
+            raise ValueError("relative_window_height and fixed_window_height exclude each other")
         if self.relative_window_width + self.fixed_window_width + self.weighted_window_width > 1:
-            raise ValueError("the width of the window is either relative, fixed or weighted")
+            raise ValueError(
+                "relative_window_width, fixed_window_width and weighted_window_width exclude each other"
+            )
 
     @property
     def height_kind(self) -> Literal["absolute", "relative"]:
-        """What the height of the window is measured by."""
+        """The unit of the height of the window."""
         return "absolute" if self.fixed_window_height else "relative"
 
     @property
     def width_kind(self) -> Literal["absolute", "relative", "weighted"]:
-        """What the width of the window is counted in."""
+        """The unit of the width of the window."""
         if self.weighted_window_width:
             return "weighted"
         return "absolute" if self.fixed_window_width else "relative"
 
 
 class Clusterizer:
-    """Clusters each resource to an appropriate cluster, for a regression analysis.
+    """Puts resources with similar amounts into clusters, for a regression analysis.
 
-    Each resource gets the number of its cluster, from 1, as the field `cluster`. The clusters are either
-    computed w.r.t. the sort order of the resource amounts, or are computed according to the sliding window.
+    Each resource gets the number of its cluster, from 1, as the field `cluster`. By the strategy sort_order,
+    that is its position in the order of amounts. By sliding_window, a window moves over the sorted amounts.
 
-    The sliding window can be further adjusted by its width (how many near values will fit to a cluster)
-    and its height (how big of an interval of amounts will be considered for one cluster): with a relative
-    height of 0.1 and a first amount of 100, the amounts from 100 to 110 are one cluster.
+    Its width limits the number of resources in a cluster, its height the range of their amounts: with a
+    relative height of 0.1 and a first amount of 100, the amounts from 100 to 110 are one cluster.
     """
 
     name: ClassVar[str] = "clusterizer"
     help: ClassVar[str] = (
-        "Clusters each resource to an appropriate cluster in order to be postprocessable by regression "
-        "analysis."
+        "Puts resources with similar amounts into numbered clusters, on which models can depend."
     )
     Params: ClassVar[type] = ClusterizerParams
 
     def process(self, profile: Profile, params: ClusterizerParams, ctx: PostprocessContext) -> Profile:
-        """Set `cluster` on every resource; one whose amount is no finite number comes last.
+        """Set `cluster` of each resource; those whose amounts are not finite numbers come last.
 
-        :raises ProfileError: where no resource has an amount that is a finite number.
+        :raises ProfileError: if no resource has an amount that is a finite number.
         """
         import numpy as np
 
-        from perun.postprocess._common.amounts import amounts_of, dealt, floats, put, together
+        from perun.postprocess._common.amounts import (
+            amounts_of,
+            floats,
+            groups_by,
+            set_field,
+            split_by_group,
+        )
 
         columns: dict[str, Sequence[int]] = {}
-        odd, total = 0, 0
-        for groups in together(profile, ("type", "subtype", "uid")):
+        invalid, total = 0, 0
+        for groups in groups_by(profile, ("type", "subtype", "uid")):
             amounts = floats(amounts_of(groups))
-            odd += int(np.count_nonzero(np.isnan(amounts)))
+            invalid += int(np.count_nonzero(np.isnan(amounts)))
             total += amounts.size
             clusters = _clusters(amounts, params).tolist()
-            columns |= {group.key: part for group, part in dealt(groups, clusters)}
-        if odd == total:
+            columns |= {group.key: part for group, part in split_by_group(groups, clusters)}
+        if invalid == total:
             raise ProfileError(
-                "no resource has an amount to cluster by", "collect a profile whose resources have numbers"
+                "no resource has a finite number as its amount, so there is nothing to cluster",
+                "postprocess a profile whose resources have amounts",
             )
-        if odd:
-            ctx.note(f"{odd} of {total} amounts are no finite numbers; they are clustered last")
-        put(profile, "cluster", columns)
+        if invalid:
+            ctx.note(f"{invalid} of {total} amounts are not finite numbers; they come last")
+        set_field(profile, "cluster", columns)
         return profile
 
 

@@ -1,4 +1,4 @@
-"""Parameters of the kernel regression: those of all its modes, of which each takes its own."""
+"""The parameters of the kernel regression; each mode has some of them."""
 
 from __future__ import annotations
 
@@ -10,48 +10,47 @@ from perun.postprocess._common import params as common
 
 MODES: Final = {
     "estimator-settings": """\
-Nadaraya-Watson kernel regression with specific settings for estimate.
+Kernel regression whose bandwidth an optimization finds.
 
-The bandwidth is the one that minimises the error of leaving one point out, or Hurvich's AIC.""",
-    "user-selection": "Nadaraya-Watson kernel regression with user bandwidth.",
+The bandwidth minimizes the error of leave-one-out cross-validation, or Hurvich's AIC.""",
+    "user-selection": "Kernel regression with the bandwidth --bandwidth-value.",
     "method-selection": """\
-Nadaraya-Watson kernel regression with supporting bandwidth selection method.
+Kernel regression whose bandwidth a rule of thumb gives.
 
 With A = min(standard deviation, interquartile range / 1.349) of X, Scott's rule is 1.059 A n^(-1/5), and
 Silverman's is 0.9 A n^(-1/5).""",
-    "kernel-smoothing": "Kernel regression with different types of kernel and regression methods.",
+    "kernel-smoothing": "Kernel smoothing with a choice of kernels and of regressions.",
     "kernel-ridge": """\
-Nadaraya-Watson kernel regression with automatic bandwidth selection.
+Nadaraya-Watson kernel regression with a Gaussian kernel, whose width cross-validation finds.
 
-The kernel is exp(-gamma (x - y)^2), and gamma the one of the range that is best in leave-one-out.""",
+The kernel is exp(-gamma (x - y)^2). Of the values in --gamma-range, gamma is the one with the least error in
+leave-one-out cross-validation.""",
 }
-"""Names of the modes in the order of the manual, and what they do."""
+"""The modes in the order of the manual, with their help."""
 _SETTINGS, _BY_USER, _BY_METHOD, _SMOOTHING, _RIDGE = MODES
 _CRITERIA: Final = ("cv_ls", "aic")
 _RULES: Final = ("scott", "silverman")
 BANDWIDTH_METHODS: Final = {_SETTINGS: _CRITERIA, _BY_METHOD: _RULES, _SMOOTHING: _RULES}
-"""Bandwidth methods of the modes that have any; the first one is taken where none is given."""
+"""Bandwidth methods of the modes that have any; the first one is the default."""
 REGRESSIONS: Final = ("ll", "lc")
 KERNELS: Final = ("epanechnikov", "tricube", "normal", "epanechnikov4", "normal4")
 SMOOTHINGS: Final = ("spatial-average", "local-linear", "local-polynomial")
 SMALLEST: Final = 1e-10
 _MAX_GAMMAS: Final = 10_000
 _ROUNDING: Final = 1e-9
-_BANDWIDTH: Final = "The float value of <bandwidth> defined by user, which will be used at kernel regression."
+_BANDWIDTH: Final = "The bandwidth, in the unit of X."
 _RULE: Final = {
     "choices": _RULES,
     "default": _RULES[0],
-    "help": "Provides the helper method to determine the kernel bandwidth. The <bandwidth_method> will be "
-    "used to compute the bandwidth, which will be used at kernel regression. Is ignored where the bandwidth "
-    "is given as <bandwidth-value>.",
+    "help": "The rule of thumb for the bandwidth. It has no effect with --bandwidth-value.",
 }
 
 
 @dataclass(frozen=True)
 class KernelParams:
-    """Parameters of the five modes; those of the other modes are ignored.
+    """The parameters of all five modes; those of other modes are ignored.
 
-    :raises ValueError: where they do not fit together.
+    :raises ValueError: if a parameter is wrong, or is missing in its mode.
     """
 
     kernel_mode: str = param(
@@ -59,7 +58,7 @@ class KernelParams:
         metavar="<kernel_mode>",
         commands=MODES,
         required=True,
-        help="The way in which the estimate is made: " + ", ".join(MODES) + ".",
+        help="How to choose the bandwidth and the kernel: " + ", ".join(MODES) + ".",
     )
     of_key: str = common.of_key()
     per_key: str = common.per_key()
@@ -68,9 +67,7 @@ class KernelParams:
         short="-rt",
         choices=REGRESSIONS,
         modes=(_SETTINGS, _BY_USER, _BY_METHOD),
-        help='Provides the type for regression estimator. Supported types are: "lc": local-constant '
-        '(Nadaraya-Watson) and "ll": local-linear estimator. For more information about these types you can '
-        "visit Perun Documentation.",
+        help="The estimator: lc (local-constant, Nadaraya-Watson) or ll (local-linear).",
     )
     bandwidth_method: str = param(
         "",
@@ -80,15 +77,15 @@ class KernelParams:
                 "short": "-bw",
                 "choices": _CRITERIA,
                 "default": _CRITERIA[0],
-                "help": 'Provides the method for bandwidth selection. Supported values are: "cv_ls": '
-                'least-squares cross validation and "aic": AIC Hurvich bandwidth estimation.',
+                "help": "What the bandwidth minimizes: cv_ls (the error of least-squares cross-validation) "
+                "or aic (Hurvich's AIC).",
             },
             _BY_METHOD: _RULE,
             _SMOOTHING: _RULE,
         },
-        help="Provides the method for bandwidth selection: cv_ls (least-squares cross validation) or aic "
-        "(AIC Hurvich bandwidth estimation) in the mode estimator-settings; scott or silverman in the modes "
-        "method-selection and kernel-smoothing. By default it is the first one of each.",
+        help="How to choose the bandwidth: cv_ls (least-squares cross-validation) or aic (Hurvich's AIC) in "
+        "the mode estimator-settings; scott or silverman in the modes method-selection and "
+        "kernel-smoothing. The first one of each is the default.",
     )
     bandwidth_value: float = param(
         0.0,
@@ -97,8 +94,7 @@ class KernelParams:
         modes={
             _BY_USER: {"required": True},
             _SMOOTHING: {
-                "help": f"{_BANDWIDTH} If is entered in the combination with <bandwidth-method>, then method "
-                "will be ignored."
+                "help": f"{_BANDWIDTH} It takes precedence over --bandwidth-method."
             },
         },
         help=_BANDWIDTH,
@@ -107,82 +103,69 @@ class KernelParams:
         False,
         long="--efficient/--uniformly",
         modes=(_SETTINGS,),
-        help="If efficient, is executing the efficient bandwidth estimation - by taking smaller sub-samples "
-        "and estimating the scaling factor of each sub-sample. If uniformly (default), all data is used at "
-        "the same time.",
+        help="Estimate the bandwidth from sub-samples, which is faster, instead of from all points at once "
+        "(the default).",
     )
     randomize: bool = param(
         False,
         long="--randomize/--no-randomize",
         modes=(_SETTINGS,),
-        help="The bandwidth estimation is performed by taking <n_res> random re-samples of size "
-        "<n-sub-samples> from the full sample. If not (default), it is performed by slicing the full sample "
-        "in sub-samples of <n-sub-samples> size, so that all samples are used once.",
+        help="Draw the sub-samples at random, instead of slicing the points so that each is used once (the "
+        "default). Only with --efficient.",
     )
     n_sub_samples: int = param(
-        50, short="-nsub", minimum=1, modes=(_SETTINGS,), help="Size of the sub-samples."
+        50, short="-nsub", minimum=1, modes=(_SETTINGS,), help="Number of points of a sub-sample."
     )
     n_re_samples: int = param(
         25,
         short="-nres",
         minimum=1,
         modes=(_SETTINGS,),
-        help="The number of random re-samples used to bandwidth estimation. It has effect only with "
-        "--randomize.",
+        help="Number of random sub-samples. Only with --randomize.",
     )
     return_median: bool = param(
         False,
         long="--return-median/--return-mean",
         modes=(_SETTINGS,),
-        help="The estimator uses the median of all scaling factors for each sub-sample to estimate bandwidth "
-        "of the full sample. If not (default), the estimator uses the mean.",
+        help="Use the median of the estimates of the sub-samples, instead of their mean (the default). Only "
+        "with --efficient.",
     )
     kernel_type: str = param(
         KERNELS[0],
         short="-kt",
         choices=KERNELS,
         modes=(_SMOOTHING,),
-        help="Provides the set of kernels to execute the `kernel-smoothing` with kernel selected by the "
-        "user. For exact definitions of these kernels and more information about it, you can visit the "
-        "Perun Documentation.",
+        help="The kernel, which weights points by their distance.",
     )
     smoothing_method: str = param(
         SMOOTHINGS[0],
         short="-sm",
         choices=SMOOTHINGS,
         modes=(_SMOOTHING,),
-        help="Provides kernel smoothing methods to executing non-parametric regressions: "
-        "`local-polynomial` perform a local-polynomial regression in N-D using a user-provided kernel; "
-        "`local-linear` perform a local-linear regression using a gaussian (normal) kernel; and "
-        "`spatial-average` perform a Nadaraya-Watson regression on the data (so called local-constant "
-        "regression) using a user-provided kernel.",
+        help="The regression: spatial-average (local-constant, Nadaraya-Watson), local-linear (always with "
+        "the normal kernel) or local-polynomial.",
     )
     polynomial_order: int = param(
         3,
         short="-q",
         minimum=1,
         modes=(_SMOOTHING,),
-        help="Provides order of the polynomial to fit. Is accepted only by `local-polynomial` "
-        "<smoothing-method>, another methods ignoring it.",
+        help="Degree of the polynomial. Only with --smoothing-method local-polynomial.",
     )
     gamma_range: tuple[str, ...] = param(
         ("1e-05", "0.0001"),
         short="-gr",
         parts=(float, float),
         modes=(_RIDGE,),
-        help="Provides the range for automatic bandwidth selection of the kernel via leave-one-out "
-        "cross-validation. One value from these range will be selected with minimizing the mean-squared "
-        "error of leave-one-out cross-validation. The first value will be taken as the lower bound of the "
-        "range and cannot be greater than the second value, which is not tried itself.",
+        help="The lower and the upper bound of gamma; the upper one is not tried itself.",
     )
     gamma_step: float = param(
         1e-5,
         short="-gs",
         minimum=SMALLEST,
         modes=(_RIDGE,),
-        help="Provides the size of the step, with which will be executed the iteration over the given "
-        "<gamma-range>. Cannot be greater than length of <gamma-range>, else will be set to value of the "
-        "lower bound of the <gamma_range>.",
+        help="The distance between two values of gamma that are tried. If it is larger than the range, the "
+        "lower bound takes its place.",
     )
 
     def __post_init__(self) -> None:
@@ -202,20 +185,20 @@ class KernelParams:
         if mode == _BY_USER and not self.bandwidth_value:
             raise ValueError(f"{mode} needs a bandwidth_value")
         if 0 < self.bandwidth_value < SMALLEST or self.bandwidth_value == float("inf"):
-            raise ValueError(f"bandwidth_value must be a number from {SMALLEST:g} on")
+            raise ValueError(f"bandwidth_value must be a finite number of at least {SMALLEST:g}")
         if mode == _RIDGE:
             _ = self.gammas
 
     @property
     def gammas(self) -> list[float]:
-        """The values that gamma is chosen from: lower bound + k step, below the upper bound, at least one.
+        """The values of gamma to try: lower bound + k step below the upper bound, at least one.
 
-        :raises ValueError: where the range is not two numbers above 0 in order, or they are too many.
+        :raises ValueError: if the range is not two numbers above 0 in order, or has too many steps.
         """
         low, high = _bounds(self.gamma_range)
         length = high - low
         step = low if self.gamma_step > length else self.gamma_step
-        # Rounding shall not make one more of a range that is a whole number of steps long.
+        # Without the factor, rounding may add a step to a range whose length is a multiple of the step.
         number = length / step * (1 - _ROUNDING)
         if number > _MAX_GAMMAS:
             raise ValueError(f"gamma_range has {number:.0f} steps of {step:g}, more than {_MAX_GAMMAS}")

@@ -1,4 +1,4 @@
-"""The kernel regression: which fields are taken, and what is noted of the estimates in the profile."""
+"""The kernel regression postprocessor: adds an estimate for each uid to the profile."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from perun.plugin.api import PostprocessContext
 from perun.postprocess._common.fitting import add_models, plain
 from perun.postprocess.kernel_regression.params import KernelParams
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.models.kernel.points import Floats, KernelEstimate
@@ -21,19 +22,19 @@ KINDS: Final = {
     "kernel-smoothing": "smoothing",
     "kernel-ridge": "ridge",
 }
-"""What the field `kernel_mode` of a model says: the kind of estimate that a mode makes."""
+"""Mode to the field `kernel_mode` of its models: the kind of estimate."""
 
 
 class KernelRegression:
-    """Execution of the interleaving of profiles resources by kernel models.
+    """Fits smooth curves to the resources of each uid, without assuming a formula.
 
-    Kernel regression finds a relation between <per-key> (X) and <of-key> (Y) without assuming any formula for
-    it: each point of the estimate is made of the points around it, which a kernel weights by their distance,
-    in units of the bandwidth. The modes differ in how they choose the bandwidth.
+    Kernel regression finds a relation between <per-key> (X) and <of-key> (Y): each point of the estimate is
+    an average of the points around it, which a kernel weights by their distance in units of the bandwidth.
+    The modes differ in how they choose the bandwidth.
     """
 
     name: ClassVar[str] = "kernel_regression"
-    help: ClassVar[str] = "Execution of the interleaving of profiles resources by kernel models."
+    help: ClassVar[str] = "Fits smooth curves to the resources of each uid, without assuming a formula."
     Params: ClassVar[type] = KernelParams
 
     def process(self, profile: Profile, params: KernelParams, ctx: PostprocessContext) -> Profile:
@@ -56,8 +57,8 @@ class KernelRegression:
         add_models(profile, params.of_key, params.per_key, fit, ctx.note, ctx.report)
         if raised:
             ctx.note(
-                f"the bandwidth {params.bandwidth_value:g} is too low for {len(raised)} of the models, of "
-                f"which the least that is possible was taken, up to {max(raised):g}"
+                f"the bandwidth {params.bandwidth_value:g} is too small for {counted(len(raised), 'model')}; "
+                f"these have the smallest possible one instead, up to {max(raised):g}"
             )
         return profile
 

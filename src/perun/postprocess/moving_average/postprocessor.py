@@ -1,4 +1,4 @@
-"""The moving average: its window or its decay, and what is noted of it in the profile."""
+"""The moving average postprocessor: adds a smoothed curve for each uid to the profile."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ MOVING_METHODS: Final = {
 Simple Moving Average.
 
 The mean of the points in a window around each point (--center), or of the point and those before it
-(--no-center), weighted by a window function where --window_type names one. At both ends a window has
-not enough points, which gives NaN unless --min_periods, before the sub-command, allows fewer.""",
+(--no-center), weighted by the window function that --window_type names. At the ends a window has too few
+points, and the value is NaN, unless --min_periods (before the sub-command) allows fewer.""",
     "smm": """\
 Simple Moving Median.
 
-As the Simple Moving Average, but the median of the points in the window, which cannot be weighted.""",
+The median of the points in a window around each point, without weights.""",
     "ema": """\
 Exponential Moving Average.
 
-The mean of each point and all those before it, whose weights decrease exponentially by the factor
-1 - alpha. It is given by --decay as one of
+The mean of each point and all points before it, whose weights decrease exponentially by the factor
+1 - alpha. --decay gives alpha as one of
 
 \b
 com       center of mass, alpha = 1 / (1 + com), for com >= 0
@@ -41,9 +41,9 @@ span      alpha = 2 / (span + 1), for span >= 1
 halflife  alpha = 1 - exp(log(0.5) / halflife), for halflife > 0
 alpha     itself, 0 < alpha <= 1
 
-Without it com is 0, which leaves each point as it is.""",
+By default com is 0, which leaves each point as it is.""",
 }
-"""The ways to smooth, and what they do."""
+"""The methods, with their help."""
 # fmt: off
 WINDOW_TYPES: Final = (
     "boxcar", "triang", "blackman", "hamming", "bartlett", "parzen", "bohman", "blackmanharris", "nuttall",
@@ -56,9 +56,9 @@ _NO_DECAY: Final = ("com", "0")
 
 @dataclass(frozen=True)
 class MovingAverageParams:
-    """The method with its window or its decay, and the two fields; fields not named are looked up.
+    """The method with its window or its decay, and the two fields, by default chosen from the profile.
 
-    :raises ValueError: where a parameter does not belong to the method, or two of them contradict.
+    :raises ValueError: if a parameter does not belong to the method, or contradicts another one.
     """
 
     moving_method: str = param(
@@ -74,9 +74,8 @@ class MovingAverageParams:
         also="--min-periods",
         metavar="<min_periods>",
         minimum=1,
-        help="Provides the minimum number of observations in window required to have a value. If the number "
-        "of possible observations smaller then result is NaN. If not set, it is the width of the window, and "
-        "1 for ema.",
+        help="The least number of points that a window needs; with fewer the value is NaN. By default it is "
+        "the width of the window, and 1 for ema.",
     )
     of_key: str = common.of_key()
     per_key: str = common.per_key()
@@ -87,14 +86,13 @@ class MovingAverageParams:
         also="--window-type",
         choices=WINDOW_TYPES,
         modes=("sma",),
-        help="Provides the window type, if not set then all points are evenly weighted.",
+        help="The window function that weights the points. By default all have equal weights.",
     )
     center: bool = param(
         True,
         long="--center/--no-center",
         modes=("sma", "smm"),
-        help="If set to False, the result is set to the right edge of the window, else is result set to the "
-        "center of the window.",
+        help="The value of a window belongs to the point at its center (the default), or at its right edge.",
     )
     window_width: int = param(
         0,
@@ -104,8 +102,7 @@ class MovingAverageParams:
         metavar="<window_width>",
         minimum=1,
         modes=("sma", "smm"),
-        help="Size of the moving window. This is a number of observations used for calculating the "
-        "statistic. Each window will be a fixed size. If not set, it is chosen by how well it fits.",
+        help="The number of points in a window. By default Perun chooses it by how well the curve fits.",
     )
     decay: tuple[str, ...] = param(
         _NO_DECAY,
@@ -113,7 +110,7 @@ class MovingAverageParams:
         metavar="<decay> <value>",
         parts=(tuple(DECAYS), float),
         modes=("ema",),
-        help='Exactly one of "com", "span", "halflife", "alpha" and its value, e.g. com 3.',
+        help="How fast weights decrease: one of com, span, halflife and alpha, and its value, e.g. com 3.",
     )
 
     def __post_init__(self) -> None:
@@ -122,40 +119,39 @@ class MovingAverageParams:
             raise ValueError(f"decay is for the moving_method ema, not for {self.moving_method}")
         if self.moving_method == "ema" and (self.window_width or not self.center):
             raise ValueError(
-                "the moving_method ema has no window: give a decay in place of its width or center"
+                "the moving_method ema has no window: use decay instead of window_width and center"
             )
         if self.moving_method != "sma" and self.window_type != _EVEN_WEIGHTS:
             raise ValueError(f"window_type is for the moving_method sma, not for {self.moving_method}")
         if 0 < self.window_width < self.min_periods:
             raise ValueError(
-                f"min_periods is {self.min_periods}, more than a window of width {self.window_width} can have"
+                f"min_periods must be at most the window_width {self.window_width}, not {self.min_periods}"
             )
 
     @property
     def decay_value(self) -> tuple[str, float]:
-        """The way to say how quickly old values are forgotten, and its number.
+        """The name and the value of the decay.
 
-        :raises ValueError: where `decay` is not a name and a number.
+        :raises ValueError: if `decay` is not a name and a number.
         """
         try:
             name, value = " ".join(self.decay).split()
             return name, float(value)
         except ValueError:
             raise ValueError(
-                f"decay is a name and a number, e.g. com 3, not {' '.join(self.decay)!r}"
+                f"decay must be a name and a number, e.g. com 3, not {' '.join(self.decay)!r}"
             ) from None
 
 
 class MovingAverage:
-    """Execution of the interleaving of profiled resources by moving average models.
+    """Smooths the resources of each uid: each point becomes the mean or the median of the points around it.
 
-    The points of each uid, in the order of the independent field, are smoothed: each gets the mean or the
-    median of those around it. Where no width of the window is given, it starts with a twentieth of the
-    interval and shrinks until the coefficient of determination R^2 is 0.88.
+    The points are in the order of the independent field. By default, the width of the window begins with a
+    twentieth of the interval and shrinks until the coefficient of determination R^2 is at least 0.88.
     """
 
     name: ClassVar[str] = "moving_average"
-    help: ClassVar[str] = "Execution of the interleaving of profiled resources by moving average models."
+    help: ClassVar[str] = "Smooths the resources of each uid by moving means or medians."
     Params: ClassVar[type] = MovingAverageParams
 
     def process(self, profile: Profile, params: MovingAverageParams, ctx: PostprocessContext) -> Profile:

@@ -1,4 +1,4 @@
-"""Normalizes performance profile into flat interval.
+"""Divides each amount by the largest one of its snapshot and type.
 
 The amounts of one snapshot and type are divided by the largest of them (manual 5.1.1).
 """

@@ -18,73 +18,72 @@ if TYPE_CHECKING:
 
 
 class Normalizer:
-    """Normalizes performance profile into flat interval.
+    """Divides each amount by the largest one of its snapshot and type, which becomes 1.
 
-    Normalizer is a postprocessor, which iterates through all of the snapshots and normalizes the resources
-    of same type to interval (0, 1), where 1 corresponds to the maximal value of the given type.
+    So resources of different types and units become comparable.
     """
 
     name: ClassVar[str] = "normalizer"
-    help: ClassVar[str] = "Normalizes performance profile into flat interval."
+    help: ClassVar[str] = "Divides each amount by the largest one of its snapshot and type."
     Params: ClassVar[type] = NoParams
 
     def process(self, profile: Profile, params: NoParams, ctx: PostprocessContext) -> Profile:
-        """Divide each amount by the largest one of its snapshot and type; where that is 0, it becomes 0.
+        """Divide each amount by the largest one of its snapshot and type; if that is 0, the amounts become 0.
 
-        Amounts that are no finite numbers stay as they are and are no maximum.
+        Amounts that are not finite numbers do not count and do not change.
 
-        :raises ProfileError: where no resource has an amount that is a finite number.
+        :raises ProfileError: if no resource has an amount that is a finite number.
         """
-        from perun.postprocess._common.amounts import amounts_of_group, floats, put, together
+        from perun.postprocess._common.amounts import amounts_of_group, floats, groups_by, set_field
 
         columns: dict[str, Sequence[Any]] = {}
-        odd, total = 0, 0
-        for groups in together(profile, ("snapshot", "type")):
-            # Group by group, twice: together the amounts may be as large as the whole profile.
+        invalid, total = 0, 0
+        for groups in groups_by(profile, ("snapshot", "type")):
+            # Group by group, twice: all amounts at once may need as much memory as the profile.
             maximum = max((_largest(floats(amounts_of_group(group))) for group in groups), default=-math.inf)
             for group in groups:
                 amounts = amounts_of_group(group)
-                column, left = _normalized(amounts, floats(amounts), maximum)
-                odd += left
+                column, unchanged = _normalized(amounts, floats(amounts), maximum)
+                invalid += unchanged
                 total += group.size
                 if "amount" in group.columns or "amount" in group.constants:
                     columns[group.key] = column
-        if odd == total:
+        if invalid == total:
             raise ProfileError(
-                "no resource has an amount to normalize", "collect a profile whose resources have numbers"
+                "no resource has a finite number as its amount, so there is nothing to normalize",
+                "postprocess a profile whose resources have amounts",
             )
-        if odd:
-            ctx.note(f"{odd} of {total} amounts are no finite numbers; they stay as they are")
-        put(profile, "amount", columns)
+        if invalid:
+            ctx.note(f"{invalid} of {total} amounts are not finite numbers; they do not change")
+        set_field(profile, "amount", columns)
         return profile
 
 
 def _largest(values: Floats) -> float:
-    """The largest of the numbers; less than any where there is none."""
+    """The largest of the numbers; minus infinity if there is none."""
     import numpy as np
 
     return float(np.fmax.reduce(values, initial=-math.inf))
 
 
 def _normalized(amounts: Sequence[Any], values: Floats, maximum: float) -> tuple[Sequence[Any], int]:
-    """The amounts of a group divided by the maximum, packed where they are all numbers; and how many of them
-    stay as they are.
+    """The amounts of a group divided by the maximum, and the number of those that do not change.
 
-    :param values: the amounts as numbers, NaN where one is none.
+    :param values: the amounts as numbers, shape (n,); NaN for one that is not a finite number.
     """
     import numpy as np
 
-    odd = np.flatnonzero(np.isnan(values))
-    if odd.size == values.size:
-        return amounts, odd.size
+    invalid = np.flatnonzero(np.isnan(values))
+    if invalid.size == values.size:
+        return amounts, invalid.size
     with np.errstate(over="ignore"):
         shares = values / maximum if maximum else np.where(np.isnan(values), values, 0.0)
-    # Only a negative amount can be so much larger than the maximum that the share is beyond all floats.
+    # Only a negative amount can have so much larger a magnitude than the maximum that the quotient overflows.
     largest = np.finfo(np.float64).max
     shares = np.clip(shares, -largest, largest)
-    if not odd.size and len(shares) >= PACKED_FROM:
+    if not invalid.size and len(shares) >= PACKED_FROM:
         return array("d", shares.tobytes()), 0
     normalized = shares.tolist()
-    for position in odd.tolist():
+    for position in invalid.tolist():
         normalized[position] = amounts[position]
-    return normalized, odd.size
+    return normalized, invalid.size

@@ -1,4 +1,4 @@
-"""The regression analysis: which fields and models are taken, and what is noted of them in the profile."""
+"""The regression analysis postprocessor: adds the best models of each uid to the profile."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from perun.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
 from perun.postprocess._common.fitting import names, plain, store
+from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.models.regression.fits import Fit
@@ -26,13 +27,13 @@ _SHOWN_REASONS: Final = 5
 
 @dataclass(frozen=True)
 class RegressionParams:
-    """The method, the models that it tries, and the two fields; fields not named are looked up."""
+    """The method, the models to try, and the two fields, which are chosen from the profile by default."""
 
     method: str = param(
         dataclasses.MISSING,
         short="-m",
         choices=METHODS,
-        help="Will use the <method> to find the best fitting models for the given profile.",
+        help="How to find the best models; see above.",
     )
     regression_models: tuple[str, ...] = param(
         (),
@@ -40,64 +41,65 @@ class RegressionParams:
         long="--regression_models",
         also="--regression-models",
         choices=(_ALL, *MODELS),
-        help="Restricts the list of regression models used by the specified <method> to fit the data. If "
-        "omitted, all regression models will be used in the computation.",
+        help="Try only this model; may be repeated. By default all are tried.",
     )
     steps: int = param(
         3,
         short="-s",
         minimum=1,
-        help="Restricts the number of steps / data parts used by the iterative, interval and initial guess "
-        "methods.",
+        help="The number of steps of the method iterative, or of parts of the data of interval and "
+        "initial_guess.",
     )
     depending_on: str = param(
         "",
         short="-dp",
         metavar="<depending_on>",
-        help="Sets the key that will be used as a source of independent variable.",
+        help="The independent field (X) of the models. By default it is chosen from the profile.",
     )
     of: str = param(
         "",
         short="-o",
         also="--of-key",
         metavar="<of_resource_key>",
-        help="Sets key for which we are finding the model.",
+        help="The dependent field (Y) of the models. By default it is chosen from the profile.",
     )
     seed: int = param(
         0,
         minimum=0,
-        help="Another random order of the points for the iterative and initial guess methods.",
+        help="The seed of the random order of points in the methods iterative and initial_guess.",
     )
 
     @property
     def chosen_models(self) -> tuple[str, ...]:
-        """The names of the models to be tried, each once."""
+        """The names of the models to try, each once."""
         named = self.regression_models
         return MODELS if not named or _ALL in named else tuple(dict.fromkeys(named))
 
 
 class RegressionAnalysis:
-    """Makes models of each uid: one field of its resources as a function of another one.
+    """Fits formulas to the resources of each uid: one field as a function of another one.
 
-    Estimates the amount of resources depending on the size of a structure, or any field with numbers
-    depending on any other. Fields that are not named are looked up in the profile, and told.
+    For example the amount as a function of the size of a structure. Fields that are not named are chosen from
+    the profile, and a note says which.
 
     The methods:
 
     \b
-    full           all models, of all points
-    iterative      the best model of some of the points gets more points, until
-                   another is better or it has them all
-    interval       the best model of each of --steps parts
-    initial_guess  the model that is the best for the first of --steps parts
-    bisection      the best model; of both halves where theirs are others, and so on
+    full           all models, fitted to all points
+    iterative      the best model of some points gets more points, until another
+                   one is better, or until it has all points
+    interval       the best model of each of --steps parts of the points
+    initial_guess  the best model of the first of --steps parts, fitted to all
+    bisection      the best model; and if the halves have other best models,
+                   those of the halves, and so on
 
-    The models are constant, linear, logarithmic, quadratic, power and exponential; the coefficient of
-    determination R^2 measures how well they fit. Where the data are not suitable, see the clusterizer.
+    The models are constant, linear, logarithmic, quadratic, power and exponential. The coefficient of
+    determination R^2 measures how well they fit. If the data have no suitable field, use the clusterizer
+    first.
     """
 
     name: ClassVar[str] = "regression_analysis"
-    help: ClassVar[str] = "Finds fitting regression models to estimate models of profiled resources."
+    help: ClassVar[str] = "Fits formulas to the resources of each uid, e.g. time by size."
     Params: ClassVar[type] = RegressionParams
 
     def process(self, profile: Profile, params: RegressionParams, ctx: PostprocessContext) -> Profile:
@@ -109,9 +111,9 @@ class RegressionAnalysis:
         from perun.models.regression.methods import Plan
         from perun.profile.series import chosen_keys, series
 
-        taken = chosen_keys(profile, params.of or None, params.depending_on or None, _OPTIONS)
-        keys = dict(zip(_USUAL_KEYS, taken, strict=True))
-        _tell_keys(keys, params, ctx)
+        fields = chosen_keys(profile, params.of or None, params.depending_on or None, _OPTIONS)
+        keys = dict(zip(_USUAL_KEYS, fields, strict=True))
+        _note_keys(keys, params, ctx)
         plan = Plan(params.chosen_models, params.steps, params.seed)
         models: list[dict[str, Any]] = []
         gaps: dict[str, list[str]] = {}
@@ -127,18 +129,18 @@ class RegressionAnalysis:
                 left_out[group.uid] = group.left_out
         lines = _lines(gaps, left_out)
         if not models:
-            raise _nothing(keys, lines)
+            raise _no_model(keys, lines)
         for line in lines:
             ctx.note(line)
         store(profile, models)
         return profile
 
 
-def _tell_keys(keys: Mapping[str, str], params: RegressionParams, ctx: PostprocessContext) -> None:
-    taken = [] if params.of else [f"--of {keys['of_key']!r}"]
-    taken += [] if params.depending_on else [f"--depending-on {keys['per_key']!r}"]
-    if taken:
-        ctx.note("taken from the profile: " + ", ".join(taken))
+def _note_keys(keys: Mapping[str, str], params: RegressionParams, ctx: PostprocessContext) -> None:
+    chosen = [] if params.of else [f"--of {keys['of_key']!r}"]
+    chosen += [] if params.depending_on else [f"--depending-on {keys['per_key']!r}"]
+    if chosen:
+        ctx.note("chosen from the profile: " + ", ".join(chosen))
 
 
 def _model(uid: str, method: str, fit: Fit, keys: Mapping[str, str]) -> dict[str, Any]:
@@ -162,15 +164,15 @@ def _lines(gaps: Mapping[str, Sequence[str]], left_out: Mapping[str, int]) -> li
     lines = [f"{names(uids)}: {gap}" for gap, uids in gaps.items()]
     if left_out:
         count = sum(left_out.values())
-        what = f"{count} of the resources left out, for want of a number in both fields"
+        what = f"left out {counted(count, 'resource')} without a number in both fields"
         lines.append(f"{names(list(left_out))}: {what}")
     return lines
 
 
-def _nothing(keys: Mapping[str, str], lines: Sequence[str]) -> ProfileError:
+def _no_model(keys: Mapping[str, str], lines: Sequence[str]) -> ProfileError:
     reasons = "; ".join(lines[:_SHOWN_REASONS]) + ("; ..." if len(lines) > _SHOWN_REASONS else "")
     return ProfileError(
-        f"no model of {keys['of_key']!r} depending on {keys['per_key']!r} can be made: {reasons}",
-        "name other fields with --of and --depending-on, or postprocess the profile by clusterizer first "
-        "and make models depending on 'cluster'",
+        f"no uid has a model of {keys['of_key']!r} depending on {keys['per_key']!r}: {reasons}",
+        "name other fields with --of and --depending-on, or postprocess the profile by clusterizer first, "
+        "and then by regression-analysis --depending-on cluster",
     )

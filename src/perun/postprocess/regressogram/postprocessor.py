@@ -1,4 +1,4 @@
-"""The regressogram: how many buckets it has, and what is noted of it in the profile."""
+"""The regressogram postprocessor: adds a step function for each uid to the profile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GIVEN: Final = "user"
 
 @dataclass(frozen=True)
 class RegressogramParams:
-    """The buckets, the value in each of them, and the two fields; fields not named are looked up."""
+    """The buckets, their values, and the two fields, which are chosen from the profile by default."""
 
     bucket_number: int = param(
         0,
@@ -31,49 +31,47 @@ class RegressogramParams:
         long="--bucket_number",
         metavar="<bucket_number>",
         minimum=0,
-        help="Restricts the number of buckets to which will be placed the values of the selected "
-        "statistics. If 0, the <bucket_method> estimates it.",
+        help="The number of buckets; 0 means that <bucket_method> estimates it.",
     )
     bucket_method: str = param(
         "doane",
         short="-bm",
         long="--bucket_method",
         choices=BUCKET_METHODS,
-        help="Specifies the method to estimate the optimal number of buckets.",
+        help="How to estimate the number of buckets; see above.",
     )
     statistic_function: str = param(
         "mean",
         short="-sf",
         long="--statistic_function",
         choices=STATISTICS,
-        help="Will use the <statistic_function> to compute the values for points within each bucket of "
-        "regressogram.",
+        help="The value of a bucket: the mean or the median of its points.",
     )
     of_key: str = common.of_key()
     per_key: str = common.per_key()
 
 
 class Regressogram:
-    """Execution of the interleaving of profiled resources by regressogram models.
+    """Fits a step function to the resources of each uid.
 
-    The x-axis is divided into buckets of equal width; the value in each of them is the mean or the median of
-    its points, 0 where it has none. The coefficient of determination R^2 measures how well that fits, which
-    depends above all on the number of buckets. It is given, or estimated by a method:
+    It divides the X axis into buckets of equal width. The value of a bucket is the mean or the median of its
+    points, or 0 without points. The coefficient of determination R^2 measures how well that fits, which
+    depends above all on the number of buckets. The methods to estimate it:
 
     \b
-    sqrt     square root of the number of points, simple
-    rice     by the number of points only, commonly too many
-    sturges  by the number of points only, too few where many of them are not
+    sqrt     the square root of the number of points
+    rice     by the number of points only; often too many
+    sturges  by the number of points only; too few for many points that are not
              normally distributed
-    doane    sturges improved for points that are not normally distributed
-    scott    by number and variability of the points
-    fd       by number and variability of the points, resilient to outliers
+    doane    sturges, improved for points that are not normally distributed
+    scott    by the number and variability of the points
+    fd       by the number and variability of the points, robust to outliers
     stone    by leave-one-out cross-validation of the squared error
     auto     sturges or fd, whichever gives more buckets
     """
 
     name: ClassVar[str] = "regressogram"
-    help: ClassVar[str] = "Execution of the interleaving of profiled resources by regressogram models."
+    help: ClassVar[str] = "Fits a step function to the resources of each uid."
     Params: ClassVar[type] = RegressogramParams
 
     def process(self, profile: Profile, params: RegressogramParams, ctx: PostprocessContext) -> Profile:

@@ -41,7 +41,7 @@ class Rows:
     def add_to(self, grouping: Grouping, place: Place) -> None:
         """Put the resources, with what `place` adds to each, into their groups.
 
-        :raises Unsuitable: where one is not in the format.
+        :raises Unsuitable: if one is not in the format.
         """
         import msgspec
 
@@ -94,7 +94,7 @@ class _UniformRows:
 
     @classmethod
     def of(cls, texts: list[Raw], grouping: Grouping, place: Place) -> _UniformRows | None:
-        """What adds resources with the fields of the first one; None where that would not save time."""
+        """What adds resources with the fields of the first one; None if that would not save time."""
         if len(texts) < _MIN_UNIFORM_ROWS:
             return None
         first = next(_checked(texts))
@@ -108,7 +108,7 @@ class _UniformRows:
         return cls(tuple(spelled), tuple(plain), tuple(columns), grouping, place)
 
     def add(self, texts: list[Raw]) -> bool:
-        """Add resources; False where one of them has other fields, and then none is added."""
+        """Add resources; False if one of them has other fields, and then none is added."""
         import msgspec
 
         try:
@@ -180,7 +180,7 @@ def regions(data: bytes) -> dict[str, Any]:
 
     Only the JSON is checked, see :func:`perun.profile.format.validation.validate`.
 
-    :raises Unsuitable: where msgspec does not take `data`.
+    :raises Unsuitable: if msgspec does not take `data`.
     """
     import msgspec
 
@@ -208,7 +208,7 @@ def _decoded(text: Raw | bytes) -> Any:
 def _split(text: Raw, levels: int) -> Any:
     """Nested mappings, decoded to that many levels; the values of the last one are left as JSON.
 
-    None where the JSON is something else.
+    None if the JSON is something else.
     """
     import msgspec
 
@@ -240,7 +240,7 @@ def _column(text: Raw) -> Any:
 
 
 def _packed_in_slices(text: memoryview) -> Column | None:
-    """A long column, decoded slice by slice to save memory; None where its values are not all of one kind."""
+    """A long column, decoded slice by slice to save memory; None if its values are not all of one kind."""
     import msgspec
 
     found: Any = None

@@ -1,4 +1,4 @@
-"""Columns of a group of resources: numbers side by side, eight bytes each, where all are of one kind.
+"""Columns of a group of resources: numbers side by side, eight bytes each, if all are of one kind.
 
 A column is a `list`, or packed in an `array.array` of 64-bit whole numbers or of floats. Packing changes no
 value and no type: what is mixed, or too large for 64 bits, or no number at all, stays a list.
@@ -25,7 +25,7 @@ def is_packed(column: Any) -> bool:
 
 
 def pack(values: list[Any]) -> Column:
-    """The values as a packed column where that can be, else the list itself."""
+    """The values as a packed column if that can be, else the list itself."""
     if len(values) < PACKED_FROM or type(values[0]) not in _CODES:
         return values
     kinds = set(map(type, values))
@@ -44,7 +44,7 @@ def pack_decoded(values: list[Any], text: bytes) -> Column:
 
 
 def unpacked(column: Column) -> list[Any]:
-    """The column as a list; the same one where it is a list."""
+    """The column as a list; the same one if it is a list."""
     return column if isinstance(column, list) else column.tolist()
 
 

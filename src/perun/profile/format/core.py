@@ -83,7 +83,7 @@ class Profile(MutableMapping[str, Any]):
 
     @property
     def type(self) -> str:
-        """The type in the header, e.g. `time`; empty where there is none yet."""
+        """The type in the header, e.g. `time`; empty if there is none yet."""
         return str(self.get("header", {}).get("type", ""))
 
     @property
@@ -125,10 +125,10 @@ class Profile(MutableMapping[str, Any]):
 
         They are gone through once, and nothing is changed before the last one was seen.
 
-        :param columns: fields that are columns beside :data:`COLUMNS`, where all their values are numbers,
+        :param columns: fields that are columns beside :data:`COLUMNS`, if all their values are numbers,
             e.g. the size that a workload generator adds. Such columns of the profile stay columns.
         :param replace: drop the present resources first; `resources` may be made from them.
-        :raises ProfileError: where a resource is nested too deeply.
+        :raises ProfileError: if a resource is nested too deeply.
         """
         names = COLUMNS | self._own_columns()
         asked = set(columns) - names
@@ -145,12 +145,26 @@ class Profile(MutableMapping[str, Any]):
             raise too_deep("a resource") from None
         self._merge(incoming)
 
+    def add_groups(self, groups: Iterable[Group], values: Mapping[str, int]) -> None:
+        """Add the resources of groups, as of another profile, which stays as it is.
+
+        :param values: fields that all of these resources get besides, in columns of their own.
+        """
+        self._build_group_index()
+        for group in groups:
+            if not group.size:
+                continue
+            columns = {name: list(column) for name, column in group.columns.items()}
+            columns |= {name: [value] * group.size for name, value in values.items()}
+            shape = tuple(sorted(group.constants)), tuple(sorted(columns))
+            self._add(identity_of(shape, group.constants), dict(group.constants), columns)
+
     def groups(self) -> Iterator[Group]:
         """Each group of resources with its constants and columns, which are for reading only.
 
         Columns of a large profile are packed; going through them needs no dictionary per resource.
 
-        :raises ProfileError: where a group has columns of unequal length.
+        :raises ProfileError: if a group has columns of unequal length.
         """
         type_map = self._constants
         for key, columns in self._columns.items():

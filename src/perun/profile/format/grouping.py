@@ -46,7 +46,7 @@ def shape_of(fields: Iterable[str], columns: frozenset[str]) -> Shape:
 def identity_of(shape: Shape, values: Mapping[str, Any]) -> tuple[Any, ...]:
     """What resources of one group have in common, as a key; `values` holds the constants at least.
 
-    :raises RecursionError: where a constant is nested too deeply.
+    :raises RecursionError: if a constant is nested too deeply.
     """
     return (shape, *_frozen_all([values[name] for name in shape[0]]))
 
@@ -68,7 +68,7 @@ class Grouping:
     def add(self, resources: Iterable[Mapping[str, Any]]) -> None:
         """Put resources into their groups.
 
-        :raises RecursionError: where a constant is nested too deeply.
+        :raises RecursionError: if a constant is nested too deeply.
         """
         layouts = self._layouts
         for resource in resources:
@@ -88,7 +88,7 @@ class Grouping:
     def columns_of(self, resource: Mapping[str, Any]) -> list[list[Any]]:
         """The columns, sorted by name, of the group of a resource, which must have some; to be extended.
 
-        :raises RecursionError: where a constant is nested too deeply.
+        :raises RecursionError: if a constant is nested too deeply.
         """
         fields = tuple(resource)
         layout = self._layouts.setdefault(fields, self._layout(fields))

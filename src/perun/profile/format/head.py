@@ -136,7 +136,7 @@ class _Scanner:
     def _brackets(self) -> bytes | None:
         """The brackets of the text that was read, without pairs that close each other.
 
-        None where the text ends within a string.
+        None if the text ends within a string.
         """
         left = _STRING.sub(b"", self._text[self._at :].translate(None, _NUMERIC))
         if b'"' in left:

@@ -45,7 +45,7 @@ def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
 
     :param source: where it comes from, for the message.
     :param limit: number of bytes that are read at most.
-    :raises ProfileError: where it is not UTF-8, not JSON, not a profile, or larger than `limit`.
+    :raises ProfileError: if it is not UTF-8, not JSON, not a profile, or larger than `limit`.
     """
     _check_size(data, source, limit)
     if _uses_msgspec(data):
@@ -54,7 +54,7 @@ def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
             validate(regions, source)
             return Profile(regions)
         except bulk.Unsuitable:
-            pass  # where it is not simply wrong, the more lenient reader can read it
+            pass  # if it is not simply wrong, the more lenient reader can read it
     regions = _decode(data, source, None)
     validate(regions, source)
     profile = Profile(regions)
@@ -83,7 +83,7 @@ def decode_head(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> dict[st
 def dumps_object(profile: Profile) -> bytes:
     """The profile as the body of an object (manual 13.2.2): one line of ASCII, without `origin`.
 
-    :raises ProfileError: where a value has no JSON.
+    :raises ProfileError: if a value has no JSON.
     """
     buffer = io.BytesIO()  # hands out what it holds without a copy
     regions = profile.regions()
@@ -102,7 +102,7 @@ def dumps_pending(profile: Profile) -> bytes:
 def pending_pieces(profile: Profile) -> Iterator[bytes]:
     """The profile as a job file, piece by piece: JSON in ASCII with indent 2, lists of numbers on one line.
 
-    :raises ProfileError: where a value has no JSON.
+    :raises ProfileError: if a value has no JSON.
     """
     return _encoded(profile.regions(), _PRETTY)
 
@@ -227,7 +227,7 @@ def _uses_msgspec(data: bytes) -> bool:
 
 
 def _decode(data: bytes, source: str, regions: Any) -> dict[str, Any]:
-    """The regions; decoded by Python's own reader of JSON where `regions` is None."""
+    """The regions; decoded by Python's own reader of JSON if `regions` is None."""
     try:
         if regions is None:
             regions = _decode_leniently(data)
@@ -248,7 +248,7 @@ def _decode(data: bytes, source: str, regions: Any) -> dict[str, Any]:
 
 
 def _head_of(data: bytes) -> dict[str, Any] | None:
-    """The head as msgspec decodes it; None where msgspec is not used, or refuses the JSON."""
+    """The head as msgspec decodes it; None if msgspec is not used, or refuses the JSON."""
     if not _uses_msgspec(data):
         return None
     import msgspec

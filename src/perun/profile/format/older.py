@@ -17,7 +17,7 @@ _HEADER_TEXTS = ("cmd", "args", "workload")
 
 
 def header(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The region `header` with `args` for `params`, and with text where YAML made a number of a workload."""
+    """The region `header` with `args` for `params`, and with text if YAML made a number of a workload."""
     new = dict(old)
     if "params" in new and "args" not in new:
         new = {("args" if key == "params" else key): value for key, value in new.items()}
@@ -28,14 +28,14 @@ def header(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unit(old: Mapping[str, Any]) -> dict[str, Any]:
-    """`collector_info` or one of `postprocessors`, with a mapping where old files say `"params": ""`."""
+    """`collector_info` or one of `postprocessors`, with a mapping if old files say `"params": ""`."""
     new = dict(old)
     new["params"] = new.get("params") or {}
     return new
 
 
 def models(old: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Models with `x_start` and `x_end`; the list itself where no model spells them otherwise."""
+    """Models with `x_start` and `x_end`; the list itself if no model spells them otherwise."""
     if not any(key in model for model in old for key in _MODEL_KEYS):
         return old
     return [_renamed(model) for model in old]

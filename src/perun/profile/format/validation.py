@@ -133,7 +133,7 @@ class _Check:
                 self.fail(f"resource_type_map.{_short(key)}", "the constants of a group", _MISSING)
             if not isinstance(columns, dict):
                 self.fail(f"resources.{_short(key)}", "a mapping of columns", columns)
-            # There may be many groups: what to call one is only made up where it is wrong.
+            # There may be many groups: what to call one is only made up if it is wrong.
             lengths = {
                 len(column) if isinstance(column, list) or is_packed(column) else -1
                 for column in columns.values()

@@ -28,7 +28,7 @@ def write_interactive_page(
 
     :param view: the `__file__` of the view, beside which the parts of its page lie.
     :param data: what the script reads from the element `data`, with the colours of the theme added.
-    :param title: any text, as :param subtitle: is; the template `page.html` says where they stand.
+    :param title: any text. :param subtitle: likewise; the template `page.html` has the places for both.
     :param scripts: names of files beside the view, run in this order as one script.
     :raises UsageError: if the file cannot be written.
     """

@@ -24,7 +24,7 @@ def axis_label(axis: str) -> Any:
 
 
 def title(of: str) -> Any:
-    """The title of what the view draws; empty for one made from the keys or the command."""
+    """The title of what the view draws; by default the keys or the command."""
     return param("", short="-gt", metavar="<text>", help=f"Title of the {of}.")
 
 

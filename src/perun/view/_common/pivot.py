@@ -29,7 +29,7 @@ class Key(NamedTuple):
 class Pivot(NamedTuple):
     """The aggregated values of a profile.
 
-    :param rows: the bins of the key that tells series apart. :param columns: the bins along the x axis.
+    :param rows: the bins of the key of the series. :param columns: the bins along the x axis.
     :param values: shape (rows, columns); NaN where there is nothing to aggregate.
     :param description: what the values are, e.g. `mean of 'amount'`.
     :param unit: the unit of the values; empty where they have none.

@@ -317,7 +317,7 @@ class _Document:
 
     def _legends(self, drawn: Sequence[Sequence[Json]], density: Sequence[Json]) -> list[Json]:
         """The legend, whose entries hide and show series, and the colour scale of a density."""
-        made = []
+        legends = []
         series = self._chart.series
         names = short_names([one.name for one in series], _NAME_IN_LEGEND)
         items = [
@@ -332,11 +332,11 @@ class _Document:
         if len(items) > 1 or (items and density) or any(one.kind == "points" for one in series):
             shown = items[::-1] if any(one.kind == "area" for one in series) else items
             title = {"title": shortened(self._chart.legend, _NAME_IN_LEGEND)} if self._chart.legend else {}
-            made.append(self._model("Legend", items=shown, click_policy="hide", **title))
+            legends.append(self._model("Legend", items=shown, click_policy="hide", **title))
         for image in density:
             mapper = image["attributes"]["glyph"]["attributes"]["color_mapper"]
             formatter = self._model("CustomJSTickFormatter", code="return perunNumber(tick)")
-            made.append(
+            legends.append(
                 self._model(
                     "ColorBar",
                     color_mapper=_ref(mapper),
@@ -346,7 +346,7 @@ class _Document:
                     padding=6,
                 )
             )
-        return made
+        return legends
 
     def _toolbar(self, drawn: Sequence[Sequence[Json]], density: Sequence[Json]) -> Json:
         tools = [

@@ -70,19 +70,8 @@ def mixed(one: str, other: str, share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
-def text_on(background: str) -> str:
-    """Black or white, whichever has more contrast on `background` (relative luminance of WCAG 2)."""
-    linear = [_linear(channel / 255) for channel in _channels(background)]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#000000" if luminance > 0.179 else "#ffffff"
-
-
 def _channels(colour: str) -> list[int]:
     return [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
-
-
-def _linear(channel: float) -> float:
-    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)
 
 
 def _variables(theme: Mapping[str, str]) -> str:

@@ -115,7 +115,7 @@ def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
 
     from perun.view._common.chart import Series
 
-    made = []
+    series = []
     largest = np.finfo(np.float64).max
     ends = np.zeros((2, heights.shape[1]))  # of each bar the end of its positive and of its negative stack
     for number, (name, own) in enumerate(zip(names, heights, strict=True)):
@@ -125,8 +125,8 @@ def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
         with np.errstate(over="ignore"):
             # A sum beyond the largest float would be infinite, which no page can draw.
             ends[side, at] = np.clip(base + own[at], -largest, largest)
-        made.append(Series(name, "bars", at.astype(float), ends[side, at], number, base, own[at]))
-    return tuple(made)
+        series.append(Series(name, "bars", at.astype(float), ends[side, at], number, base, own[at]))
+    return tuple(series)
 
 
 def _grouped(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
@@ -139,10 +139,10 @@ def _grouped(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
     counts = present.sum(axis=0)
     ranks = np.cumsum(present, axis=0) - 1  # of each bar its place among those that its group really has
     width = _GROUP_WIDTH / max(1, int(counts.max()))
-    made = []
+    series = []
     for number, (name, own) in enumerate(zip(names, heights, strict=True)):
         at = np.flatnonzero(present[number])
         x = at + (ranks[number, at] - (counts[at] - 1) / 2) * width
         base = np.zeros(len(at))
-        made.append(Series(name, "bars", x, own[at], number, base, own[at], width=width * _BAR_SHARE))
-    return tuple(made)
+        series.append(Series(name, "bars", x, own[at], number, base, own[at], width=width * _BAR_SHARE))
+    return tuple(series)

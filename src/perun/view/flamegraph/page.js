@@ -79,7 +79,7 @@
     for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
     return value >>> 0;
   };
-  // Frames of one module differ in shade, so that neighbours can be told apart.
+  // Frames of one module differ in shade, so that neighbours can be distinguished.
   const shades = new Map();
   const shaded = (colour, name) => {
     if (!shades.has(colour)) shades.set(colour, [0, 1, 2, 3, 4].map(step => mixed(colour, "#ffffff", 0.12 + step * 0.09)));
@@ -137,9 +137,9 @@
         const by = colouring === "effect" ? largest : Math.max(now, before);
         fills[node] = steps[64 + Math.round(64 * (by ? (now - before) / by : 0))];
       }
-      const told = colouring === "effect"
+      const text = colouring === "effect"
         ? `less, the same, more by up to ${number(largest)}` : "gone, half, the same, twice, new";
-      legend.push([gradient([-1, 0, 1].map(diverging)), told, ""]);
+      legend.push([gradient([-1, 0, 1].map(diverging)), text, ""]);
     }
     fills[0] = SAME;
     // Frames are paler than the palette, and so is the legend.

@@ -143,11 +143,11 @@ def _lines(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ..
 
     from perun.view._common.chart import Series
 
-    made = []
+    series = []
     for number, (name, own) in enumerate(zip(names, heights, strict=True)):
         known = ~np.isnan(own)
-        made.append(Series(name, "line", x[known], own[known], number, marked=True))
-    return tuple(made)
+        series.append(Series(name, "line", x[known], own[known], number, marked=True))
+    return tuple(series)
 
 
 def _stacked(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
@@ -159,8 +159,8 @@ def _stacked(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, 
 
     ends = finite_sums(np.cumsum, heights, axis=0)
     bases = ends - heights
-    made = [
+    series = [
         Series(name, "area", x, ends[number], number, bases[number], heights[number])
         for number, name in enumerate(names)
     ]
-    return (*made, Series("sum", "line", x, ends[-1], -1))
+    return (*series, Series("sum", "line", x, ends[-1], -1))

@@ -226,7 +226,7 @@
 
   function summarize() {
     if (heat) {
-      byId("told").textContent = `${count(data.allocations, "allocation", "allocations")} over all snapshots; ` +
+      byId("summary").textContent = `${count(data.allocations, "allocation", "allocations")} over all snapshots; ` +
         `the hottest address range was allocated ${count(hottest, "time", "times")}.`;
       return;
     }
@@ -239,7 +239,7 @@
       holes += gap; number_++;
       widest = Math.max(widest, gap);
     }
-    byId("told").textContent = live.length
+    byId("summary").textContent = live.length
       ? `${number(sums[now])} allocated in ${count(live.length, "chunk", "chunks")}, the largest ${number(big)}; ` +
         (number_ ? `${number(holes)} free between them in ${count(number_, "hole", "holes")}, the largest ${number(widest)}.` : "no holes between them.")
       : "nothing is allocated at the end of this snapshot.";

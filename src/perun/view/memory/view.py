@@ -52,7 +52,7 @@ class MemoryView:
     """
 
     name: ClassVar[str] = "memory"
-    help: ClassVar[str] = "Summary of a memory profile: what the peak was made of, leaks, short-lived memory."
+    help: ClassVar[str] = "Summary of a memory profile: peak, leaks and temporary allocations by call stack."
     Params: ClassVar[type] = MemoryViewParams
 
     def render(

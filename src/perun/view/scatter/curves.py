@@ -39,7 +39,7 @@ def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list
     """
     records = sorted(models, key=lambda record: -record.r_square)
     several = {kind for kind, count in Counter(record.type for record in records).items() if count > 1}
-    made: list[Series] = []
+    found: list[Series] = []
     problems: list[str] = []
     for record in records:
         name = f"{record.type.replace('_', ' ')}, R² {record.r_square:.3f}"
@@ -50,9 +50,9 @@ def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list
         except ProfileError as problem:
             problems.append(f"Not drawn: {problem.message}.")
             continue
-        number = len(made) + 1
-        made.append(line._replace(name=name, colour=number, note=_formula(record), dashed=number > 1))
-    return made, problems
+        number = len(found) + 1
+        found.append(line._replace(name=name, colour=number, note=_formula(record), dashed=number > 1))
+    return found, problems
 
 
 def _curve(record: ModelRecord, x: Floats) -> Series:

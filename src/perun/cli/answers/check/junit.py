@@ -2,7 +2,7 @@
 
 A version and method are a suite of tests, and a location is one test. It fails where the location got
 worse, to the level of `--fail-on` (`degradation` by default); it is skipped where the method could say
-nothing of it, and an error where a profile is damaged. The form is that of Jenkins (`junit-10.xsd`).
+nothing of it, and an error if a profile is damaged. The form is that of Jenkins (`junit-10.xsd`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAIRING: Final = "comparison"
 
 
 class _Case(NamedTuple):
-    """One test: `outcome` is failure, error, skipped, or empty where it is passed."""
+    """One test: `outcome` is failure, error, skipped, or empty if it is passed."""
 
     group: str
     name: str

@@ -1,11 +1,11 @@
 """The answer as SARIF 2.1.0 (OASIS), for code scanning services: a method is a rule, a change a result.
 
-What got worse is a result: an error where it is severe, a note where it is only possible, else a warning.
+What got worse is a result: an error if it is severe, a note if it is only possible, else a warning.
 With `--verbose` all other changes are results, too, of a kind that is no failure, as a service would raise
 an alarm for each. Damaged profiles and methods that could not be applied are notifications of the run.
 
 A result names a logical location, the function, and as physical location the measured program, since
-services refuse a result that lies in no file.
+services refuse a result without a file.
 """
 
 from __future__ import annotations

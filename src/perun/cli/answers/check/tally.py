@@ -74,7 +74,7 @@ class Tally:
 
     @property
     def nothing_compared(self) -> str:
-        """That no pair was compared, and why; empty where one was."""
+        """That no pair was compared, and why; empty if one was."""
         if self.compared:
             return ""
         reasons = [f"{reason} ({n}x)" if n > 1 else reason for reason, n in self._reasons.items()]
@@ -118,7 +118,7 @@ def troubles_of(report: VersionReport) -> Iterator[str]:
 
 
 def _all_refused(comparison: Comparison) -> str:
-    """Why none of the methods could be applied; empty where one could."""
+    """Why none of the methods could be applied; empty if one could."""
     results = comparison.results
     if not results or not all(result.reason for result in results):
         return ""

@@ -20,7 +20,7 @@ from perun.cli.answers.check.wording import (
     style_of,
     units_of,
 )
-from perun.cli.graph import Graph, Taint
+from perun.cli.graph import ChangeKind, Graph
 from perun.cli.table import one_line
 from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -46,7 +46,7 @@ class Text:
         say, paint = self._page.say, self._page.paint
         version = report.version
         found = [change.result for comparison in report.comparisons for change in comparison.changes]
-        rows = self._graph.commit(version.checksum, version.parents, _taint(found))
+        rows = self._graph.commit(version.checksum, version.parents, _change_kind(found))
         self._tally.add(report)
         troubles = list(dict.fromkeys(troubles_of(report)))
         if report.reason and not troubles and self._graph.straight and not (rows.links or self._every):
@@ -81,7 +81,7 @@ class Text:
         self._comparison(comparison, "", "", among_others=False)
 
     def end(self) -> None:
-        """How many changes of which kind; where nothing could be compared, that and why."""
+        """How many changes of which kind; if nothing could be compared, that and why."""
         tally = self._tally
         if tally.compared or self._told:
             self._skipped()
@@ -172,7 +172,7 @@ def _heading(units: str, command: str) -> str:
     return f"collected by {units} for cmd: '$ {command}'"
 
 
-def _taint(found: list[PerformanceChange]) -> Taint | None:
+def _change_kind(found: list[PerformanceChange]) -> ChangeKind | None:
     if any(map(is_worse, found)):
         return "degradation"
     if any(map(is_better, found)):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from perun.cli.table import one_line
+from perun.cli.table import plural as plural
 from perun.porcelain.check.report import Comparison, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -82,7 +83,7 @@ def ratio_of(change: DegradationInfo) -> float | None:
 
 def size_of(change: DegradationInfo) -> str:
     """How large the change is, and of which type: `2.5x` for the type ratio, `2.5x, linear`, else the rate:
-    `order +2`; empty where unknown."""
+    `order +2`; empty if unknown."""
     ratio, rate = ratio_of(change), change.rate_degradation
     kind = "" if change.type in ("", "-", "ratio") else one_line(change.type)
     if ratio is not None:
@@ -115,11 +116,19 @@ def parts_of(change: DegradationInfo) -> list[str]:
     """The parts of the independent variable that changed: `where it is 26 to 100: Degradation +58 %`."""
     parts = change.partial_intervals
     lines = [
-        f"where it is {start:.4g} to {end:.4g}: {NAMES[kind]} {100 * rate:+.3g} %"
+        f"where it is {start:.4g} to {end:.4g}: {NAMES[kind]}{_percent(rate)}"
         for kind, rate, start, end in parts[:MOST_PARTS]
     ]
     left = len(parts) - len(lines)
     return [*lines, f"and {plural(left, 'part')} more"] if left else lines
+
+
+def _percent(share: float) -> str:
+    """` +58 %`, also of large changes without an exponent; empty where it is not known."""
+    if not math.isfinite(share):
+        return ""
+    percent = 100 * share
+    return f" {percent:+.3g} %" if abs(percent) < 1000 else f" {percent:+,.0f} %"
 
 
 def values_of(change: DegradationInfo) -> str:
@@ -164,8 +173,3 @@ def marks(kinds: Iterable[PerformanceChange]) -> list[tuple[str, str]]:
         ("!!", sum(map(is_severe, all_kinds)), "bold red"),
     )
     return [(f"{mark}{count}", style) for mark, count, style in counts if count]
-
-
-def plural(count: int, word: str) -> str:
-    """`1 pair`, `2 pairs`."""
-    return f"{count} {word}{'s' * (count != 1)}"

@@ -15,11 +15,13 @@ class Options(NamedTuple):
     """What is counted, and how.
 
     :ivar callers: length of the call chains that are told apart. :ivar children: whether processes that the
-        command starts count too. :ivar timeout: seconds; 0 for never.
+        command starts count too. :ivar python: whether functions of Python are told instead of those of C.
+        :ivar timeout: seconds; 0 for never.
     """
 
     callers: int = 10
     children: bool = True
+    python: bool = False
     timeout: float = 0.0
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shutil import rmtree, which
 from typing import ClassVar, Final
@@ -15,8 +15,9 @@ from perun.collect.instructions import callgrind_file
 from perun.collect.instructions.engines import Counted, Options, Recorded
 from perun.collect.instructions.graph import CallGraph
 from perun.collect.instructions.inclusive import Inclusive
-from perun.collect.instructions.names import Names
+from perun.collect.instructions.names import INTERPRETER, Names
 from perun.collect.instructions.profile import Costs
+from perun.collect.instructions.python_functions import ENVIRONMENT, PythonFunctions, skipped
 from perun.collect.instructions.repeatable import fixed_addresses
 from perun.collect.instructions.tree import ROOT, Frame, Tree, grow
 from perun.errors import JobFailed
@@ -31,6 +32,7 @@ GRACE: Final = 10.0
 _PARENT: Final = re.compile(rb"^==\d+== Parent PID: (\d+)$", re.MULTILINE)
 _HEAD: Final = 1 << 16
 _MOST_LINES: Final = 3
+_STUBS: Final = 3
 _OPTIONS: Final = (
     "--tool=callgrind",
     # What files and variables of the user say is left aside: it would be another measurement.
@@ -46,7 +48,7 @@ _OPTIONS: Final = (
 
 
 class CallgrindEngine:
-    """Counts exactly, 30 to 100 times slower than the program runs; needs no counters of the machine."""
+    """Counts exactly, 20 to 60 times slower than the program runs; needs no counters of the machine."""
 
     name: ClassVar[str] = "callgrind"
     exact: ClassVar[bool] = True
@@ -90,12 +92,14 @@ class CallgrindEngine:
         argv = run.command().argv
         find_executable(argv[0], run.cwd, run.environ)
         self._fixed = fixed_addresses(run.environ)
+        if options.python:
+            run = run._replace(environ={**run.environ, **ENVIRONMENT})
         prefix = str(self._folder.absolute()).replace("%", "%%")
         words = [
             *self._fixed,
             self._path,
             *_OPTIONS,
-            f"--separate-callers={options.callers}",
+            *self._chains(),
             f"--callgrind-out-file={prefix}/out.%p",
             f"--log-file={prefix}/log.%p",
             "--",
@@ -113,6 +117,7 @@ class CallgrindEngine:
 
         :raises JobFailed: where that is nothing.
         """
+        python = self._options.python
         logs = {int(path.suffix[1:]): path for path in self._folder.glob("log.*")}
         first = self._first(logs)
         wanted = sorted(logs, key=lambda pid: (pid != first, pid)) if self._options.children else [first]
@@ -120,14 +125,20 @@ class CallgrindEngine:
         recorded = {pid: path for pid, path in recorded.items() if path.is_file() and path.stat().st_size}
         if first not in recorded:
             raise self._nothing(logs.get(first))
-        names, inclusive, tree = Names(self._run.cwd, self._environ), Inclusive(), Tree()
+        names = Names(self._run.cwd, self._environ, python=python)
+        inclusive, tree = Inclusive(), Tree()
+        of_first = PythonFunctions(first) if python else None
         several = len(recorded) > 1
         lost = 0
-        for path in recorded.values():
+        for pid, path in recorded.items():
             graph = callgrind_file.read(path)
+            base = tree.below(ROOT, _process(graph)) if several else ROOT
+            if of_first is not None:
+                known = of_first if pid == first else PythonFunctions(pid, of_first)
+                graph.functions = [known.named(function) for function in graph.functions]
+                base = tree.below(base, INTERPRETER)
             names.learn(graph.functions)
             frames = [names.frame(function) for function in graph.functions]
-            base = tree.below(ROOT, _process(graph)) if several else ROOT
             grow(tree, graph, frames.__getitem__, base)
             inclusive.add(graph, frames.__getitem__)
             lost += graph.lost if graph.expected is not None else 1
@@ -137,6 +148,15 @@ class CallgrindEngine:
             lacks.append(incomplete.lost(len(wanted) - len(recorded), "processes"))
         costs = Costs(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
         return Counted(costs, len(recorded), lacks, self._notes(names))
+
+    def _chains(self) -> Iterator[str]:
+        """The options that say which call chains are told apart."""
+        callers = self._options.callers
+        if self._options.python:
+            # Functions of C are in no chain, but for the stubs that they are called through.
+            yield from (f"--fn-skip={pattern}" for pattern in skipped())
+            callers *= _STUBS
+        yield f"--separate-callers={callers}"
 
     def _first(self, logs: Mapping[int, Path]) -> int:
         """The process of the command itself: the one that was started from here."""

@@ -15,8 +15,9 @@ from typing import ClassVar, Final
 
 from perun.collect.instructions import perf_text
 from perun.collect.instructions.engines import Counted, Options, Recorded
-from perun.collect.instructions.names import Names
+from perun.collect.instructions.names import INTERPRETER, Names
 from perun.collect.instructions.profile import Costs
+from perun.collect.instructions.python_functions import ENVIRONMENT
 from perun.collect.instructions.repeatable import fixed_addresses
 from perun.collect.instructions.tree import MOST_DEPTH, ROOT, Frame, Tree, rounded
 from perun.errors import JobFailed
@@ -66,7 +67,8 @@ class PerfEngine:
 
         :raises JobFailed: where it cannot be started.
         """
-        self._run = run
+        self._python = options.python
+        self._run = run = run._replace(environ={**run.environ, **(ENVIRONMENT if options.python else {})})
         self._folder = ctx.scratch / "perf"
         rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
@@ -94,12 +96,12 @@ class PerfEngine:
             raise JobFailed(
                 f"no instructions were counted of {str(self._run)!r}: {self._why}", "try --engine callgrind"
             )
-        names, tree = Names(self._run.cwd, self._environ), Tree()
+        names, tree = Names(self._run.cwd, self._environ, python=self._python), Tree()
         periods: dict[int, int] = {}
         processes: set[int] = set()
         for sample in self._samples():
             names.learn(sample.stack)
-            node = ROOT
+            node = tree.below(ROOT, INTERPRETER) if self._python else ROOT
             for function in reversed(sample.stack[:MOST_DEPTH]):
                 frame = names.frame(function)
                 node = node if frame is None else tree.below(node, frame)

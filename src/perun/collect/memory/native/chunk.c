@@ -11,8 +11,8 @@ static uint32_t slot_of(uint64_t key) { return (uint32_t)((key * 0x9e3779b97f4a7
 
 /* -- columns ------------------------------------------------------------------------------------------------ */
 
-/* Append `count` of `packer->values` in planes, and compress them, the first `apart` apart from the others, as they
- * are of another kind; returns their width. */
+/* Append `count` of `packer->values` as planes, and compress them; the first `apart` of each plane separately, because
+ * values of another kind have other codes. Returns their width. */
 static uint8_t add_values_apart(struct packer *packer, size_t *at, uint32_t count, uint32_t apart) {
   uint64_t any = 0;
   for (uint32_t i = 0; i < count; i++) any |= packer->values[i];
@@ -36,7 +36,7 @@ static void add_bytes(struct packer *packer, size_t *at, size_t size) {
   *at += size;
 }
 
-/* Definitions: their first words in planes, then what follows them; returns how many there are. */
+/* Append definitions: their first words as planes, then all other words. Returns the number of definitions. */
 static uint32_t add_definitions(struct packer *packer, size_t *at, const uint64_t *words, uint32_t count) {
   uint32_t definitions = 0, others = 0;
   for (uint32_t i = 0; i < count; i += 1 + (words[i] >> 48 & 0xfff)) packer->values[definitions++] = words[i];
@@ -55,7 +55,7 @@ static uint32_t add_definitions(struct packer *packer, size_t *at, const uint64_
   return definitions;
 }
 
-/* Number the pairs of kind and stack in the order they come; `packer->sites` has that of each event. */
+/* Number the pairs of kind and stack in their order; `packer->sites` gets the number of each event. */
 static uint32_t find_sites(struct packer *packer, const struct record_event *events, uint32_t count) {
   uint32_t sites = 0;
   memset(packer->table, 0, sizeof packer->table);
@@ -73,7 +73,7 @@ static uint32_t find_sites(struct packer *packer, const struct record_event *eve
   return sites;
 }
 
-/* Amounts of allocations, ordered by site. */
+/* Put the amounts of allocations into `packer->values`, ordered by site; returns their number. */
 static uint32_t sort_amounts(struct packer *packer, const struct record_event *events, uint32_t count,
                              uint32_t sites) {
   uint32_t *starts = packer->site_starts, amounts = 0;
@@ -95,8 +95,9 @@ static void reverse(uint64_t *values, uint32_t count) {
   }
 }
 
-/* How many events ago each address came before, of `amounts` allocations, then of releases; the fresh addresses in
- * the same order, as differences, into `fresh`, which has room for CHUNK_EVENTS. */
+/* For each event the number of events since its address came before, or 0 for a fresh address: first of the `amounts`
+ * allocations, then of releases. The fresh addresses go to `fresh` in the same order, as differences; it has room for
+ * CHUNK_EVENTS. Returns their number. */
 static uint32_t find_addresses(struct packer *packer, const struct record_event *events, uint32_t count,
                                uint32_t amounts, uint64_t *fresh) {
   uint32_t allocations = 0, releases = amounts, found = 0, released = CHUNK_EVENTS;
@@ -123,7 +124,7 @@ static uint32_t find_addresses(struct packer *packer, const struct record_event 
   return found;
 }
 
-/* Take the zero bits away that all differences end with, and fold their signs; returns how many bits. */
+/* Remove the low bits that are 0 in all differences, and fold the signs (zigzag); returns the number of bits. */
 static uint8_t fold_signs(uint64_t *values, uint32_t count) {
   uint64_t any = 0;
   for (uint32_t i = 0; i < count; i++) any |= values[i];

@@ -1,4 +1,4 @@
-/* Packing of definitions and events into the columns of a chunk (see record.h). */
+/* Packs definitions and events into the columns of a chunk (see record.h). */
 #ifndef PERUN_MEMORY_CHUNK_H
 #define PERUN_MEMORY_CHUNK_H
 
@@ -15,24 +15,24 @@
 #define CHUNK_UNPACKED (8 * CHUNK_WORDS + 40 * CHUNK_EVENTS)
 #define CHUNK_PACKED (sizeof(struct record_chunk) + 2 * CHUNK_UNPACKED + 32768)
 
-/* Everything that packing needs; must be zeroed once. */
+/* All memory that packing needs; must be zeroed once. */
 struct packer {
   struct deflate deflate;
   uint64_t values[CHUNK_EVENTS];
   uint64_t site_keys[CHUNK_EVENTS];
   uint32_t site_starts[CHUNK_EVENTS + 1];
   uint16_t sites[CHUNK_EVENTS];
-  uint16_t table[CHUNK_TABLE]; /* of sites, then of addresses: index + 1 */
+  uint16_t table[CHUNK_TABLE]; /* hash table of sites, then of addresses: index + 1, 0 for an empty slot */
   uint8_t unpacked[CHUNK_UNPACKED];
   uint8_t packed[CHUNK_PACKED];
 };
 
-/* Pack into `packer->packed`; returns the number of bytes, those of the chunk's header among them. The header's
- * `number`, `ticks` and `monotonic` are as given in `header`. */
+/* Pack a chunk into `packer->packed`; returns its number of bytes, including the header. `number`, `ticks` and
+ * `monotonic` are taken from `header`. */
 size_t chunk_pack(struct packer *, struct record_chunk header, const uint64_t *words, uint32_t word_count,
                   const struct record_event *events, uint32_t event_count, unsigned tick_shift);
 
-/* The same of a text of at most CHUNK_UNPACKED bytes. */
+/* The same for a text of at most CHUNK_UNPACKED bytes. */
 size_t chunk_pack_text(struct packer *, const char *text, size_t size);
 
 #endif

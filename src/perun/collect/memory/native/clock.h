@@ -1,4 +1,4 @@
-/* Ticks: the cheapest clock of the processor that all its cores share. */
+/* Ticks of the cheapest clock of the processor that is the same on all cores. */
 #ifndef PERUN_MEMORY_CLOCK_H
 #define PERUN_MEMORY_CLOCK_H
 
@@ -11,7 +11,7 @@ static inline uint64_t clock_nanoseconds(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* CLOCK_TICK_SHIFT makes them units of about 50 to 100 microseconds. */
+/* Without their CLOCK_TICK_SHIFT low bits, ticks have a resolution of about 50 to 100 microseconds. */
 #if defined(__x86_64__)
 #define CLOCK_TICK_SHIFT 18
 static inline uint64_t clock_ticks(void) { return __builtin_ia32_rdtsc(); }

@@ -6,12 +6,12 @@
 #define MATCH_LEAST 4
 #define MATCH_MAX 258
 #define WINDOW 32768
-#define MATCH_GOOD 48   /* no better one is looked for at the next place */
-#define MATCH_ENOUGH 200/* nor at further places before */
-#define CHAIN 12        /* most places before that are looked at */
-#define FEW_TOKENS 400  /* the fixed codes may be better for so few */
-#define MISSED_MANY 64  /* after so many places without a match, only the last place before is looked at */
-#define BIT 16          /* costs are in parts of a bit */
+#define MATCH_GOOD 48   /* with such a match, the next position is not searched for a better one (lazy matching) */
+#define MATCH_ENOUGH 200/* such a match ends the search at its position */
+#define CHAIN 12        /* most earlier positions that a search compares with */
+#define FEW_TOKENS 400  /* for fewer tokens the fixed codes may be better */
+#define MISSED_MANY 64  /* after so many positions without a match, a search compares with one position only */
+#define BIT 16          /* costs are in units of 1/16 bit */
 #define TOKEN_MATCH 0x80000000u /* a token is a byte, or this, length << 16 and distance - 1 */
 
 enum { LITERALS = 286, FIXED_LITERALS = 288, DISTANCES = 30, LENGTH_CODES = 19, END_OF_BLOCK = 256 };
@@ -64,7 +64,7 @@ static inline void put(struct deflate *to, uint32_t value, unsigned count) {
   to->bit_count -= 32;
 }
 
-/* Up to the next whole byte. */
+/* Write the remaining bits, up to a whole byte. */
 static void put_rest(struct deflate *to) {
   for (; to->bit_count > 0; to->bit_count -= to->bit_count < 8 ? to->bit_count : 8, to->bits >>= 8)
     if (to->out < to->out_end) *to->out++ = (uint8_t)to->bits;
@@ -77,7 +77,7 @@ struct code {
   uint8_t length[FIXED_LITERALS];
 };
 
-/* Lengths of an optimal prefix code by the two-queue method, then limited to `most` bits. */
+/* Lengths of an optimal prefix code by the two-queue method, which are then limited to `most` bits. */
 static void code_lengths(const uint32_t *counts, unsigned symbols, unsigned most, uint8_t *lengths) {
   static uint32_t sorted[LITERALS]; /* count << 9 | symbol would overflow: symbols ordered by count */
   static uint32_t weight[2 * LITERALS];
@@ -116,7 +116,8 @@ static void code_lengths(const uint32_t *counts, unsigned symbols, unsigned most
     depth[node] = (uint8_t)(depth[parent[node]] + 1);
     if (node < used) of_length[depth[node] < most ? depth[node] : most]++;
   }
-  /* Kraft's sum in units of 2^-most; too long codes were cut, so others must give way. */
+  /* The sum of Kraft's inequality in units of 2^-most. Cutting codes that were too long has raised it above 1; other
+   * codes become longer until it is 1 again. */
   uint32_t sum = 0;
   for (unsigned length = 1; length <= most; length++) sum += of_length[length] << (most - length);
   while (sum > 1u << most) {
@@ -132,7 +133,7 @@ static void code_lengths(const uint32_t *counts, unsigned symbols, unsigned most
     for (unsigned i = of_length[length]; i > 0; i--) lengths[sorted[next++] & 511] = (uint8_t)length;
 }
 
-/* The code that has these lengths. */
+/* Assign the codes of these lengths (RFC 1951, 3.2.2). */
 static void code_assign(struct code *code, unsigned symbols) {
   unsigned of_length[16] = {0}, next[16];
   for (unsigned symbol = 0; symbol < symbols; symbol++) of_length[code->length[symbol]]++;
@@ -192,7 +193,8 @@ static unsigned match_length(const uint8_t *now, const uint8_t *before, const ui
   return (unsigned)(now - start);
 }
 
-/* What each byte is expected to cost as it is: by how often it is there, but a bit at least. `to->costs` gets the sums. */
+/* The expected cost of each byte as a literal: its information content, but at least one bit. `to->costs` gets the
+ * running sums. */
 static void find_costs(struct deflate *to, const uint8_t *data, size_t size) {
   static uint32_t counts[256], costs[256];
   uint32_t sum = 0;
@@ -233,7 +235,7 @@ static void remember(struct deflate *to, const uint8_t *data, size_t at) {
   *slot = (uint32_t)at + 1;
 }
 
-/* The match at `at` that saves most; none has a length of 0. `costs` are those from `at` on. */
+/* The match at `at` that saves most; its length is 0 if there is none. `costs` begins at `at`. */
 static struct match find_match(struct deflate *to, const uint8_t *data, size_t at, size_t end, const uint32_t *costs,
                                unsigned tries) {
   struct match best = {0, 0, 0};
@@ -253,7 +255,7 @@ static struct match find_match(struct deflate *to, const uint8_t *data, size_t a
   return best;
 }
 
-/* Tokens of `data[start..end)`. Where nothing has matched for long, fewer places are looked at. */
+/* Make the tokens of `data[start..end)`. The longer nothing has matched, the fewer positions are searched. */
 static unsigned tokens_of(struct deflate *to, const uint8_t *data, size_t start, size_t end) {
   unsigned tokens = 0, missed = 0;
   size_t at = start;
@@ -266,7 +268,7 @@ static unsigned tokens_of(struct deflate *to, const uint8_t *data, size_t start,
       for (size_t step = (missed++ >> 4) + 1; step > 0 && at < end; step--) to->tokens[tokens++] = data[at++];
       continue;
     }
-    unsigned saved = (unsigned)match.gain / (3 * BIT); /* little that is saved is not worth to look everywhere */
+    unsigned saved = (unsigned)match.gain / (3 * BIT); /* a match that saves little counts as a miss */
     missed = saved == 0 ? missed + 1 : missed < saved ? 0 : missed - saved;
     while (match.length < MATCH_GOOD && at + 1 + MATCH_LEAST <= end) {
       struct match next = find_match(to, data, at + 1, end, costs + (at + 1 - start), missed < MISSED_MANY ? CHAIN : 1);
@@ -314,7 +316,7 @@ static unsigned run_lengths(const uint8_t *lengths, unsigned count, uint16_t *ru
   return made;
 }
 
-/* How the codes of a block are written: their lengths, by a code of its own. */
+/* How to write the codes of a block: their lengths, by a third code (RFC 1951, 3.2.7). */
 struct plan {
   unsigned literals, distances, lengths, run_count;
   uint16_t runs[LITERALS + DISTANCES];

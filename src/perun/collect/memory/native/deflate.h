@@ -1,5 +1,5 @@
-/* Compression into one raw deflate stream (RFC 1951), without any library and in fixed memory: what is recorded
- * must be readable by any zlib, but no library may be loaded into the recorded program for it. */
+/* Compression into one raw deflate stream (RFC 1951), without any library and in fixed memory. zlib can read the
+ * recording, but need not be loaded into the recorded program. */
 #ifndef PERUN_MEMORY_DEFLATE_H
 #define PERUN_MEMORY_DEFLATE_H
 
@@ -9,15 +9,15 @@
 #define DEFLATE_HASH_BITS 13
 #define DEFLATE_BLOCK 32768 /* most bytes of one block: also the most tokens */
 
-/* State of one stream, and its scratch. Must be zeroed once; may be reused. There may be one at a time in a process:
- * stacks of its threads may be small, so that more scratch is static. */
+/* The state of one stream, and scratch memory. Must be zeroed once; may be reused. A process can have one at a time,
+ * because more scratch memory is static: the stacks of threads may be small. */
 struct deflate {
   uint8_t *out;
   uint8_t *out_end;
   uint64_t bits;
   unsigned bit_count; /* < 32 between two calls */
   uint32_t head[1 << DEFLATE_HASH_BITS];
-  uint16_t back[32768]; /* from each place to the one before with the same hash; 0 for none */
+  uint16_t back[32768]; /* distance from each position to the previous one with the same hash; 0 for none */
   uint32_t tokens[DEFLATE_BLOCK];
   uint32_t costs[DEFLATE_BLOCK + 1];
 };
@@ -32,7 +32,7 @@ void deflate_start(struct deflate *, uint8_t *out, size_t room);
  * given for the whole stream, continuing where the call before ended. */
 void deflate_add(struct deflate *, const uint8_t *data, size_t start, size_t end);
 
-/* End the stream; returns where its last byte is followed. */
+/* End the stream; returns the position after its last byte. */
 uint8_t *deflate_end(struct deflate *);
 
 /* CRC-32 as zlib's; `crc` is that of the bytes before, 0 at first. */

@@ -28,7 +28,7 @@ bool environment_read(struct settings *settings) {
   const char *file = value_of(OWN_PREFIX "FILE"), *library = value_of(OWN_PREFIX "LIBUNWIND");
   if (!*library) library = "libunwind.so.8";
   settings->file[0] = settings->libunwind[0] = 0;
-  /* Room is left for the process and for `.tail`. */
+  /* Leave room for the id of a process and for `.tail`. */
   if (*file == '/' && strlen(file) < sizeof settings->file - 64) strcpy(settings->file, file);
   if (strlen(library) < sizeof settings->libunwind) strcpy(settings->libunwind, library);
   settings->unwinder = unwinder_of(value_of(OWN_PREFIX "UNWIND"));

@@ -1,4 +1,4 @@
-/* What the environment says to the recorder; see record.h. */
+/* The settings of the recorder in the environment; see record.h. */
 #ifndef PERUN_MEMORY_ENVIRONMENT_H
 #define PERUN_MEMORY_ENVIRONMENT_H
 
@@ -14,10 +14,10 @@ struct settings {
   bool follow;
 };
 
-/* Read the settings; false where there is no environment yet. `file` is empty where nothing is to be recorded. */
+/* Read the settings; false if there is no environment yet. `file` is empty if nothing shall be recorded. */
 bool environment_read(struct settings *);
 
-/* Take the recorder out of the environment of the program and of its children. */
+/* Remove the settings, and the recorder from LD_PRELOAD, for the children of the program. */
 void environment_clean(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The functions of the program that are replaced: each does what the one behind it does, and is recorded. */
+/* The functions that replace those of the program: each calls the next definition of its name, and records that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,15 +10,14 @@
 #include "recorder.h"
 #include "system.h"
 
-/* Not inlined into one another: each keeps the frame that its stack starts from. */
+/* Not inlined into one another, because the stack of each begins with its own frame. */
 #define EXPORT __attribute__((visibility("default"), noinline))
 
-_Static_assert(sizeof(size_t) == 8, "names of C++ operators are those of 64-bit processors");
+_Static_assert(sizeof(size_t) == 8, "the names of the C++ operators are those of 64-bit processors");
 
-/* -- what is behind ----------------------------------------------------------------------------------------- */
+/* -- the next definitions ----------------------------------------------------------------------------------- */
 
-/* Those of the C library are for the short time in which the loader is asked for the next ones, which may be
- * those of another allocator. */
+/* The functions of the C library serve while dlsym finds the next ones, which may be those of another allocator. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -48,7 +47,7 @@ static void find_next(void) {
   next.memalign = __libc_memalign;
   next.aligned_alloc = __libc_memalign;
   next.free = __libc_free;
-  next.malloc = __libc_malloc; /* the last: what was set tells that all are */
+  next.malloc = __libc_malloc; /* last, because set_up() takes it for the sign that all are set */
   find(&next.calloc, "calloc");
   find(&next.realloc, "realloc");
   find(&next.memalign, "memalign");
@@ -75,10 +74,10 @@ static inline void *allocated(void *memory, size_t amount, enum record_kind kind
   return memory;
 }
 
-/* Before the memory is released: as soon as it is, another thread may get it. */
+/* Record a release before it happens: as soon as the memory is released, another thread may get it. */
 static inline void releasing(void *memory, enum record_kind kind, struct place place) {
   struct call call;
-  /* An allocator keeps what it knows of a block before it, which mostly is in no cache: let it come meanwhile. */
+  /* The allocator needs the header before the block, which is mostly not in the cache: fetch it meanwhile. */
   if (memory) __builtin_prefetch((const char *)memory - 16, 1);
   if (memory && recorder_enter(&call, place)) {
     recorder_write(&call, kind, memory, 0);
@@ -134,7 +133,7 @@ EXPORT void free(void *memory) {
   next.free(memory);
 }
 
-/* C23; those of the C library would release memory without calling our `free`. */
+/* C23; the functions of the C library would release memory without calling `free` above. */
 EXPORT void free_sized(void *memory, size_t size);
 EXPORT void free_sized(void *memory, size_t size) {
   (void)size;
@@ -180,8 +179,8 @@ EXPORT void *pvalloc(size_t size) {
 
 /* -- C++ ---------------------------------------------------------------------------------------------------- */
 
-/* The operators of the C++ libraries are malloc and free with other names, and are replaced by just these. Where
- * the program or one of its libraries has operators of its own, ours call them, and what they do is recorded. */
+/* The operators of the C++ libraries only call malloc and free, and so do these. If the program or one of its libraries
+ * defines operators, these call them, and the calls of malloc and free within them are recorded. */
 
 typedef void (*operator_t)(void);
 
@@ -238,19 +237,19 @@ static void find_operators(void) {
   dladdr((void *)operator_names, &own);
   for (int i = 0; i < OPERATORS; i++) {
     void *behind = dlsym(RTLD_NEXT, operator_names[i]), *used = dlsym(RTLD_DEFAULT, operator_names[i]);
-    /* The library may be one that only a plug-in has brought in. */
+    /* Only a plug-in may have loaded the library, so that it is not in the global scope. */
     if (!behind && !library) library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
     if (!behind && library) behind = dlsym(library, operator_names[i]);
     if (used && (!dladdr(used, &first) || first.dli_fbase != own.dli_fbase)) replaced = true;
     if (behind && !in_file(behind, libraries)) replaced = true;
     memcpy(&next_operators[i], &behind, sizeof behind);
   }
-  dlerror(); /* the program is not to find our errors */
+  dlerror(); /* clear errors, which are not those of the program */
   operators = replaced ? OF_PROGRAM : OF_LIBRARY;
 }
 
-/* Whether the operator is that of the C++ library; otherwise, or where memory is short, the one behind ours is
- * to be called: it knows of handlers and exceptions. */
+/* Whether the operator is that of the C++ library. If not, or if there is no memory, the next definition is called, which
+ * knows about handlers and exceptions. */
 static inline bool of_library(enum operator which) {
   set_up();
   if (UNLIKELY(operators == NOT_ASKED)) recorder_aside(find_operators);

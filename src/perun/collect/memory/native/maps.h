@@ -10,16 +10,16 @@ struct mapping {
   uintptr_t start, end;
   uint64_t offset;
   bool executable;
-  const char *path; /* empty where there is none; the kernel's names in brackets too */
+  const char *path; /* empty for anonymous memory; also a name of the kernel in brackets, e.g. [stack] */
 };
 
-/* Room for reading: a line and more. */
+/* A buffer for at least one line. */
 struct maps_buffer {
   char text[PATH_MAX + 4096];
 };
 
-/* Call `each` for every mapping, in the order of addresses, until it returns false. Returns whether the list
- * could be read. */
+/* Call `each` for every mapping in the order of addresses, until it returns false. Returns whether the list was
+ * readable. */
 bool maps_read(struct maps_buffer *, bool (*each)(void *, const struct mapping *), void *argument);
 
 #endif

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#define MODULES 4096 /* further ones are not known: their frames are named by address alone */
+#define MODULES 4096 /* frames in further modules have an address only */
 
 struct module {
   uintptr_t start, end;
   uint64_t identity; /* of path and offset */
 };
 
-/* Two lists ordered by address: the one that is known, and the one that is being read. */
+/* Two lists, sorted by address: the known modules, and those that are being read. */
 static struct module lists[2][MODULES];
 static unsigned counts[2], known;
 
@@ -19,7 +19,7 @@ static uint64_t identity_of(const struct mapping *mapping) {
   return hash;
 }
 
-/* The last known module that starts at or before `address`, NULL where there is none. */
+/* The last known module that starts at or before `address`; NULL if there is none. */
 static const struct module *before(uint64_t address) {
   unsigned low = 0, high = counts[known];
   while (low < high) {
@@ -62,9 +62,9 @@ bool modules_read(void (*define)(const struct mapping *)) {
   struct reading reading = {define, 0};
   counts[!known] = 0;
   if (!maps_read(&buffer, add, &reading)) return false;
-  bool gone = reading.same < counts[known];
+  bool changed = reading.same < counts[known];
   known = !known;
-  return gone;
+  return changed;
 }
 
 void modules_forget(void) { counts[known] = 0; }

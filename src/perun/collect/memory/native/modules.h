@@ -1,4 +1,4 @@
-/* The executable memory of this process, as it was defined in the record. */
+/* The executable memory of this process, as the recording defines it. */
 #ifndef PERUN_MEMORY_MODULES_H
 #define PERUN_MEMORY_MODULES_H
 
@@ -7,14 +7,14 @@
 
 #include "maps.h"
 
-/* Whether `address` is in a module that is known. */
+/* Whether `address` is in a known module. */
 bool modules_know(uint64_t address);
 
-/* Read the mappings again, and call `define` for each module that was not known as it is now. Returns whether
- * some module that was known is gone or another one now. */
+/* Read the mappings again, and call `define` for each new or changed module. Returns whether a known module has changed
+ * or is not mapped any more. */
 bool modules_read(void (*define)(const struct mapping *));
 
-/* Know none. */
+/* Forget all modules, in a forked child. */
 void modules_forget(void);
 
 #endif

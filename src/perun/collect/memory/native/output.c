@@ -11,11 +11,11 @@
 
 #include "system.h"
 
-#define HIGH_DESCRIPTOR 1000 /* out of the way of the program, which gets the lowest that is free */
+#define HIGH_DESCRIPTOR 1000 /* the program expects to get the lowest descriptors */
 
 static char path[PATH_MAX], tail_path[PATH_MAX + 8];
 static int file = -1;
-static struct stat identity; /* of the file: programs close descriptors that they did not open */
+static struct stat identity; /* of the file; some programs close or reuse descriptors of others */
 static struct record_tail *tail;
 static size_t tail_mapped;
 
@@ -29,7 +29,7 @@ static int moved_high(int low) {
   return high;
 }
 
-/* Reserve the blocks of a file; 0 or an errno. Not posix_fallocate, which is a cancellation point. */
+/* Reserve the blocks of a file; returns 0 or an errno. posix_fallocate would be a cancellation point. */
 static int reserve(int made, size_t size) {
   static const char zeros[4096];
   if (syscall(SYS_fallocate, made, 0, (off_t)0, (off_t)size) == 0) return 0;
@@ -44,7 +44,7 @@ static int reserve(int made, size_t size) {
 static struct record_tail *map_tail(size_t size) {
   int made = system_open(tail_path, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (made < 0) return NULL;
-  /* Its blocks are reserved: on a full disk, writing to the mapping would kill the program. */
+  /* On a full disk, a write to the mapping kills the program, unless the blocks are reserved. */
   int failed = reserve(made, size);
   void *mapped = failed ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
   system_close(made);
@@ -69,11 +69,11 @@ static int create(const char *name, bool child) {
   return made;
 }
 
-static bool small_files_only(size_t size) {
+/* Whether so many more bytes exceed RLIMIT_FSIZE. Writing them would send the program a signal. */
+static bool exceeds_limit(size_t size) {
   struct rlimit limit;
   struct stat now;
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-  /* Writing more than is allowed would send the program a signal. */
   return fstat(file, &now) != 0 || (rlim_t)now.st_size + size > limit.rlim_cur;
 }
 
@@ -82,7 +82,7 @@ struct record_tail *output_make(const char *name, bool child, size_t tail_size) 
   if (made < 0) return NULL;
   file = moved_high(made);
   snprintf(tail_path, sizeof tail_path, "%s.tail", path);
-  if (fstat(file, &identity) == 0 && !small_files_only(tail_size)) tail = map_tail(tail_size);
+  if (fstat(file, &identity) == 0 && !exceeds_limit(tail_size)) tail = map_tail(tail_size);
   if (tail) {
     tail_mapped = tail_size;
     return tail;
@@ -93,7 +93,7 @@ struct record_tail *output_make(const char *name, bool child, size_t tail_size) 
   return NULL;
 }
 
-/* Whether the descriptor is still ours; otherwise the file is opened again. */
+/* Make sure that the descriptor is that of the file, and open the file again otherwise; false if that fails. */
 static bool reachable(void) {
   struct stat now;
   if (file >= 0 && fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino)
@@ -115,7 +115,7 @@ static bool reachable(void) {
 
 int output_append(const void *data, size_t size) {
   if (!reachable()) return errno ? errno : EBADF;
-  if (small_files_only(size)) return EFBIG;
+  if (exceeds_limit(size)) return EFBIG;
   const char *at = data;
   while (size > 0) {
     long written = syscall(SYS_write, file, at, size);

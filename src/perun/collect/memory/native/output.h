@@ -7,9 +7,8 @@
 
 #include "record.h"
 
-/* Make both files and map the tail, of `tail_size` bytes. With `child`, the name of the file is that of the first
- * process and this one's number is added to it. NULL where that is not possible or, for the first process, where
- * the file exists. */
+/* Make both files and map the tail, of `tail_size` bytes. With `child`, the id of this process is appended to the name of
+ * the file. NULL if that fails or, for the first process, if the file exists. */
 struct record_tail *output_make(const char *file, bool child, size_t tail_size);
 
 /* Append to the file; returns 0 or an errno. */
@@ -18,10 +17,10 @@ int output_append(const void *data, size_t size);
 /* Write over the start of the file. */
 void output_rewrite(const void *data, size_t size);
 
-/* Shorten the tail to `size`; it stays mapped so far. */
+/* Shorten the tail to `size` bytes, and unmap the rest. */
 void output_shorten(size_t size);
 
-/* Forget the files of the parent process. */
+/* Release the files of the parent process, in a forked child. */
 void output_forget(void);
 
 #endif

@@ -1,19 +1,18 @@
-/* The binary format of recorded allocations, the one place that owns it.
+/* The binary format of recorded allocations, which this file owns.
  *
- * A recorded process leaves two files, FILE and FILE.tail, both in the byte order of the machine (the mark in
- * both headers tells it). FILE is a `struct record_header`, then chunks, each a `struct record_chunk` and its
- * `packed` bytes. What was not yet packed lies in FILE.tail, which the process has mapped: it survives every
- * way a process can end, SIGKILL included.
+ * A recorded process writes two files, FILE and FILE.tail, both in the byte order of the machine, which their headers
+ * tell. FILE is a `struct record_header`, and then chunks, each a `struct record_chunk` and its `packed` bytes. The events
+ * that are not packed yet are in FILE.tail, which the process has mapped: so they survive every end of the process,
+ * SIGKILL included.
  *
- * How to read them. Read the chunks of FILE in order; a kill or a full disk may truncate the last one, which is
- * then left out. FILE.tail has two halves, each with the definitions and events of one chunk, `half.chunk`. A half
- * whose chunk is complete in FILE holds nothing new. Otherwise its events follow the last complete chunk: first
- * those of the half with the lower chunk, then those of the other one; only events with the mark of that chunk
- * count. Both halves count where a process was killed while it packed one and filled the other. With `error` set,
- * a half whose chunk does not follow the one before is left out, as the chunk in between could not be written.
- * The order of events is their order in the files.
+ * How to read them: Read the chunks of FILE in order; a kill or a full disk may truncate the last one, which is then
+ * ignored. FILE.tail has two halves, each with the definitions and events of one chunk, `half.chunk`. A half whose chunk
+ * is complete in FILE has nothing new. Otherwise its events follow the last complete chunk: first those of the half with
+ * the lower chunk, then those of the other one; only events with the mark of the chunk count. Both halves count if the
+ * process was killed while it packed one and filled the other. With `error` set, a half whose chunk does not follow the
+ * one before is ignored, because the chunk in between is lost. The order of events is their order in the files.
  *
- * A process that forks goes on in its own two files only; its child has files of its own, or none.
+ * A process that forks continues in its two files; its child has its own files, or none.
  */
 #ifndef PERUN_MEMORY_RECORD_H
 #define PERUN_MEMORY_RECORD_H
@@ -28,7 +27,7 @@
 
 /* -- events ------------------------------------------------------------------------------------------------- */
 
-/* What an event is. Those from RECORD_FREE on release memory and have no amount. */
+/* The kinds of events. Those from RECORD_FREE on release memory and have no amount. */
 enum record_kind {
   RECORD_MALLOC = 1,
   RECORD_CALLOC = 2,
@@ -45,22 +44,22 @@ enum record_kind {
   RECORD_FREE = 32,
   RECORD_DELETE = 33, /* every form of operator delete: plain, sized, aligned, nothrow */
   RECORD_DELETE_ARRAY = 34,
-  RECORD_REALLOC_RELEASE = 35, /* the memory that was given to realloc or reallocarray; always before the
-                                  RECORD_REALLOC(ARRAY) of the same thread and stack */
-  RECORD_REALLOC_FAILED = 36,  /* it could not be resized: the RECORD_REALLOC_RELEASE of this address did not
-                                  happen, its memory is live as before (amount 0 here) */
+  RECORD_REALLOC_RELEASE = 35, /* the old memory of realloc or reallocarray; always before the RECORD_REALLOC(ARRAY)
+                                  of the same thread and stack */
+  RECORD_REALLOC_FAILED = 36,  /* the resize failed: the RECORD_REALLOC_RELEASE of this address did not happen, and
+                                  its memory is still live (amount 0 here) */
 };
 
-/* One event, 32 bytes. Allocation that failed and release of NULL are no events. An allocation at an address
- * that is live means that its release was not seen (see `skipped`), and takes its place. */
+/* One event, 32 bytes. Failed allocations and releases of NULL are no events. An allocation at a live address replaces
+ * the old one, whose release was not recorded (see `skipped`). */
 struct record_event {
   uint64_t address;
-  uint64_t amount; /* bytes as the program asked for; 0 for a release */
-  uint64_t ticks;  /* see `struct record_chunk` for how to make it nanoseconds; what goes back in a tail stands still */
+  uint64_t amount; /* bytes that the program requested; 0 for a release */
+  uint64_t ticks;  /* see `struct record_chunk` for the conversion; in a tail, a decrease counts as no change */
   uint32_t stack;  /* id of a stack defined before, 0 for none */
-  uint16_t thread; /* of a thread defined before; 65535 stands for all after 65534 threads */
+  uint16_t thread; /* index of a thread defined before; 65535 for all threads after the first 65535 */
   uint8_t kind;    /* enum record_kind */
-  uint8_t mark;    /* written last, RECORD_MARK of the chunk; any other one in a tail is no event of it */
+  uint8_t mark;    /* written last: RECORD_MARK of the chunk; in a tail, others do not belong to the chunk */
 };
 
 #define RECORD_MARK(chunk) (0x80u | ((chunk) & 0x7fu))
@@ -69,23 +68,23 @@ struct record_event {
 /* -- definitions -------------------------------------------------------------------------------------------- */
 
 /* Definitions are 64-bit words. The first word of one:
- *   bits 0-31   id of the thread, or the number of bytes of the path; 0 for a stack: the first one that the record
- *               defines has the id 1, the next one 2, and so on
+ *   bits 0-31   index of the thread, or the number of bytes of the path; 0 for a stack, whose id is its number among
+ *               all stacks of the recording, from 1 on
  *   bits 32-46  shared frames of a stack, else 0
- *   bit 47      set for a stack that goes on outside of the frames given (it is deeper than RECORD_FRAMES)
+ *   bit 47      set for a stack with more frames than those given (it is deeper than RECORD_FRAMES)
  *   bits 48-59  number of words that follow
  *   bits 60-63  enum record_definition
- * They come before the events of their chunk and of later chunks that use them, in the order they were made.
+ * They precede the events of their chunk and of later chunks that use them, in the order of time.
  *
- * A stack is return addresses, outermost first (look up address - 1, also where a signal came in between):
- * `shared` many are those of the stack defined before it in the same chunk, the words that follow are the rest.
- * The function of the allocator itself is not among them, so that the last is in who called it. A stack
- * may be defined again under another id. Its addresses are in the modules as defined up to then.
+ * A stack is return addresses, outermost first; look up address - 1, also at a signal. Its first `shared` addresses are
+ * those of the previous stack in the same chunk, the words that follow are the others. The innermost address is in the
+ * caller of the allocator. A stack may be defined again under another id. Its addresses are in the modules as they are
+ * defined at that point.
  *
- * A thread is its number in the kernel (gettid).
+ * A thread is its id in the kernel (gettid).
  *
- * A module is executable memory: start, end, offset in the file, then the path, filled up with zero bytes.
- * No path is code made at run time. A module replaces those defined before that it overlaps.
+ * A module is executable memory: start, end, offset in the file, and the path, padded with zero bytes. The path is empty
+ * for code made at run time. A module replaces earlier ones that it overlaps.
  */
 enum record_definition { RECORD_STACK = 1, RECORD_THREAD = 2, RECORD_MODULE = 3 };
 
@@ -95,9 +94,9 @@ enum record_definition { RECORD_STACK = 1, RECORD_THREAD = 2, RECORD_MODULE = 3 
 
 enum record_unwinder {
   RECORD_UNWIND_NONE = 0,          /* no stacks */
-  RECORD_UNWIND_FRAME_POINTER = 1, /* stacks end, or miss a caller, where code has no frame pointers */
+  RECORD_UNWIND_FRAME_POINTER = 1, /* stacks end, or lack a caller, at code without frame pointers */
   RECORD_UNWIND_LIBUNWIND = 2,
-  RECORD_UNWIND_TABLES = 3, /* our own reader of the unwind tables (.eh_frame) */
+  RECORD_UNWIND_TABLES = 3, /* the unwind tables (.eh_frame), read by the recorder itself */
 };
 
 struct record_header { /* 128 bytes */
@@ -107,10 +106,10 @@ struct record_header { /* 128 bytes */
   uint32_t header_size; /* chunks start here */
   uint32_t pid;
   uint32_t parent;         /* pid of the process that started this one */
-  uint32_t unwinder;       /* enum record_unwinder that was used */
-  uint32_t wanted;         /* enum record_unwinder that was asked for; differs where that was not possible */
-  uint32_t tick_shift;     /* events in chunks have ticks without that many low bits */
-  uint64_t ticks;          /* at start, with the two clocks read at the same moment: */
+  uint32_t unwinder;       /* the enum record_unwinder in use */
+  uint32_t wanted;         /* the requested enum record_unwinder; differs if that is not possible */
+  uint32_t tick_shift;     /* number of low bits that the ticks of events in chunks lack */
+  uint64_t ticks;          /* at the start, read at the same moment as: */
   uint64_t monotonic;      /* CLOCK_MONOTONIC, ns */
   uint64_t realtime;       /* CLOCK_REALTIME, ns since 1970 */
   uint32_t pointer_size;   /* 8 */
@@ -120,7 +119,7 @@ struct record_header { /* 128 bytes */
 
 enum record_chunk_kind {
   RECORD_EVENTS = 1,
-  RECORD_TEXT = 2, /* unpacks to UTF-8 lines `name value`: exe PATH, arg ARGUMENT (each), note TEXT (to be told) */
+  RECORD_TEXT = 2, /* unpacks to UTF-8 lines `name value`: exe PATH, arg ARGUMENT (each), note TEXT (for the user) */
 };
 
 /* A chunk. Its packed bytes are one raw deflate stream (zlib: wbits -15) of `unpacked` bytes. Those of a chunk
@@ -144,8 +143,8 @@ enum record_chunk_kind {
  * Values of width w are in w planes of bytes: the lowest byte of all values, then the next byte of all, and so on
  * (whatever the byte order of the machine). Width 0: all are 0. Widths are at most 8.
  *
- * `ticks` and `monotonic` were read together when the chunk was written, thus after all its events: between
- * these points, the header's and those of all chunks (and of the tail), time grows linearly with ticks.
+ * `ticks` and `monotonic` are read at the same moment, when the chunk is written and after all its events. Between these
+ * moments, those of the header, of all chunks and of the tail, time is linear in ticks.
  */
 struct record_chunk { /* 96 bytes */
   char magic[4];
@@ -172,37 +171,37 @@ struct record_chunk { /* 96 bytes */
 /* -- the tail ----------------------------------------------------------------------------------------------- */
 
 enum record_state {
-  RECORD_RUNNING = 0, /* killed, or replaced by exec, or ended by a system call of its own: nothing is missing, but
-                         no more is known; its parent has seen which */
-  RECORD_EXITED = 1,      /* by exit or return from main: destructors of other libraries may have come later */
+  RECORD_RUNNING = 0, /* it was killed, executed another program, or ended by a direct system call: no event is missing,
+                         but only its parent knows which of these it was */
+  RECORD_EXITED = 1,      /* by exit or return from main; destructors of other libraries may run later */
   RECORD_QUICK_EXITED = 2, /* by _exit, _Exit or quick_exit */
 };
 
-/* One of the places for the definitions and events of a chunk: while one is packed, the other is written to. Its
- * events are those with the mark of its chunk; threads write them side by side, so that there may be gaps. */
+/* A half of the tail has the definitions and events of one chunk: while one half is packed, threads write to the other.
+ * Its events are those with the mark of its chunk; there may be gaps between them, because threads write concurrently. */
 struct record_half {
-  uint32_t chunk; /* the number that the chunk of it will have; RECORD_NO_CHUNK before it has been used */
+  uint32_t chunk; /* the number that its chunk will have; RECORD_NO_CHUNK before the first use */
   uint32_t words;
   uint32_t words_offset;
   uint32_t events_offset;
 };
 
-/* FILE.tail: this, and for each half `words_capacity` 64-bit words and `events_capacity` `struct record_event`. Made
- * with its whole size reserved, shortened when the process exits. */
+/* FILE.tail: this header, `words_capacity` 64-bit words for each half, and `events_capacity` events for each half. Its
+ * whole size is reserved at the start; it is shortened when the process exits. */
 struct record_tail { /* 128 bytes */
   char magic[8];
   uint32_t byte_order;
   uint32_t version;
   uint32_t pid;
   uint32_t state; /* enum record_state */
-  uint32_t error; /* errno of the write that failed, 0 for none: from then on nothing is recorded */
+  uint32_t error; /* errno of the failed write that ended the recording; 0 for none */
   uint32_t words_capacity;
   uint32_t events_capacity;
   uint32_t reserved;
   struct record_half half[2];
-  uint64_t skipped; /* events left out: those in a signal handler that interrupted the recorder, or left it for good */
-  uint64_t lost;    /* events left out after `error` */
-  uint64_t ticks;   /* at the last chunk or at the end, read with: */
+  uint64_t skipped; /* number of missing events: of signal handlers that interrupted the recorder, or jumped out of it */
+  uint64_t lost;    /* number of missing events after `error` */
+  uint64_t ticks;   /* at the last chunk or at the end, read at the same moment as: */
   uint64_t monotonic;
   uint64_t more_reserved[3];
 };
@@ -214,16 +213,16 @@ _Static_assert(sizeof(struct record_tail) == 128, "format");
 
 /* -- the environment of the recorder ------------------------------------------------------------------------ */
 
-/* LD_PRELOAD names the library as its first entry. Besides:
+/* LD_PRELOAD has the library as its first entry. The settings:
  *
- * PERUN_MEMORY_FILE      absolute path of FILE. The first process that gets it makes the file, which must not
- *                        exist, and is the one recorded.
+ * PERUN_MEMORY_FILE      absolute path of FILE. The first process that gets it makes the file, which must not exist,
+ *                        and is recorded.
  * PERUN_MEMORY_UNWIND    auto (the default: tables), tables, libunwind, fp, none
- * PERUN_MEMORY_LIBUNWIND what is loaded for libunwind; default libunwind.so.8
- * PERUN_MEMORY_FOLLOW    1: record children too, forked or executed, into FILE.PID (FILE.PID.1, ... where that
- *                        exists, as for a process that executes another program), each with its tail
- *                        (FILE.PID.tail). Otherwise the recorder takes these variables and itself in LD_PRELOAD
- *                        out of the environment, and children run without it.
+ * PERUN_MEMORY_LIBUNWIND library to load for libunwind; default libunwind.so.8
+ * PERUN_MEMORY_FOLLOW    1: also record forked and executed children, into FILE.PID (FILE.PID.1, ... if that exists,
+ *                        because the process has executed another program), each with its tail (FILE.PID.tail).
+ *                        Otherwise the recorder removes these settings and itself from the environment, and children
+ *                        run without it.
  */
 
 #endif

@@ -15,15 +15,15 @@
 
 /* -- state of the process ----------------------------------------------------------------------------------- */
 
-/* In a page that the kernel zeroes in a forked child (MADV_WIPEONFORK), by whatever call it was forked: so the child
- * notices that it is not the recorded process. */
+/* In a page that the kernel zeroes in a forked child (MADV_WIPEONFORK), whatever call forked it. So the child notices
+ * that it is not the recorded process. */
 struct alive {
   int recording;
   int pid;
 };
 
 static struct alive *alive;
-static bool off; /* for good, in this process */
+static bool off; /* this process records nothing any more */
 static struct settings settings;
 static struct record_header header;
 static struct record_tail *tail;
@@ -32,12 +32,12 @@ static struct packer packer;
 static struct half {
   uint64_t *words;
   struct record_event *events;
-  uint32_t marked; /* events from here on have no mark */
+  uint32_t marked; /* no event from this one on has a mark */
 } halves[2];
 static uint32_t word_room, event_room;
 
-/* Where the next event goes: half << 63 | chunk << 32 | place in it. Whoever adds 1 to it owns the place, and needs no
- * lock. A place beyond the room says that the chunk is full, or closed. */
+/* Where the next event goes: half << 63 | chunk << 32 | place in it. A thread that adds 1 to it owns the place, without a
+ * lock. A place beyond the room means that the chunk is full or closed. */
 static struct {
   uint64_t at;
 } cursor __attribute__((aligned(128)));
@@ -48,8 +48,9 @@ static uint32_t place_of(uint64_t at) { return (uint32_t)at; }
 static uint32_t chunk_of(uint64_t at) { return (uint32_t)(at >> 32) & 0x7fffffff; }
 static uint32_t half_of(uint64_t at) { return (uint32_t)(at >> 63); }
 
-/* Held while anything but events is added to the record, or the chunk is changed; and while a chunk is packed, which
- * is waited for with the first one held. No lock of the program or of the loader may be waited for meanwhile. */
+/* `lock` is held while anything but events is added to the recording, or the chunk changes. `packing` is held while a
+ * chunk is packed, and is taken with `lock` held. A thread that holds one of them must not wait for a lock of the program
+ * or of the loader. */
 static lock_t lock __attribute__((aligned(128)));
 static lock_t packing;
 static lock_t start_lock;
@@ -58,8 +59,8 @@ enum { OUTSIDE, RECORDING, PAUSED };
 
 static __thread struct {
   uint32_t busy;
-  uint32_t thread; /* its index + 1 */
-  uint32_t pid;    /* of the process that it has this index in */
+  uint32_t thread; /* index of the thread + 1 */
+  uint32_t pid;    /* of the process in which it has this index */
 } own __attribute__((tls_model("initial-exec")));
 
 /* -- writing ------------------------------------------------------------------------------------------------ */
@@ -70,17 +71,17 @@ static void fail(int error) {
   alive->recording = 0;
 }
 
-/* The frames of the stack that was defined last in this chunk, outermost first. */
+/* The frames of the last stack that this chunk defines, outermost first. */
 static uint64_t previous[RECORD_FRAMES];
 static uint32_t previous_frames;
 
-/* A chunk that nothing is added to any more. */
+/* A chunk to which nothing is added any more. */
 struct closed {
   uint32_t half, chunk, events;
   uint64_t ticks, monotonic; /* when it was closed */
 };
 
-/* Close the chunk that is written to, and begin to pack. */
+/* Close the current chunk, and take the lock `packing`. */
 static struct closed close_chunk(void) {
   lock_take(&packing);
   uint64_t at = __atomic_exchange_n(&cursor.at, CLOSED, __ATOMIC_ACQ_REL);
@@ -96,7 +97,8 @@ static void unmark(struct half *half, uint32_t from) {
 
 static void open_chunk(uint32_t half, uint32_t chunk) {
   struct record_half *known = &tail->half[half];
-  if (chunk - known->chunk > 2) unmark(halves + half, 0); /* marks repeat every 128 chunks */
+  /* Marks repeat every 128 chunks: events of an older chunk than the last two may have the mark of this one. */
+  if (chunk - known->chunk > 2) unmark(halves + half, 0);
   known->words = 0;
   __atomic_store_n(&known->chunk, chunk, __ATOMIC_RELEASE);
   previous_frames = 0;
@@ -106,7 +108,7 @@ static void open_chunk(uint32_t half, uint32_t chunk) {
 static uint64_t last_ticks;
 
 #define SPINS 1000
-#define YIELDS 100000 /* a signal handler that jumps out of the recorder never finishes its event */
+#define YIELDS 100000 /* then give up: a signal handler that jumps out of the recorder never finishes its event */
 
 static bool is_marked(const struct record_event *event, uint8_t mark) {
   for (uint32_t tries = 0; tries < YIELDS; tries++) {
@@ -116,8 +118,8 @@ static bool is_marked(const struct record_event *event, uint8_t mark) {
   return false;
 }
 
-/* Wait for the threads that still write events of a closed chunk; false where a thread never finishes, as it was
- * thrown out of the recorder. Afterwards the events have no gaps and their ticks never decrease. */
+/* Wait for the threads that still write events of a closed chunk; false if a thread never finishes, because a signal
+ * handler jumped out of the recorder. Afterwards the events have no gaps, and their ticks never decrease. */
 static bool await_writers(struct closed *closed) {
   struct half *half = halves + closed->half;
   uint32_t kept = 0;
@@ -145,17 +147,17 @@ static bool pack(struct closed *closed) {
   size_t size = chunk_pack(&packer, chunk, half->words, tail->half[closed->half].words, half->events, closed->events,
                            header.tick_shift);
   int error = output_append(packer.packed, size);
-  if (error) fail(error); /* what is in the tail stays there */
+  if (error) fail(error); /* the tail keeps the events */
   tail->ticks = closed->ticks;
   tail->monotonic = closed->monotonic;
   return whole;
 }
 
-/* Close the chunk, pack it, and go on in the next one. The lock is held before and after; with `pass` it is released
- * while packing, so that other threads may go on. */
+/* Close the chunk, pack it, and open the next one. The lock is held before and after; with `pass` it is released while
+ * packing, so that other threads can continue. */
 static void next_chunk(bool pass) {
   struct closed closed = close_chunk();
-  bool both = !alone(); /* a thread alone is faster in the half that is in its cache */
+  bool both = !alone(); /* a single thread is faster with one half, which stays in its cache */
   if (both) open_chunk(!closed.half, closed.chunk + 1);
   if (pass) lock_release(&lock);
   pack(&closed);
@@ -164,7 +166,7 @@ static void next_chunk(bool pass) {
   if (pass) lock_take(&lock);
 }
 
-/* Room in the tail for another event; false where there is none any more. */
+/* Make room in the tail for another event; false if recording has ended. */
 static __attribute__((noinline)) bool more_room(void) {
   lock_take(&lock);
   while (!off && place_of(__atomic_load_n(&cursor.at, __ATOMIC_ACQUIRE)) >= event_room) next_chunk(true);
@@ -180,7 +182,7 @@ static struct record_half *current_half(void) {
   return &tail->half[half_of(__atomic_load_n(&cursor.at, __ATOMIC_RELAXED))];
 }
 
-/* Room for `count` words, NULL where there is none: recording ended, or is about to. */
+/* Room for `count` words; NULL if there is none, because recording has ended or is about to. */
 static uint64_t *reserve_words(uint32_t count) {
   if (count > word_room) return NULL;
   if (current_half()->words + count > word_room) next_chunk(false);
@@ -246,9 +248,9 @@ struct stack_set {
 static struct stack_set stacks[1 << STACK_SET_BITS];
 static uint32_t stack_count;
 static uint64_t stack_seed; /* changes when code is unloaded: an address may be other code now */
-static uint32_t unknown;    /* frames that are in no module, even after reading the mappings */
+static uint32_t unknown;    /* number of frames that are in no module, even after reading the mappings */
 
-#define UNKNOWN_READS 64 /* that many times each new stack with such a frame reads the mappings; then one in 1024 */
+#define UNKNOWN_READS 64 /* so many new stacks with such a frame read the mappings; later only one in 1024 */
 
 static void read_modules(void) {
   if (!modules_read(define_module)) return;
@@ -263,7 +265,8 @@ static uint64_t stack_key(const struct stack *stack) {
 
 static struct stack_set *stack_set(uint64_t key) { return &stacks[key >> (64 - STACK_SET_BITS)]; }
 
-/* 0 where the stack is not known. Needs no lock: an id is believed where its hash is there before and after. */
+/* The id of a stack; 0 if it is not in the cache. Needs no lock: an id is valid if its hash is there before and after
+ * reading it. */
 static uint32_t find_stack(const struct stack *stack) {
   uint64_t key = stack_key(stack);
   const struct stack_set *set = stack_set(key);
@@ -316,8 +319,8 @@ static uint32_t define_stack(const struct stack *stack, const uint64_t *frames, 
   return id;
 }
 
-/* The id of a stack that was not known. It is unwound again before the lock is taken: that may wait for the loader, in
- * which another thread may wait for us. */
+/* The id of a stack that is not in the cache. It is unwound again before the lock is taken, because that may wait for the
+ * loader, and a thread in the loader may wait for this lock. */
 static __attribute__((noinline)) uint32_t new_stack(const struct call *call) {
   uint64_t frames[call->stack.frames];
   struct stack again = unwind((enum record_unwinder)header.unwinder, call->place, frames, call->stack.frames);
@@ -330,7 +333,7 @@ static __attribute__((noinline)) uint32_t new_stack(const struct call *call) {
 
 /* -- start -------------------------------------------------------------------------------------------------- */
 
-/* Room in the tail after the end of the process, for late events: mostly releases by other libraries. */
+/* Room in the tail for events after the end of the process, mostly releases by other libraries. */
 #define LATE_WORDS 128
 #define LATE_EVENTS 32
 
@@ -353,7 +356,7 @@ static void lay_out_tail(uint32_t words, uint32_t events) {
   }
 }
 
-/* The program and its arguments, as lines. */
+/* Write lines with the path of the program and its arguments; returns their size. */
 static size_t describe(char *text, size_t room) {
   size_t size = (size_t)snprintf(text, room, "exe ");
   ssize_t length = readlink("/proc/self/exe", text + size, room - size - 1);
@@ -398,12 +401,12 @@ static bool write_head(void) {
   tail->ticks = header.ticks;
   tail->monotonic = header.monotonic;
 
-  char *text = (char *)packer.site_keys; /* not in use yet */
+  char *text = (char *)packer.site_keys; /* serves as a buffer here, because nothing has been packed yet */
   size_t size = chunk_pack_text(&packer, text, describe(text, sizeof packer.site_keys));
   return !output_append(&header, sizeof header) && !output_append(packer.packed, size);
 }
 
-/* Make the files of this process; false where that is not possible. */
+/* Make the files of this process; false if that fails. */
 static bool start_record(bool child) {
   tail = output_make(settings.file, child, tail_size(CHUNK_WORDS, CHUNK_EVENTS));
   if (!tail) return false;
@@ -421,11 +424,11 @@ static bool start_first(void) {
   if (page == MAP_FAILED || madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) != 0) return false;
   alive = page;
   if (start_record(false)) return true;
-  /* The file is there already: this is a child that executed a program. */
+  /* If the file exists, this is a child process that has executed a program. */
   return settings.follow && errno == EEXIST && start_record(true);
 }
 
-/* In a child that the recorded process forked. */
+/* Start in a forked child of the recorded process. */
 static bool start_forked(void) {
   output_forget();
   tail = NULL;
@@ -438,7 +441,7 @@ static bool start_forked(void) {
   return start_record(true);
 }
 
-/* Start recording where that is wanted and not done yet; whether events are recorded from now on. */
+/* Start recording, unless it has started or the settings do not want it; returns whether events are recorded. */
 static __attribute__((noinline)) bool start(void) {
   if (off) {
     if (alive && alive->pid) __atomic_fetch_add(&tail->lost, 1, __ATOMIC_RELAXED);
@@ -471,7 +474,7 @@ bool recorder_enter(struct call *call, struct place place) {
     if (own.busy == RECORDING) __atomic_fetch_add(&tail->skipped, 1, __ATOMIC_RELAXED);
     return false;
   }
-  /* The first time in a thread, an unwinder may allocate what it keeps for it. */
+  /* In the first call of a thread, an unwinder may allocate memory for the thread. */
   own.busy = LIKELY(own.pid == header.pid) ? RECORDING : PAUSED;
   call->error = errno;
   call->place = place;
@@ -515,7 +518,7 @@ void recorder_write(struct call *call, enum record_kind kind, const void *addres
   __atomic_store_n(&event->mark, (uint8_t)RECORD_MARK(chunk_of(at)), __ATOMIC_RELEASE);
 }
 
-/* -- moments in the life of a process ----------------------------------------------------------------------- */
+/* -- unloading of code and the end of a process ------------------------------------------------------------- */
 
 /* Run `action` with the lock held, if the process is recorded and this thread is not in the recorder already. */
 static void with_record(void (*action)(void *), void *argument) {
@@ -541,7 +544,7 @@ static void end(void *argument) {
   bool empty = !closed.events && !tail->half[closed.half].words, whole = empty || pack(&closed);
   if (!off) {
     tail->state = *(enum record_state *)argument;
-    if (whole) { /* no thread still writes to it */
+    if (whole) { /* no thread writes to the half any more */
       memset((char *)tail + sizeof *tail, 0, tail_size(LATE_WORDS, LATE_EVENTS) - sizeof *tail);
       lay_out_tail(LATE_WORDS, LATE_EVENTS);
       output_shorten(tail_size(LATE_WORDS, LATE_EVENTS));

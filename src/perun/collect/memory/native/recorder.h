@@ -1,4 +1,4 @@
-/* The recorder of one process: writes events, in the order in which they come, to its files.
+/* The recorder of one process: writes events to its files in the order of time.
  *
  * The states of a process (`alive`, `off` and `tail->state` in recorder.c):
  *
@@ -9,21 +9,21 @@
  *        v                                                                v
  *       OFF <-------------------------------------------------------------+
  *
- * A forked child begins as NOT STARTED: with PERUN_MEMORY_FOLLOW it makes files of its own, else it is OFF.
- * OFF is for good: events after it are counted in tail->lost. A kill needs no transition: the tail is a shared
- * mapping, so that the file has all events up to then, with the state RUNNING.
+ * A forked child begins as NOT STARTED: with PERUN_MEMORY_FOLLOW it makes its own files, otherwise it is OFF.
+ * OFF is final; later events are counted in tail->lost. A kill needs no transition: the tail is a shared mapping,
+ * so that the file has all events up to then, with the state RUNNING.
  *
- * The states of each half of the tail, which take turns as soon as the process has a second thread:
+ * The states of each half of the tail, which take turns once the process has a second thread:
  *
  *   UNUSED -open_chunk-> OPEN -close_chunk-> CLOSED -await_writers-> COMPLETE -pack-> PACKED -open_chunk-> OPEN
  *
  *   OPEN      threads reserve events by adding 1 to `cursor`, without a lock; the mark of an event is written last
- *   CLOSED    the cursor points to the other half, or nowhere; threads may still write events reserved before
+ *   CLOSED    the cursor points to the other half, or nowhere; threads may still write the events they reserved
  *   COMPLETE  every reserved event has its mark; those of threads that never finish are counted in tail->skipped
- *   PACKED    the chunk is in FILE; where that failed, the process is OFF and the half keeps the events
+ *   PACKED    the chunk is in FILE; if that failed, the process is OFF and the half keeps the events
  *
- * The states of a thread (`own.busy`): OUTSIDE of the recorder; RECORDING, where a nested allocation (of a signal
- * handler) is skipped and counted; PAUSED, where one of the recorder's own is neither recorded nor counted.
+ * The states of a thread (`own.busy`): OUTSIDE of the recorder; RECORDING, when a nested allocation (of a signal
+ * handler) is skipped and counted; PAUSED, when an allocation of the recorder itself is ignored.
  */
 #ifndef PERUN_MEMORY_RECORDER_H
 #define PERUN_MEMORY_RECORDER_H
@@ -38,17 +38,17 @@
 struct call {
   struct place place;
   struct stack stack;
-  int error; /* errno as the program had it */
+  int error; /* errno of the program */
 };
 
-/* Enter the recorder for a call and unwind its stack. False where the call is not recorded: then none of the
- * functions below may be called. The first call of a process starts its recording. */
+/* Enter the recorder for a call and unwind its stack. False if the call is not recorded; then none of the functions
+ * below may be called. The first call of a process starts its recording. */
 bool recorder_enter(struct call *, struct place);
 
 /* Record an event of this call. */
 void recorder_write(struct call *, enum record_kind, const void *address, uint64_t amount);
 
-/* End the call; errno is as it was. */
+/* End the call, and restore errno. */
 void recorder_leave(struct call *);
 
 /* Enter the recorder again for a call that was left, to record another event with the same stack. */
@@ -57,10 +57,10 @@ void recorder_enter_again(struct call *);
 /* Code may have been unloaded. */
 void recorder_unloaded(void);
 
-/* To be called once the loader has initialised the program: loads libunwind where that is wanted. */
+/* Call this once the loader has initialized the program: loads libunwind if the settings choose it. */
 void recorder_ready(void);
 
-/* The process ends in this way; events may still come. */
+/* The process ends with this state; events may still come. */
 void recorder_end(enum record_state);
 
 /* Run `action` without recording what it allocates. */

@@ -6,7 +6,7 @@
 #include "system.h"
 
 #define KNOWN_STACKS 64
-#define GROWTH ((uintptr_t)1 << 20) /* the stack of the first thread grows: below it, it may be asked for again */
+#define GROWTH ((uintptr_t)1 << 20) /* the stack of the main thread grows; so much below it counts as part of it */
 
 struct range {
   uintptr_t start, end;
@@ -29,7 +29,7 @@ static bool holds(void *argument, const struct mapping *mapping) {
   return false;
 }
 
-/* Programs with stacks of their own (coroutines) change between many: those seen are kept, for all threads. */
+/* Programs with coroutines switch between many stacks: the recently used ones of all threads are cached. */
 static lock_t stacks_lock;
 
 static struct range stack_of(uintptr_t at) {

@@ -1,11 +1,11 @@
-/* A stack of the current thread: where it starts and ends, and the hash of its addresses. */
+/* The stack of the current thread: where it begins and ends, and the hash of its return addresses. */
 #ifndef PERUN_MEMORY_STACK_H
 #define PERUN_MEMORY_STACK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a stack starts: in the function that was called by the program, which keeps a frame pointer. */
+/* Where a stack begins: in the function of the recorder that the program calls, which has a frame pointer. */
 struct place {
   const void *caller;      /* its return address */
   const uintptr_t *frame;  /* its frame pointer: points to that of its caller */
@@ -14,19 +14,19 @@ struct place {
 #define HERE ((struct place){__builtin_return_address(0), __builtin_frame_address(0)})
 
 struct stack {
-  uint64_t hash;   /* of its addresses */
-  uint32_t frames; /* how many */
-  bool deeper;     /* there are more */
+  uint64_t hash;   /* of its return addresses */
+  uint32_t frames; /* number of frames */
+  bool deeper;     /* it has more frames */
 };
 
-/* End of the stack (or other memory) that `at` lies in, 0 where it is not mapped. Reads are valid up to there. */
+/* The end of the stack (or other memory) that contains `at`, up to which reads are valid; 0 if it is not mapped. */
 uintptr_t stack_end(uintptr_t at);
 
-/* In a process that was forked off: threads that held locks are not there. */
+/* Call this in a forked child, in which the threads that held locks do not exist. */
 void stack_forked(void);
 
-/* The hash of a stack is a polynomial of its scattered addresses: the sum of each times FACTOR to the power of how
- * many frames are outside of it. So it can be made from both ends. */
+/* The hash of a stack is a polynomial of its scattered addresses: the sum of each one times FACTOR to the power of the
+ * number of frames outside of it. So it can be computed from both ends. */
 #define STACK_FACTOR 0xd1342543de82ef95u
 
 static inline uint64_t stack_scatter(uint64_t address) {

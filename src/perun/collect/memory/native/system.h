@@ -1,5 +1,5 @@
-/* System calls that are no cancellation points and that nobody interposes, and a lock that needs no library.
- * They change errno. */
+/* System calls that are no cancellation points and that no library can interpose, and a lock that needs no library. They
+ * change errno. */
 #ifndef PERUN_MEMORY_SYSTEM_H
 #define PERUN_MEMORY_SYSTEM_H
 
@@ -29,7 +29,7 @@ extern char __libc_single_threaded __attribute__((weak));
 
 static inline bool alone(void) { return &__libc_single_threaded && __libc_single_threaded; }
 
-/* 0 free, 1 held, 2 held and waited for. */
+/* 0: free, 1: held, 2: held, and threads wait for it. */
 typedef uint32_t lock_t;
 
 static inline void lock_wait(lock_t *lock) {

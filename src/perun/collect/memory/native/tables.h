@@ -4,7 +4,7 @@
 
 #include "stack.h"
 
-/* Whether this processor has it. */
+/* Whether this is supported on this processor. */
 bool unwind_has_tables(void);
 
 /* As unwind, unwind_forget and unwind_forked. */

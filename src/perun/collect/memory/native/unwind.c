@@ -30,7 +30,7 @@ static struct stack unwind_frame_pointers(struct place place, uint64_t *frames, 
 
 /* -- libunwind ---------------------------------------------------------------------------------------------- */
 
-#define LIBUNWIND_FRAMES 256 /* they are on the stack of the program */
+#define LIBUNWIND_FRAMES 256 /* few, because the array is on the stack of the program */
 
 static int (*unw_backtrace)(void **, int);
 
@@ -38,13 +38,13 @@ bool unwind_load_libunwind(const char *library) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   void *found = handle ? dlsym(handle, "unw_backtrace") : NULL;
   if (!found) {
-    dlerror(); /* the program is not to find our error */
+    dlerror(); /* clear the error, which is not one of the program */
     return false;
   }
   int (*function)(void **, int);
   memcpy(&function, &found, sizeof function);
   void *warm[4];
-  function(warm, 4); /* it sets itself up at its first use */
+  function(warm, 4); /* its first call initializes it, which may allocate */
   unw_backtrace = function;
   return true;
 }
@@ -53,8 +53,8 @@ static struct stack unwind_libunwind(struct place place, uint64_t *frames, uint3
   void *found[LIBUNWIND_FRAMES];
   struct stack stack = {0, 0, false};
   int count = unw_backtrace(found, LIBUNWIND_FRAMES), first = 0;
-  while (first < count && found[first] != place.caller) first++; /* our own functions */
-  if (first >= count) { /* it did not get out of them */
+  while (first < count && found[first] != place.caller) first++; /* skip the frames of the recorder */
+  if (first >= count) { /* it found no others */
     found[0] = (void *)(uintptr_t)place.caller;
     first = 0;
     count = 1;
@@ -69,7 +69,7 @@ static struct stack unwind_libunwind(struct place place, uint64_t *frames, uint3
   return stack;
 }
 
-/* -- any ---------------------------------------------------------------------------------------------------- */
+/* -- all unwinders ---------------------------------------------------------------------------------------------------- */
 
 struct stack unwind(enum record_unwinder unwinder, struct place place, uint64_t *frames, uint32_t most) {
   switch (unwinder) {
@@ -77,7 +77,7 @@ struct stack unwind(enum record_unwinder unwinder, struct place place, uint64_t 
       return unwind_tables(place, frames, most);
     case RECORD_UNWIND_LIBUNWIND:
       if (LIKELY(unw_backtrace)) return unwind_libunwind(place, frames, most);
-      /* Before the constructor of this library ran. */
+      /* recorder_ready() has not loaded libunwind yet. */
       return unwind_has_tables() ? unwind_tables(place, frames, most) : unwind_frame_pointers(place, frames, most);
     case RECORD_UNWIND_FRAME_POINTER:
       return unwind_frame_pointers(place, frames, most);

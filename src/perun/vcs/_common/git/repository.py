@@ -106,7 +106,7 @@ class GitVcs(Vcs):
         return bool(answer.stdout)
 
     def merge_base(self, first: str, second: str) -> str | None:
-        """What `git merge-base` finds, the best of them where there are several."""
+        """What `git merge-base` finds, the best of them if there are several."""
         answer = self._git.attempt("merge-base", self._checksum(first), self._checksum(second))
         if answer.code > 1 or (answer.code and answer.stderr):
             raise self._git.failure("merge-base", answer)

@@ -1,0 +1,240 @@
+"""`perun doctor noise`: how much the times of one program vary on this machine, and what that hides.
+
+The same program runs in pairs, in turns and in random order, as `perun compare` does it. Nothing changed
+between the two of a pair, so whatever differs is noise.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun import conditions, disturbance, machine
+from perun.conditions import Condition
+from perun.errors import JobFailed, UsageError
+from perun.models.two_samples import planning
+from perun.models.two_samples.ratio import Ratio, of_pairs
+from perun.plugin.api import Report, Run, silent
+from perun.porcelain.compare.decide import FIRST_LOOK, STEP, Looks
+from perun.porcelain.compare.instruments import PADDING
+from perun.porcelain.compare.options import MOST_PAIRS, SECONDS
+from perun.porcelain.compare.pairs import ARMS, usable_cores
+from perun.process.execution import Execution, Sample
+from perun.profile.verdict import DEFAULTS
+
+Floats = NDArray[np.float64]
+
+BUDGET: Final = 15.0
+"""Seconds of measuring."""
+LENGTH: Final = 0.05
+"""Seconds that one run of the built-in program takes."""
+SHORTEST: Final = 0.001
+MOST: Final = 500
+"""Pairs at most: the noise does not get clearer."""
+EFFECTS: Final = (0.01, 0.02, 0.05, 0.10, 0.25)
+_LOOP: Final = "for _ in range({}): pass"
+_CALIBRATION: Final = 1_000_000
+_RUN_LIMIT: Final = 60.0
+_PADDING: Final = 4096
+
+
+class Effect(NamedTuple):
+    """A change of so much, e.g. 0.05, and how many pairs show it four times in five; None where not even the
+    most pairs of `perun compare` do. `seconds`: how long these take it."""
+
+    share: float
+    pairs: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The noise of one clock.
+
+    :ivar median: seconds of one run. :ivar scatter: standard deviation of runs, as a share, by the median of
+        their deviations. :ivar paired: standard deviation of the ratio within pairs, as a share.
+    :ivar ratio: of the program to itself, which should be 1. :ivar halves: the median of the second half of
+        all runs by that of the first: what measuring one version after the other would have shown.
+    :ivar smallest: the effect that is seen within the budget that `perun compare` has for a command.
+    """
+
+    name: str
+    median: float
+    scatter: float
+    paired: float
+    ratio: Ratio
+    halves: float
+    effects: tuple[Effect, ...]
+    smallest: float
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What was measured.
+
+    :ivar command: the built-in program. :ivar seconds: how long the measuring took.
+    :ivar disturbed: pairs during which something else was in the way, see :mod:`perun.disturbance`.
+    """
+
+    machine: str
+    conditions: tuple[Condition, ...]
+    command: str
+    pairs: int
+    disturbed: int
+    pinned: bool
+    seconds: float
+    clocks: tuple[Clock, ...]
+
+
+def measure(
+    environ: Mapping[str, str],
+    budget: float = BUDGET,
+    length: float = LENGTH,
+    report: Report = silent,
+    dice: random.Random | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Noise:
+    """Measure for about `budget` seconds, but at least the pairs of a first look.
+
+    :param length: seconds that one run is to take. :param report: gets the pairs so far and at most.
+    :raises UsageError: where `length` is too short for a run.
+    """
+    if not length >= SHORTEST:
+        raise UsageError(f"--length: a run takes {SHORTEST:g} s at least, not {length:g}")
+    found = tuple(conditions.observe())  # the load it finds, not the one it makes
+    with tempfile.TemporaryDirectory(prefix="perun-noise-") as folder:
+        runner = _Runner(Path(folder), environ, dice or random.Random())
+        start = clock()
+        report("calibrating", 0, 0)
+        runner.calibrate(length)
+        pairs, disturbed = _pairs(runner, start + budget, report, clock)
+        seconds = clock() - start
+    levels = _levels()
+    clocks = tuple(
+        _clock(name, np.array([[of(sample) for sample in pair] for pair in pairs]), pairs, levels)
+        for name, of in (("wall", _wall), ("cpu", _cpu))
+    )
+    return Noise(
+        machine.class_of(machine.describe()),
+        found,
+        runner.command,
+        len(pairs),
+        disturbed,
+        bool(runner.cores),
+        seconds,
+        clocks,
+    )
+
+
+class _Runner:
+    """Runs the built-in program, in environments of random size."""
+
+    def __init__(self, scratch: Path, environ: Mapping[str, str], dice: random.Random) -> None:
+        self.command = ""
+        self.cores = usable_cores(True)
+        self.dice = dice
+        self._scratch = scratch
+        self._environ = environ
+
+    def calibrate(self, length: float) -> None:
+        """Choose the rounds of the loop such that a run takes `length` seconds, or as little as it can.
+
+        The time of the processor decides: other programs are no part of it.
+        """
+        empty, full = (
+            statistics.median(_cpu(self._once(_command(rounds), None)) for _ in range(3))
+            for rounds in (0, _CALIBRATION)
+        )
+        per_round = max(full - empty, 1e-6) / _CALIBRATION
+        self.command = _command(max(0, round((length - empty) / per_round)))
+
+    def pair(self) -> tuple[Sample, Sample]:
+        """Two runs on the same core. Which of them counts as the first one is random."""
+        core = self.dice.choice(self.cores) if self.cores else None
+        first, second = (self._once(self.command, core) for _ in range(2))
+        return (first, second) if self.dice.random() < 0.5 else (second, first)
+
+    def _once(self, command: str, core: int | None) -> Sample:
+        padding = {PADDING: "x" * self.dice.randrange(_PADDING)}
+        run = Run(command, cwd=self._scratch, environ={**self._environ, **padding})
+        with Execution(run, self._scratch, _RUN_LIMIT, core=core) as execution:
+            sample = execution.run()
+            if sample.status:
+                raise JobFailed(f"{command!r} ended with {sample.status}: {execution.last_errors()}")
+        return sample
+
+
+def _command(rounds: int) -> str:
+    return shlex.join([sys.executable or "python3", "-I", "-S", "-c", _LOOP.format(rounds)])
+
+
+def _pairs(
+    runner: _Runner, deadline: float, report: Report, clock: Callable[[], float]
+) -> tuple[list[tuple[Sample, Sample]], int]:
+    """Pairs until the deadline, and how many of them were disturbed."""
+    pairs: list[tuple[Sample, Sample]] = []
+    disturbed = 0
+    watch = disturbance.Watch()
+    start = clock()
+    while len(pairs) < FIRST_LOOK or (len(pairs) < MOST and clock() < deadline):
+        before = disturbance.now()
+        pairs.append(runner.pair())
+        disturbed += bool(watch.disturbance(before, disturbance.now()))
+        most = min(MOST, int(len(pairs) * (deadline - start) / max(clock() - start, 1e-6)))
+        report("pairs of the same program", len(pairs), max(most, len(pairs)))
+    return pairs, disturbed
+
+
+def _wall(sample: Sample) -> float:
+    return sample.real
+
+
+def _cpu(sample: Sample) -> float:
+    return sample.user + sample.system
+
+
+def _levels() -> dict[int, float]:
+    """The level of each look of `perun compare`, by its number of pairs."""
+    looks, alpha = Looks(MOST_PAIRS), 1 - DEFAULTS.confidence
+    sizes = [*range(FIRST_LOOK, MOST_PAIRS, STEP), MOST_PAIRS]
+    return {size: looks.level(alpha, size, ends=False) for size in sizes}
+
+
+def _clock(
+    name: str, values: Floats, pairs: list[tuple[Sample, Sample]], levels: Mapping[int, float]
+) -> Clock:
+    """:param values: seconds, shape (pairs, 2)."""
+    values = np.maximum(values, 1e-6)  # a clock of ticks may show nothing
+    differences = np.diff(np.log(values), axis=1).ravel()
+    paired = planning.deviation(differences)
+    median = float(np.median(values))
+    run_seconds = statistics.fmean(sample.real for pair in pairs for sample in pair)
+    per_pair = len(ARMS) * run_seconds
+    half = len(values) // 2
+    affordable = max((size for size in levels if size * per_pair <= SECONDS), default=FIRST_LOOK)
+    return Clock(
+        name,
+        median,
+        float(1.4826 * np.median(np.abs(values - median)) / median),
+        paired,
+        of_pairs(values[:, 0], values[:, 1], DEFAULTS.confidence),
+        float(np.median(values[half:]) / np.median(values[:half])),
+        tuple(_effect(share, paired, per_pair, levels) for share in EFFECTS),
+        planning.smallest(paired, affordable, levels[affordable]),
+    )
+
+
+def _effect(share: float, paired: float, per_pair: float, levels: Mapping[int, float]) -> Effect:
+    pairs = planning.pairs_needed(paired, share, levels)
+    return Effect(share, pairs, None if pairs is None else pairs * per_pair)
