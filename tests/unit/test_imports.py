@@ -41,8 +41,8 @@ ALLOWED = {
     "check": 42, "cli": 46, "collect": 90, "porcelain": 22, "postprocess": 17, "profile": 14, "utils": 1,
     "view": 64, "workload": 3,
 }  # fmt: skip
-"""Local imports in other modules, by package: numbers that may only shrink. Checks are loaded for their options,
-too, so they import what computes where they compute."""
+"""Local imports in other modules, by package: numbers that may only shrink. Checks are loaded to show their
+options, too, so they import what computes where they compute."""
 
 
 def imported(node: ast.AST, inside: bool = False) -> Iterator[ast.Import | ast.ImportFrom]:
