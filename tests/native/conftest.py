@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from compiling import CompilerCache
 from recorded import PROGRAMS, Recorded, read
+from traced import plain
 
 Run = Callable[..., Recorded]
 
@@ -52,32 +57,48 @@ def record(memory_recorder: Path, tmp_path: Path) -> Run:
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompilerCache:
+    """Compile something, or find it where a test of this run has: `compiled_once("cc", "-O2", source)`."""
+    own = tmp_path_factory.getbasetemp()
+    # Each process of pytest-xdist has a folder of its own in that of the run.
+    return CompilerCache((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled")
+
+
+@pytest.fixture(scope="session")
+def program(compiled_once: CompilerCache) -> Callable[..., Path]:
     """Compile one of the programs: `program("list.c", "-fno-omit-frame-pointer")`; once for all tests."""
-    folder = tmp_path_factory.mktemp("programs")
-    made: dict[tuple[str, ...], Path] = {}
 
     def compiled(source: str, *options: str) -> Path:
-        key = (source, *options)
-        if key not in made:
-            path = made[key] = folder / f"{Path(source).stem}-{len(made)}"
-            compiler = ["c++", "-std=c++17"] if source.endswith(".cpp") else ["cc", "-std=gnu11"]
-            subprocess.run(
-                [
-                    *compiler,
-                    "-O2",
-                    "-g",
-                    "-fno-builtin",
-                    "-pthread",
-                    *options,
-                    "-o",
-                    path,
-                    PROGRAMS / source,
-                    "-ldl",
-                ],
-                check=True,
-                capture_output=True,
-            )
-        return made[key]
+        compiler = ("c++", "-std=c++17") if source.endswith(".cpp") else ("cc", "-std=gnu11")
+        own = ("-O2", "-g", "-fno-builtin", "-pthread", *options)
+        return compiled_once(*compiler, *own, PROGRAMS / source, "-ldl")
 
     return compiled
+
+
+@pytest.fixture(scope="session")
+def counted_by_callgrind(
+    compiled_once: CompilerCache, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Counter[str]]:
+    """How often functions of a program are called: `counted_by_callgrind("trace_list.c", "50")`.
+
+    The names are without parameters. What the C library calls may be missing.
+    """
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not installed")
+
+    @functools.cache
+    def count(source: str, args: str) -> Counter[str]:
+        out = tmp_path_factory.mktemp("callgrind") / "out"
+        command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={out}"]
+        subprocess.run([*command, plain(compiled_once, source), args], check=True, capture_output=True)
+        counted: Counter[str] = Counter()
+        called = ""
+        for line in out.read_text().splitlines():
+            if line.startswith("cfn="):
+                called = re.sub(r"'\d+$", "", line[4:]).partition("(")[0]
+            elif line.startswith("calls=") and called:
+                counted[called] += int(line[6:].split()[0])
+        return counted
+
+    return count

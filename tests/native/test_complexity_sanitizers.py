@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from compiling import CompilerCache, sanitized
 from perun.collect._calls.events import Calls
 from perun.collect.complexity.records import Gaps, processes
 from perun.collect.complexity.table import Module, TableFunction, encoded
@@ -19,31 +20,22 @@ PROGRAMS = Path(__file__).with_name("programs")
 INSTRUMENT = ("-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-finstrument-functions")
 
 
-def built(folder: Path, source: str, sanitizer: str) -> Path:
-    """The program with the runtime in it; skips where the compiler lacks the sanitizer."""
-    program = folder / "program"
-    common = [
-        "cc",
-        "-std=gnu11",
-        "-g",
-        "-O1",
-        "-pthread",
-        f"-fsanitize={sanitizer}",
-        "-fno-sanitize-recover=all",
-    ]
-    objects = []
-    for path in sorted(SOURCES.glob("*.c")):
-        objects.append(folder / f"{path.stem}.o")
-        done = subprocess.run(
-            [*common, "-c", path, "-o", objects[-1]], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-    argv = [*common, *INSTRUMENT, str(PROGRAMS / source), *map(str, objects), "-o", str(program)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if "cannot find" in done.stderr:
-        pytest.skip(f"the compiler has no sanitizer: {done.stderr}")
-    assert done.returncode == 0, done.stderr
-    return program
+Built = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def built(compiled_once: CompilerCache) -> Built:
+    """Compile a program with the runtime in it: `built("trace_list.c", "thread")`."""
+
+    def build(source: str, sanitizer: str) -> Path:
+        common = ("cc", "-std=gnu11", "-g", "-O1", "-pthread")
+        common = (*common, f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all")
+        # The runtime itself is not instrumented: it is compiled apart.
+        runtime = [compiled_once(*common, "-c", path) for path in sorted(SOURCES.glob("*.c"))]
+        # The linker tells objects from scripts by what is in them.
+        return sanitized(compiled_once, *common, *INSTRUMENT, PROGRAMS / source, *runtime)
+
+    return build
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
@@ -57,11 +49,11 @@ def built(folder: Path, source: str, sanitizer: str) -> Path:
         ("trace_fork.c", "50", 1 + 2 + 2 + 150),
     ],
 )
-def test_clean(tmp_path: Path, source: str, args: str, calls: int, sanitizer: str) -> None:
+def test_clean(built: Built, tmp_path: Path, source: str, args: str, calls: int, sanitizer: str) -> None:
     if sanitizer == "thread" and "longjmp" in source:
         pytest.skip("the sanitizer of threads loses track of inlined frames that longjmp leaves")
     process_count = 3 if "fork" in source else 1
-    found = recorded(built(tmp_path, source, sanitizer), args, tmp_path, [])
+    found = recorded(built(source, sanitizer), args, tmp_path, [])
     assert len(found) == process_count
     assert sum(len(made) for _, made in found) == calls
     for gaps, _ in found:
@@ -70,8 +62,8 @@ def test_clean(tmp_path: Path, source: str, args: str, calls: int, sanitizer: st
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 @pytest.mark.parametrize("outer", [1, 3])
-def test_clean_where_calls_are_left_out(tmp_path: Path, outer: int, sanitizer: str) -> None:
-    program = built(tmp_path, "trace_threads.c", sanitizer)
+def test_clean_where_calls_are_left_out(built: Built, tmp_path: Path, outer: int, sanitizer: str) -> None:
+    program = built("trace_threads.c", sanitizer)
     every = {"outer": outer, "inner": 7}
     shown = subprocess.run(["nm", "-S", program], check=True, capture_output=True, text=True).stdout
     symbols = [line.split() for line in shown.splitlines() if line.split()[-1] in ("work", "outer", "inner")]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from compiling import CompilerCache, sanitized
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.records import Recording, State
 
@@ -24,45 +25,25 @@ LOAD = (
 """The load with all of the recorder but its interposer."""
 
 
-def compiled(path: Path, *options: str | Path) -> Path:
-    """A program or library; skips where the compiler lacks what is asked for."""
-    done = subprocess.run(
-        [
-            "cc",
-            "-std=gnu11",
-            "-g",
-            "-O1",
-            "-pthread",
-            "-fno-omit-frame-pointer",
-            "-o",
-            path,
-            *options,
-            "-ldl",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "cannot find" in done.stderr:
-        pytest.skip(f"the compiler has no sanitizer: {done.stderr}")
-    assert done.returncode == 0, done.stderr
-    return path
+OPTIONS = ("-std=gnu11", "-g", "-O1", "-pthread", "-fno-omit-frame-pointer")
 
 
 @pytest.fixture(scope="module")
-def load(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(compiled_once: CompilerCache) -> Callable[..., Path]:
+    """Compile a program or library: `compiled("-fsanitize=thread", source)`."""
+    return lambda *options: sanitized(compiled_once, "cc", *OPTIONS, *options, "-ldl")
+
+
+@pytest.fixture(scope="module")
+def load(compiled: Callable[..., Path]) -> Path:
     """The load with all of the recorder but its interposer, under both sanitizers."""
-    return compiled(
-        tmp_path_factory.mktemp("load") / "load",
-        *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", SOURCES),
-        *LOAD,
-    )
+    return compiled("-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{SOURCES}", *LOAD)
 
 
 @pytest.mark.parametrize("follow", ["0", "1"])
 @pytest.mark.parametrize("unwind", ["tables", "libunwind", "fp", "none"])
 def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, follow: str) -> None:
-    rounds, file = 5000, tmp_path / "recorded"
+    rounds, file = 2000, tmp_path / "recorded"
     settings = {
         "PERUN_MEMORY_FILE": str(file),
         "PERUN_MEMORY_UNWIND": unwind,
@@ -95,14 +76,14 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
         assert recording.end.state == State.QUICK_EXITED
 
 
-def test_threads_of_the_recorder_do_not_race(tmp_path: Path) -> None:
+def test_threads_of_the_recorder_do_not_race(compiled: Callable[..., Path], tmp_path: Path) -> None:
     # Random addresses may be where the sanitizer has its own memory.
     fixed = ["setarch", "--addr-no-randomize"]
     if subprocess.run([*fixed, "true"], capture_output=True, check=False).returncode:
         pytest.skip("addresses cannot be kept from being random here")
-    load = compiled(tmp_path / "load", "-fsanitize=thread", "-I", SOURCES, *LOAD)
+    load = compiled("-fsanitize=thread", f"-I{SOURCES}", *LOAD)
     done = subprocess.run(
-        [*fixed, load, "5000"],
+        [*fixed, load, "2000"],
         env=os.environ | {"PERUN_MEMORY_FILE": str(tmp_path / "recorded")},
         capture_output=True,
         text=True,
@@ -113,14 +94,15 @@ def test_threads_of_the_recorder_do_not_race(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_interposer_has_no_undefined_behaviour(record, program: Callable[..., Path], tmp_path: Path) -> None:
+def test_interposer_has_no_undefined_behaviour(
+    record, program: Callable[..., Path], compiled: Callable[..., Path]
+) -> None:
     library = compiled(
-        tmp_path / "recorder.so",
         *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-fno-builtin", "-fPIC", "-shared"),
         *("-fvisibility=hidden", *sorted(SOURCES.glob("*.c"))),
     )
     for source, arguments in {
-        "sizes.c": ["20000"],
+        "sizes.c": ["5000"],
         "containers.cpp": [],
         "threads.c": [],
         "deep.c": ["200"],
@@ -133,12 +115,10 @@ def test_interposer_has_no_undefined_behaviour(record, program: Callable[..., Pa
 
 
 @pytest.fixture(scope="module")
-def deflate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def deflate(compiled: Callable[..., Path]) -> Path:
     """A program that compresses its input in pieces of as many bytes as its argument says."""
-    folder = tmp_path_factory.mktemp("deflate")
     return compiled(
-        folder / "deflate",
-        *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", SOURCES),
+        *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{SOURCES}"),
         *(PROGRAMS / "deflate.c", SOURCES / "deflate.c"),
     )
 
@@ -176,6 +156,7 @@ def test_zlib_reads_what_is_compressed(deflate: Path, name: str, piece: int) -> 
         assert len(packed) < 1.4 * len(zlib.compress(data, 1)) + 50 * (1 + len(data) // piece)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("aarch64-linux-gnu-gcc"), reason="no compiler for 64-bit ARM")
 def test_compiles_for_other_processors(tmp_path: Path) -> None:
     options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fno-builtin", "-fPIC", "-shared"]

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from compiling import CompilerCache
 from perun.collect._calls.binary import Binary
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.collector import ENGINES, TraceParams, make_engine
@@ -27,11 +28,10 @@ from perun.collect.trace.plan import Probe, Wanted, make_plan
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
-from traced import COUNTS, calls, sizes
+from traced import COUNTS, calls, plain, sizes
 
 WAYS = ("session", "multi", "perf_event")
 """How the engine ebpf attaches probes, the best one first."""
-PROGRAMS = Path(__file__).with_name("programs")
 Trace = Callable[..., Profile]
 
 
@@ -103,13 +103,11 @@ def notes() -> list[str]:
 
 
 @pytest.fixture
-def compiled(tmp_path: Path) -> Callable[..., Path]:
-    def build(source: str, *flags: str) -> Path:
-        program = tmp_path / source.partition(".")[0]
-        compiler = "c++" if source.endswith(".cpp") else "cc"
-        options = flags or ("-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-ipa-icf")
-        subprocess.run([compiler, *options, "-pthread", PROGRAMS / source, "-o", program], check=True)
-        return program
+def compiled(compiled_once: CompilerCache, tmp_path: Path) -> Callable[[str], Path]:
+    """Compile one of the programs into the folder of the test: probes belong to a file, which is its own."""
+
+    def build(source: str) -> Path:
+        return Path(shutil.copy(plain(compiled_once, source), tmp_path / source.partition(".")[0]))
 
     return build
 
@@ -148,21 +146,15 @@ def test_counts(compiled: Callable[..., Path], trace: Trace, recorder: str, sour
 
 @pytest.mark.parametrize(("source", "args"), [("trace_list.c", "50"), ("trace_recursion.c", "500")])
 def test_counts_are_those_of_callgrind(
-    compiled: Callable[..., Path], trace: Trace, recorder: str, source: str, args: str, tmp_path: Path
+    compiled: Callable[..., Path],
+    trace: Trace,
+    recorder: str,
+    counted_by_callgrind: Callable[[str, str], Counter[str]],
+    source: str,
+    args: str,
 ) -> None:
-    if not shutil.which("valgrind"):
-        pytest.skip("valgrind is not installed")
-    program, out = compiled(source), tmp_path / "callgrind"
-    found = calls(trace(program, args, engine=recorder))
-    command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={out}"]
-    subprocess.run([*command, program, args], check=True, capture_output=True)
-    counted: Counter[str] = Counter()
-    called = ""
-    for line in out.read_text().splitlines():
-        if line.startswith("cfn="):
-            called = re.sub(r"'\d+$", "", line[4:])
-        elif line.startswith("calls=") and called:
-            counted[called] += int(line[6:].split()[0])
+    counted = counted_by_callgrind(source, args)
+    found = calls(trace(compiled(source), args, engine=recorder))
     # What the C library starts callgrind may not see called; uftrace
     # cannot patch functions of less than a jump.
     short = {"is_even", "is_odd"} if recorder == "uftrace" else set()

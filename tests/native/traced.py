@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from compiling import CompilerCache
 from perun.profile.factory import Profile
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 COUNTS: dict[tuple[str, str], dict[str, int]] = {
     ("trace_list.c", "50"): {"main": 1, "list_insert": 50, "list_search": 50, "list_destroy": 1},
@@ -45,6 +48,13 @@ def sizes(profile: Profile, function: str) -> list[int]:
     """The sizes of the calls of a function, in their order."""
     rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
     return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
+
+
+def plain(compiled_once: CompilerCache, source: str) -> Path:
+    """One of the programs as anybody compiles it, but that each of its functions is called."""
+    compiler = "c++" if source.endswith(".cpp") else "cc"
+    options = ("-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-ipa-icf", "-pthread")
+    return compiled_once(compiler, *options, PROGRAMS / source)
 
 
 def counted(runtime: Path) -> str:
