@@ -31,6 +31,7 @@ EFFECTS = (0, 2, 5, 10, 20, 50, 100)
 """Percent that the target is slower by."""
 OF_CALLS = ("aat", "bmoe", "fast", "lreg", "preg", "int", "loc", "eto")
 OF_TIMES = ("aat",)
+ROUNDS = 5
 REPEAT = 10
 """Runs of the command in one profile of times."""
 _DEFINITE = {
@@ -62,6 +63,7 @@ def measure(pairs: int, methods: list[str]) -> dict[str, dict[str, dict[int, Cou
     for condition, recorded in runs.items():
         for kind, known, cases in (
             ("calls", OF_CALLS, traced(recorded["calls"], pairs)),
+            (f"calls, {ROUNDS} rounds", OF_CALLS, traced(recorded["calls"], pairs // 2, ROUNDS)),
             ("times", OF_TIMES, timed(recorded["times"], pairs)),
         ):
             own = {method: {effect: Counter() for effect in EFFECTS} for method in known if method in methods}
@@ -81,31 +83,35 @@ def answers(method: str, case: Case) -> Iterator[str]:
             yield _DEFINITE.get(change.result, "maybe")
 
 
-def traced(runs: list[Mapping[str, Any]], pairs: int) -> Iterator[dict[str, Case]]:
-    """Pairs of traces of single runs; the functions take turns in being slowed down.
+def traced(runs: list[Mapping[str, Any]], pairs: int, rounds: int = 1) -> Iterator[dict[str, Case]]:
+    """Pairs of traces of so many pooled runs; the functions take turns in being slowed down.
 
     For the method that looks at the order of growth alone, what the function is slowed down by grows with the
     size of its input, up to the effect.
     """
     chosen = random.Random(16)
     names = sorted(runs[0])
-    profiles = [_trace(run) for run in runs]
     for number in range(pairs):
-        old, new = chosen.sample(range(len(runs)), 2)
+        both = chosen.sample(runs, 2 * rounds)
+        old, new = both[::2], both[1::2]
+        unchanged = _trace(old), _trace(new)
         name = names[number % len(names)]
         for effect in EFFECTS:
-            targets = {"all": profiles[new], "bmoe": profiles[new]}
+            targets = {"all": unchanged[1], "bmoe": unchanged[1]}
             if effect:
                 targets = {
-                    "all": _trace(runs[new], name, effect, grows=False),
-                    "bmoe": _trace(runs[new], name, effect, grows=True),
+                    "all": _trace(new, name, effect, grows=False),
+                    "bmoe": _trace(new, name, effect, grows=True),
                 }
-            yield {key: Case(profiles[old], target, name, effect) for key, target in targets.items()}
+            yield {key: Case(unchanged[0], target, name, effect) for key, target in targets.items()}
 
 
-def _trace(run: Mapping[str, Any], slow: str = "", effect: int = 0, *, grows: bool = False) -> Profile:
-    made = Profile({"header": {"type": "mixed", "cmd": "calls", "units": {"mixed(time delta)": "us"}}})
-    for uid, (sizes, times) in run.items():
+def _trace(
+    runs: list[Mapping[str, Any]], slow: str = "", effect: int = 0, *, grows: bool = False
+) -> Profile:
+    units = {"mixed(time delta)": "us"}
+    made = Profile({"header": {"type": "mixed", "cmd": "calls", "units": units, "pooled": len(runs)}})
+    for uid, (sizes, times) in (item for run in runs for item in run.items()):
         largest = max(sizes)
         factors = [
             1 + effect / 100 * (size / largest if grows else 1) if uid == slow else 1 for size in sizes

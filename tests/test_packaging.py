@@ -21,7 +21,11 @@ import pytest
 PROJECT = Path(__file__).parents[1]
 PACKAGE = PROJECT / "src" / "perun"
 NOT_INSTALLED = {"meson.build", "meson.options"}
-BUILT = {"perun/collect/complexity/libperun_complexity.so", "perun/collect/memory/libperun_memory.so"}
+BUILT = {
+    "perun/collect/complexity/libperun_complexity.so",
+    "perun/collect/memory/libperun_memory.so",
+    "perun/process/perun_launch",
+}
 WITH_CLANG = {"perun/collect/trace/perun_trace", "perun/collect/trace/trace.bpf.o"}
 """What is built besides where clang and libbpf are there."""
 
@@ -92,7 +96,8 @@ def test_the_wheel_is_for_every_python(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
         assert f"Tag: py3-none-{platform}" in archive.read(name).decode().splitlines()
-        programs = [info for info in archive.infolist() if info.filename == "perun/collect/trace/perun_trace"]
+        names = {"perun/collect/trace/perun_trace", "perun/process/perun_launch"}
+        programs = [info for info in archive.infolist() if info.filename in names]
         assert all(info.external_attr >> 16 & 0o111 for info in programs)
     # pip checks the checksums of the record, that of the changed file among them.
     argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--force-reinstall", wheel]

@@ -60,7 +60,9 @@ def check(project: Any, perun: Callable[..., Any], tmp_path: Path) -> Callable[.
     return run
 
 
-def test_a_new_repository_answers_with_intervals(check: Callable[..., Any]) -> None:
+def test_a_new_repository_answers_with_intervals(
+    perun: Callable[..., Any], check: Callable[..., Any]
+) -> None:
     outcome = check(2.2, "--fail-on", "severe")
     assert outcome.code == 1
     clocks = dict.fromkeys(
@@ -69,6 +71,8 @@ def test_a_new_repository_answers_with_intervals(check: Callable[..., Any]) -> N
     )
     # What was measured once has no noise that is known; the other method takes its place.
     assert results(outcome) == clocks | {"setup": ("average_amount_threshold", "Degradation")}
+    perun("config", "--local", "set", "degradation.apply", "first")
+    assert results(check(2.2)) == results(outcome), "what takes the place of the first rule belongs to it"
     change = outcome.json["comparisons"][0]["changes"][0]
     assert 2.1 < change["interval"][0] < 2.2 < change["interval"][1] < 2.3
     assert change["sizes"] == [20, 20]
@@ -104,17 +108,19 @@ def test_unlike_conditions_are_named_and_can_be_forced(check: Callable[..., Any]
 def test_of_several_profiles_that_of_the_same_session_is_the_baseline(
     project: Any, perun: Callable[..., Any], tmp_path: Path
 ) -> None:
-    names = {}
-    for revision, side in (("HEAD~1", "base"), ("HEAD", "head")):
-        for session_id in ("first", "second"):
-            profile = load_profile(timed(tmp_path / "made.perf", 1.0, side))
-            session.mark(profile, session_id, side)  # type: ignore[arg-type]
-            names[side, session_id] = f"{side}-{session_id}.perf"
-            store_profile(profile, tmp_path / names[side, session_id])
-            perun("add", "-m", revision, "--force", str(tmp_path / names[side, session_id]))
-    compared = perun("check", "head", "--json").json["comparisons"]
-    found = {(one["baseline_profile"], one["target_profile"]) for one in compared}
-    assert found == {(names["base", one], names["head", one]) for one in ("first", "second")}
+    for revision, side, session_id in (
+        ("HEAD~1", "base", "first"), ("HEAD", "head", "first"), ("HEAD~1", "base", "second")
+    ):  # fmt: skip
+        profile = load_profile(timed(tmp_path / "made.perf", 1.1 if side == "head" else 1.0, side))
+        session.mark(profile, session_id, side)  # type: ignore[arg-type]
+        file = tmp_path / f"{side}-{session_id}.perf"
+        store_profile(profile, file)
+        perun("add", "-m", revision, "--force", str(file))
+    outcome = perun("check", "head", "--json")
+    (compared,) = outcome.json["comparisons"]
+    assert compared["baseline_profile"] == "base-first.perf"
+    # Samples measured apart would be a Maybe.
+    assert results(outcome)["./prog [cpu]"] == ("hodges_lehmann_ratio", "Degradation")
 
 
 def test_what_is_stored_of_a_change_is_what_older_releases_read(

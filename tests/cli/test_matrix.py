@@ -287,9 +287,11 @@ def test_dry_run(
     outcome = perun("run", "matrix", "-n", "--since", "HEAD~2", "--rounds", "2")
     assert outcome.lines[1] == "  sh run.sh a (time, about 0.25 s)"
     assert outcome.lines[2] == "  sh run.sh b (time)"
-    assert outcome.lines[-1] == (
-        "8 jobs in 2 versions: about 3.00 s, 2.00 s of it for execute.pre_run; "
-        "4 of them of unknown duration are not counted in"
+    # The versions of a round come in a random order: two rounds in a row may begin and end with the same one.
+    assert re.fullmatch(
+        r"8 jobs in 2 versions: about (2\.50 s, 1\.50|3\.00 s, 2\.00) s of it for execute\.pre_run; "
+        r"4 of them of unknown duration are not counted in",
+        outcome.lines[-1],
     )
 
 

@@ -13,6 +13,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 if TYPE_CHECKING:
     from perun.check._common.model_pairs import ModelPair
     from perun.check._common.parts import Part
+    from perun.check._common.points import Points
     from perun.profile.factory import Profile
 
 ORDER: Final = ("constant", "logarithmic", "linear", "quadratic", "power", "exponential")
@@ -34,7 +35,12 @@ class OrderParams:
 class BestModelOrderEquality:
     """Reports every uid, also the unchanged ones; the rate of a change is the difference in :data:`ORDER`.
 
-    The confidence is the lower `r_square` of the two models. A uid that has models of pieces of x is compared
+    The confidence is the lower `r_square` of the two models. Where the profiles have the points, the best
+    models are those of the lowest AICc, and a change needs evidence: in one version the best model of the
+    other is worse by more than 10, and the curves differ by more than a factor. Else, and for pieces, they
+    are those of the highest `r_square`.
+
+    A uid that has models of pieces of x is compared
     piece by piece: the largest difference of two pieces that fit is reported, of equal ones that at larger x,
     and all of them as changes on parts of the interval, with the relative change of their integrals.
     """
@@ -56,12 +62,14 @@ class BestModelOrderEquality:
         :raises ProfileError: where one of the profiles has no models of a regression analysis.
         """
         from perun.check._common.model_pairs import model_pairs
+        from perun.check._common.points import Points
 
+        sources = Points(baseline), Points(target)
         for pair in model_pairs(baseline, target):
-            yield pair.unpaired or _change(pair, params.confidence)
+            yield pair.unpaired or _change(pair, params.confidence, sources)
 
 
-def _change(pair: ModelPair, confidence: float) -> DegradationInfo:
+def _change(pair: ModelPair, confidence: float, sources: tuple[Points, Points]) -> DegradationInfo:
     from perun.check._common.parts import extent, parts, without_fringes
 
     found = without_fringes(parts(pair.baseline, pair.target))
@@ -69,6 +77,8 @@ def _change(pair: ModelPair, confidence: float) -> DegradationInfo:
         return DegradationInfo(
             PerformanceChange.Unknown, pair.uid, extent(pair.baseline), extent(pair.target), "order"
         )
+    if len(found) == 1 and (by_points := _by_points(pair, found[0], confidence, sources)):
+        return by_points
     rates = [_rate(part, confidence) for part in found]
     # Without a change it is the part that can be relied on most that is told of.
     decides = max(
@@ -90,6 +100,36 @@ def _change(pair: ModelPair, confidence: float) -> DegradationInfo:
         ]
         if len(found) > 1
         else None,
+    )
+
+
+def _by_points(
+    pair: ModelPair, part: Part, confidence: float, sources: tuple[Points, Points]
+) -> DegradationInfo | None:
+    """The change by the points, see :mod:`perun.check._common.orders`; None where there are too few."""
+    from perun.check._common.model_kinds import keys_of
+    from perun.check._common.orders import EVIDENCE, best, evidence, ratings, shapes_differ
+
+    of, per = keys_of(part.baseline.model)
+    old, new = (
+        {} if points is None else ratings(points)
+        for points in (source.of(pair.uid, of, per) for source in sources)
+    )
+    if not (old and new):
+        return None
+    before, after = best(old), best(new)
+    r_square = min(old[before].r_square, new[after].r_square)
+    support = evidence(old, new)
+    rate, rule = ORDER.index(after) - ORDER.index(before), ""
+    if rate and r_square < confidence:
+        rule = f"the models explain {r_square:.2g} of the points, less than confidence = {confidence:g}"
+    elif rate and support <= EVIDENCE:
+        rule = f"both models fit both versions: AICc differs by {support:.2g}, {EVIDENCE:g} is evidence"
+    elif rate and not shapes_differ(old[before].record, new[after].record, part.start, part.end):
+        rule = "models of two kinds have the same shape here: they differ by a factor only"
+    rate = 0 if rule else rate
+    return DegradationInfo(
+        _verdict(rate), pair.uid, before, after, "order", rate, "r_square", r_square, rule=rule
     )
 
 

@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from perun.models.two_samples.mode_shares import merely_shares
 from perun.profile.changes import PerformanceChange
 from perun.wording import counted
 
@@ -178,7 +179,7 @@ def _found(
         chance = f"with a p-value of {ratio.p_value:.2g}, one of so many differences may be chance"
         rule = f"{beyond}, but {chance}"
         return Verdict(labels.maybe, rule, ratio)
-    if _merely_shares(ratio, limit):
+    if merely_shares(ratio, limit):
         rule = f"{beyond}, but there are two modes, of which only the shares changed: {_shares(ratio)}"
         return Verdict(labels.maybe, rule, ratio)
     if bound <= definite:
@@ -194,41 +195,6 @@ def _found(
     if not confirmed:
         return Verdict(labels.definite, f"{severe}, but nothing else confirms that it is severe", ratio)
     return Verdict(labels.severe, f"{severe}, and a second metric confirms it", ratio)
-
-
-def _merely_shares(ratio: Ratio, limit: float) -> bool:
-    """Whether the difference may be that one of two modes is taken more often, and nothing else.
-
-    So it is where both samples have the same modes, one of them perhaps only one of the two, the shares
-    differ by more than chance, and not all modes moved by more than the limit. Modes are the same that are
-    nearer to each other than a quarter of their distance.
-    """
-    found = [modes for modes in ratio.modes if modes]
-    if not found or not _shares_differ(ratio):
-        return False
-    distance = min(math.log(modes.high / modes.low) for modes in found) / 4
-    both = zip(ratio.modes, ratio.medians, strict=True)
-    (low, high), (new_low, new_high) = (modes[:2] if modes else (median, median) for modes, median in both)
-    moves = [abs(math.log(new_low / low)), abs(math.log(new_high / high))]
-    same = max(moves) < distance if len(found) == 2 else min(moves) < distance
-    return same and min(_directed(new_low / low, ratio), _directed(new_high / high, ratio)) <= limit
-
-
-def _shares_differ(ratio: Ratio) -> bool:
-    """Whether the shares of the slower mode differ by more than two standard errors, or one sample has only
-    one mode."""
-    old, new = ratio.modes
-    if old is None or new is None:
-        return True
-    variance = sum(
-        modes.share * (1 - modes.share) / size for modes, size in zip((old, new), ratio.sizes, strict=True)
-    )
-    return abs(new.share - old.share) > 2 * math.sqrt(variance)
-
-
-def _directed(move: float, ratio: Ratio) -> float:
-    """The move of a mode as a ratio above 1 where it goes in the direction of the whole."""
-    return move if ratio.estimate > 1 else 1 / move
 
 
 def _shares(ratio: Ratio) -> str:

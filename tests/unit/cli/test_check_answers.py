@@ -389,7 +389,7 @@ def test_text() -> None:
   > 'fast_check' method not applied: p.perf has no models
   > applying 'integral_comparison' method (2 ignored)
   - Severe Degradation  at g
-    from: 1.5s -> to: 3.0s (2x, linear) (with confidence r_square = nan, rate between 0.5 and inf, p < 0.0001)
+    from: 1.5s -> to: 3.0s (2x, linear) (with confidence r_square = nan, interval 0.5 to inf, p < 0.0001)
     where it is 16 to 26: Maybe Degradation +17 %
     where it is 26 to 100: Degradation
 
@@ -566,10 +566,10 @@ def test_size(before: str, after: str, rest: dict[str, Any], size: str) -> None:
 
 def test_confidence() -> None:
     sure = change(Kind.Degradation, ct="r_square", cr=0.98, interval=(1.8, 2.25), p_value=0.00312)
-    assert confidence_of(sure) == "r_square = 0.98, rate between 1.8 and 2.25, p = 0.0031"
+    assert confidence_of(sure) == "confidence r_square = 0.98, interval 1.8 to 2.25, p = 0.0031"
     assert confidence_of(change(Kind.Degradation)) == ""
     assert values_of(sure) == (
-        "from 1.5s to 3.0s (2x), r_square = 0.98, rate between 1.8 and 2.25, p = 0.0031"
+        "from 1.5s to 3.0s (2x), confidence r_square = 0.98, interval 1.8 to 2.25, p = 0.0031"
     )
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import perun
 from perun.errors import PluginError
-from perun.porcelain.check import compare as pairs
 from perun.porcelain.check import parallel as comparing
+from perun.porcelain.check import pools
 from perun.porcelain.check.check import check_all, check_head
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
@@ -145,11 +145,11 @@ def test_memory_has_a_limit(
     opened: Callable[..., Repository], reads: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However small the limit is, what is the baseline and then the target is read once."""
-    monkeypatch.setattr(pairs, "KEPT_BYTES", 1)
+    monkeypatch.setattr(pools, "KEPT_BYTES", 1)
     repo = opened(5)
     list(check_all(repo, None))
     assert set(reads.values()) == {1}
-    kept = pairs._Profiles(repo)
+    kept = pools.Profiles(repo)
     for number, checksum in enumerate(list(reads)):
         kept.get(checksum)
         assert len(kept._kept) == min(number + 1, 2)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from perun.profile import session
 from perun.profile.factory import Profile
 from perun.profile.measurements import Metric, measurements
+from perun.profile.pooling import pool
 
 
 def profile(
@@ -57,14 +58,16 @@ def test_calls_of_a_function_are_of_one_run_and_are_counted_and_summed_up() -> N
     assert found["f [calls]"].metric.exact and not found["f [total]"].metric.exact
 
 
-def test_sums_and_counts_of_pooled_profiles_are_those_of_one() -> None:
+def test_pooled_profiles_have_a_sum_and_a_count_each() -> None:
     call = {"type": "mixed", "subtype": "time delta", "uid": "f"}
-    both = profile([{**call, "order": order, "amount": 2.0} for order in (1, 2, 1, 2)], "mixed")
-    both["header"] = {**both["header"], "pooled": 2}
-    found = measurements(both)
-    assert found["f [calls]"].values.tolist() == [2.0]
-    assert found["f [total]"].values.tolist() == [4.0]
-    assert found["f"].values.size == 4
+    runs = [
+        profile([{**call, "order": order, "amount": 2.0} for order in range(calls)], "mixed")
+        for calls in (2, 3)
+    ]
+    found = measurements(pool(runs))
+    assert found["f [calls]"].values.tolist() == [2.0, 3.0]
+    assert found["f [total]"].values.tolist() == [4.0, 6.0]
+    assert found["f"].values.size == 5
 
 
 def test_of_memory_the_sums_are_taken() -> None:

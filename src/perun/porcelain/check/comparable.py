@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
+from perun.profile.session import are_pairs
+
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
@@ -32,8 +34,6 @@ def differences(baseline: Profile, target: Profile) -> list[Difference]:
 
     What is counted, such as allocated bytes, depends on the architecture, the C library and the build only.
     """
-    from perun.profile.session import are_pairs
-
     if are_pairs(baseline, target):
         return []
     old, new = _mapping(baseline.get("machine")), _mapping(target.get("machine"))

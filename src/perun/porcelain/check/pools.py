@@ -10,6 +10,7 @@ from perun.errors import PerunError
 from perun.porcelain.check.comparable import differences
 from perun.porcelain.repository import Repository
 from perun.profile import incomplete
+from perun.profile.format.json import loads
 from perun.profile.helpers import ProfileInfo
 from perun.profile.pooling import count_of, pool
 from perun.store import tree
@@ -138,8 +139,6 @@ class Profiles:
 
         :raises ProfileError: where it is missing or damaged.
         """
-        from perun.profile.format.json import loads
-
         body = self._objects.get_body(checksum)
         source = str(tree.object_path(self._objects.root, checksum))
         return len(body), loads(body, source, limit=self._objects.limit)

@@ -15,7 +15,7 @@ from perun.errors import PerunError, Terminated
 from perun.plugin.api import MinorVersion, Report, Run, silent
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.porcelain.compare import report as answers
-from perun.porcelain.compare.decide import Decision
+from perun.porcelain.compare.decide import Decision, disagreements
 from perun.porcelain.compare.identical import why_identical
 from perun.porcelain.compare.instruments import Clocks, Collected, Instrument
 from perun.porcelain.compare.metrics import Wanted, wanted
@@ -125,10 +125,14 @@ class _Session:
             prefix=prefix, dir=temporary, ignore_cleanup_errors=True
         ) as scratch:
             instruments = list(self._instruments(case, metrics, folders, Path(scratch)))
+            decided: list[Decision] = []
             for number, instrument in enumerate(instruments):
                 seconds = self._left / shares / (len(instruments) - number)
-                found = self._tried(case, instrument, folders, seconds)
-                yield replace(found, notes=(*found.notes, *notes))
+                before = set(disagreements(decided))
+                found = self._tried(case, instrument, folders, seconds, decided)
+                # Those of two clocks of this instrument are among the notes already.
+                meanings = set(disagreements(decided)) - before - set(found.notes)
+                yield replace(found, notes=(*found.notes, *sorted(meanings), *notes))
                 if self.interruption is not None:
                     return
 
@@ -149,7 +153,13 @@ class _Session:
         for recorded in metrics.recorded:
             yield Collected(self._repo, case, recorded, version_of)
 
-    def _tried(self, case: Case, instrument: Instrument, folders: Folders, seconds: float) -> Comparison:
+    def _tried(
+        self, case: Case, instrument: Instrument, folders: Folders, seconds: float, decided: list[Decision]
+    ) -> Comparison:
+        """What one instrument finds.
+
+        :param decided: gets its decisions.
+        """
         options, planned = self._options, self._plan
         machine_state = describe_machine(self._repo)  # the load it finds, not the one it makes
         cores = usable_cores(options.pin)
@@ -165,6 +175,7 @@ class _Session:
         except PerunError as problem:
             return answers.unmeasured(planned, case, problem.message, problem)
         self._left -= trial.seconds
+        decided += trial.decisions
         self.interruption = trial.interruption
         about = answers.about(self.id, planned, trial, options)
         stored = None

@@ -166,8 +166,9 @@ def _of_counts(metric: Metric, values: Values, thresholds: Thresholds) -> Decisi
     base = np.concatenate([values.base, values.noise])
     sizes = values.base.size, values.head.size
     if base.min() == base.max() and values.head.min() == values.head.max():
-        verdict = judge_exact(float(base[0]), float(values.head[0]), sizes, thresholds)
-        return Decision(metric, verdict, None, True)
+        counts = float(base[0]), float(values.head[0])
+        verdict = judge_exact(*counts, sizes, thresholds)
+        return Decision(metric, verdict._replace(ratio=verdict.ratio._replace(medians=counts)), None, True)
     # What they differ by from run to run is no chance of a distribution: the bounds are those of all runs.
     low, high = float(values.head.min() / base.max()), float(values.head.max() / base.min())
     ratio = Ratio(

@@ -22,10 +22,14 @@ from perun.cli.answers.check.wording import (
 )
 from perun.cli.graph import ChangeKind, Graph
 from perun.cli.table import one_line
+from perun.errors import PerunError, ProfileError
 from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 NAME_WIDTH = max(map(len, NAMES.values()))
+_NOT_COMPARED = ("not compared:", "yellow")
+_DAMAGED = ("damaged:", "bold red")
+_FAILED = ("failed:", "bold red")
 
 
 class Text:
@@ -107,11 +111,11 @@ class Text:
         say, paint = self._page.say, self._page.paint
         heading = f"{prefix}> {_heading(units_of(comparison.target), command_of(comparison.target))}"
         if comparison.reason:
-            damaged = comparison.error is not None
-            if damaged or (among_others and (self._every or comparison.baseline)):
-                label = paint("damaged:", "bold red") if damaged else paint("not compared:", "yellow")
+            error = comparison.error
+            if error is not None or (among_others and (self._every or comparison.baseline)):
+                kind = _NOT_COMPARED if error is None else _failure(error)
                 say(heading)
-                say(f"{prefix}> {label} {one_line(comparison.reason)}")
+                say(f"{prefix}> {paint(*kind)} {one_line(comparison.reason)}")
             return baseline
         shown = [result for result in comparison.results if self._visible(result) or self._refused(result)]
         if not (shown or comparison.incomplete or comparison.environment):
@@ -160,12 +164,16 @@ class Text:
         )
         size, confidence = size_of(change), confidence_of(change)
         size = f" ({size})" if size else ""
-        confidence = f" (with confidence {confidence})" if confidence else ""
+        confidence = f" (with {confidence})" if confidence else ""
         say(f"{prefix}  from: {before} -> to: {after}{size}{confidence}")
         if change.rule:
             say(f"{prefix}  {paint('why: ' + one_line(change.rule), 'dim')}")
         for part in parts_of(change):
             say(f"{prefix}  {paint(part, 'dim')}")
+
+
+def _failure(error: PerunError) -> tuple[str, str]:
+    return _DAMAGED if isinstance(error, ProfileError) else _FAILED
 
 
 def _heading(units: str, command: str) -> str:

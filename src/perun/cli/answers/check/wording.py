@@ -94,21 +94,21 @@ def size_of(change: DegradationInfo) -> str:
 
 
 def confidence_of(change: DegradationInfo) -> str:
-    """How sure the check is, e.g. `rate between 1.8 and 3.2, p = 0.004, 10 and 10 measurements, 1.05x would
-    have been seen`; may be empty."""
+    """How sure the check is, e.g. `interval 1.8 to 3.2, p = 0.004, 10 and 10 measurements, could show 1.05x`;
+    may be empty."""
     parts = []
     if change.confidence_type not in ("", "no") and change.confidence_type != "p_value":
-        parts.append(f"{one_line(change.confidence_type)} = {change.confidence_rate:.4g}")
-    if change.interval is not None:
-        low, high = change.interval
-        parts.append(f"rate between {low:.3g} and {high:.3g}")
+        parts.append(f"confidence {one_line(change.confidence_type)} = {change.confidence_rate:.4g}")
+    low, high = change.interval or (0, math.inf)
+    if low > 0 or high < math.inf:
+        parts.append(f"interval {low:.3g} to {high:.3g}")
     if change.p_value is not None:
         parts.append(f"p = {change.p_value:.2g}" if change.p_value >= 0.0001 else "p < 0.0001")
-    if change.sizes is not None:
+    if change.sizes is not None and any(change.sizes):
         old, new = change.sizes
         parts.append(f"{old} and {plural(new, 'measurement')}")
     if change.detectable is not None and change.p_value is not None and math.isfinite(change.detectable):
-        parts.append(f"{change.detectable:.3g}x would have been seen")
+        parts.append(f"could show {change.detectable:.3g}x")
     return ", ".join(parts)
 
 
@@ -132,7 +132,7 @@ def _percent(share: float) -> str:
 
 
 def values_of(change: DegradationInfo) -> str:
-    """`from 1.5s to 3.1s (2.07x), r_square = 0.98`, and the rule that decided where the check names one."""
+    """`from 1.5s to 3.1s (2.07x), confidence r_square = 0.98`, and the rule that decided if it is known."""
     size, confidence = size_of(change), confidence_of(change)
     text = f"from {one_line(change.from_baseline)} to {one_line(change.to_target)}"
     text += (f" ({size})" if size else "") + (f", {confidence}" if confidence else "")
