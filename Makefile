@@ -30,7 +30,7 @@ test: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and r
 	@$(call checks,-m "not slow")
 
 test-all: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium $(VENV)/.arm64  ## As test, with the slow ones
-	@$(call checks,--fresh-processes)
+	@$(call checks,--fresh-processes --hypothesis-profile=thorough)
 
 test-pythons: $(VENV)/.installed-dev  ## Run the unit tests with every Python of this machine, 3.11 to 3.14
 	@$(VENV)/bin/nox --session tests -- tests/unit -m "not slow" --quiet --numprocesses=auto

@@ -14,7 +14,8 @@ import hypothesis
 import pytest
 from command_server import Server
 
-hypothesis.settings.register_profile("dev", deadline=None)
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 

@@ -407,13 +407,15 @@ def named(name: str) -> Profile:
     return profile_of(rows, header=head, models=[model(name, *MODELS[0])])
 
 
+@pytest.mark.parametrize("step", [len(CHARTS), pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("view", CHARTS)
 def test_hostile_names_are_text(
-    view: str, hostile_names: tuple[str, ...], open_page: Open, tmp_path: Path
+    view: str, step: int, hostile_names: tuple[str, ...], open_page: Open, tmp_path: Path
 ) -> None:
     # The first chart is in the page itself, not only in its data: another one for each view.
+    # Where views share the names out, each name is in one of them.
     first = list(CHARTS).index(view)
-    names = hostile_names[first:] + hostile_names[:first]
+    names = (hostile_names[first:] + hostile_names[:first])[::step]
     options: dict[str, Any] = {"of": "amount"}
     if view != "scatter":
         options["by"] = "uid"

@@ -229,7 +229,7 @@ def test_no_prefix_of_an_index_is_an_index() -> None:
                 parse(data[:size], "f")
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_bytes_are_an_index_or_damaged(data: st.DataObject) -> None:
     base = data.draw(
@@ -260,7 +260,7 @@ def test_any_bytes_are_an_index_or_damaged(data: st.DataObject) -> None:
             assert all(len(entry.checksum) == 40 for entry in entries)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.integers(0, len(checked(GOOD)) * 8 - 1))
 def test_every_flipped_bit_of_our_own_index_is_noticed(bit: int) -> None:
     raw = bytearray(checked(GOOD))
