@@ -475,3 +475,26 @@ def test_an_index_that_the_released_0_28_added_to_is_read() -> None:
         ("ours-pending.perf", "-x", "a b"),
         ("time-[w.sh]-[a_b]-2026-11-21-09-16-39.perf", "", "a b"),
     ]
+
+
+@pytest.mark.parametrize("older", [0, 1])
+def test_an_entry_that_an_old_release_added_behind_our_checksum(older: int) -> None:
+    """Its name is the last one, so 0.28 writes it at the end of the file; `older` ones it has inserted."""
+    ours = serialize([FIRST, SECOND])
+    inserted = layout(LAYOUT_28, *[FIRST._replace(path="A")] * older)[12:]
+    last = layout(LAYOUT_28, FIRST._replace(path="ž"))[12:]
+    entries = ours[12:-20] if not older else inserted + ours[12:-20]
+    data = b"pidx" + struct.pack("<ii", 2, 3 + older) + entries + ours[-20:] + last
+    found, certain = parse(data, "f")
+    assert not certain
+    assert [entry.path for entry in found] == ["A"] * older + [FIRST.path, SECOND.path, "ž"]
+    assert found[older : older + 2] == [FIRST, SECOND]
+    with pytest.raises(DamagedStore):
+        parse(data.replace(b"/tmp", b"/tmq", 1) if not older else data.replace(b"./app", b"./apq"), "f")
+
+
+def test_a_file_in_the_place_of_a_folder_is_named(store: Store, minor: Callable[..., str]) -> None:
+    place = store.indexes.path(minor()).parent
+    place.write_bytes(b"")
+    with pytest.raises(DamagedStore, match=f"{place}.* cannot be read: Not a directory"):
+        store.indexes.read(minor())

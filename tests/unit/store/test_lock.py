@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from perun.errors import LockTimeout, NotPerunRepository
 from perun.store import Store
+from perun.store.lock import Lock
 
 HOLDER = """
 import sys, time
@@ -117,3 +119,28 @@ def test_create_is_idempotent_and_keeps_what_is_there(store: Store) -> None:
         "stats",
         "tmp",
     }
+
+
+def test_who_takes_over_from_a_killed_holder_is_told_and_nobody_else(tmp_path: Path) -> None:
+    calls: list[str] = []
+    path = tmp_path / "lock"
+    for name in ("first", "second"):
+        with Lock(path, after_kill=lambda name=name: calls.append(name)).hold():
+            assert path.read_text().startswith(f"{os.getpid()} ")
+    assert calls == []
+    path.write_text("12345 perun run matrix\n")
+    for name in ("third", "fourth"):
+        with Lock(path, after_kill=lambda name=name: calls.append(name)).hold():
+            pass
+    assert calls == ["third"]
+
+
+def test_who_waits_in_vain_has_waited(tmp_path: Path) -> None:
+    start = time.monotonic()
+    with (
+        Lock(tmp_path / "lock").hold(),
+        pytest.raises(LockTimeout, match=r"waited 0\.1 s"),
+        Lock(tmp_path / "lock", timeout=0.1).hold(),
+    ):
+        pass
+    assert time.monotonic() - start >= 0.1

@@ -142,3 +142,26 @@ def test_a_long_history_with_few_profiles(store: Store, minor: Minor) -> None:
     history = [hashlib.sha1(b"%d" % number).hexdigest() for number in range(100_000)] + [minor(3)]
     snapshot = store.summaries.load()
     assert sum(snapshot.get(name) is not None for name in history) == 1
+
+
+def test_wrong_numbers_are_found_and_counted_anew(store: Store, minor: Minor) -> None:
+    fill(store, minor)
+    assert store.summaries.wrong() == []
+    store.summaries.update([])
+    assert store.summaries.wrong() == []
+    right = cache(store).read_bytes()
+    content = json.loads(right)
+    content["minors"][minor(1)][5] += 1
+    content["minors"][minor(3)][4] = {}
+    content["minors"]["HEAD"] = content["minors"][minor(1)]
+    cache(store).write_text(json.dumps(content))
+    assert set(store.summaries.wrong()) == {minor(1), minor(3)}
+    store.indexes.remove(minor(3), [entry(1)])
+    assert store.summaries.wrong() == [minor(1)]  # the index has changed, so nobody believes the number
+    store.indexes.add(minor(3), [entry(1)])
+    store.summaries.rebuild()
+    assert store.summaries.wrong() == []
+    expect(store, minor)
+    assert len(json.loads(cache(store).read_bytes())["minors"]) == 3
+    cache(store).write_bytes(b"[")
+    assert store.summaries.wrong() == [""]

@@ -8,6 +8,7 @@ import pytest
 
 from perun.errors import DamagedStore, ProfileNotFound, UsageError
 from perun.store import Store
+from perun.store.temp import TempFile
 
 
 def stored_index(store: Store) -> object:
@@ -32,6 +33,7 @@ def test_content_comes_back(store: Store, compress: bool, protect: bool) -> None
 def test_the_index_holds_only_files_with_a_flag(store: Store) -> None:
     store.temp.write("plain", "x")
     assert stored_index(store) == {}
+    assert store.temp.files() == [TempFile("plain", 1, json=False, protected=False, compressed=False)]
     path = store.temp.write("flagged", {}, json_=True)
     assert stored_index(store) == {str(path): {"json": True, "protected": False, "compressed": False}}
     store.temp.write("flagged", "x")

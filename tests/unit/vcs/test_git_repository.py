@@ -3,9 +3,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion
+from perun.vcs._common.git.command import looks_bare
 from perun.vcs.git import Git
 
 Make = Callable[..., Any]
@@ -331,6 +335,70 @@ def test_ctrl_c_waits_for_a_git_that_changes_the_repository(repo: Any, tmp_path:
 
 
 # init
+
+
+def test_ctrl_c_ends_a_git_that_only_reads(repo: Any, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    given_up = threading.Event()
+    went_on = threading.Event()
+
+    def interrupt() -> None:
+        with pipe.open("wb"):  # opens once git reads
+            os.kill(os.getpid(), signal.SIGINT)
+            if not went_on.wait(30):
+                given_up.set()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        repo.vcs._git.ask("hash-object", "--no-filters", str(pipe))
+    went_on.set()
+    thread.join()
+    assert not given_up.is_set()
+
+
+def test_another_thread_may_change_the_repository(repo: Any) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(repo.vcs._git.alter, "tag", "made").result()
+    assert repo.git("tag", "--list") == "made"
+
+
+def test_a_lock_of_another_git_is_told(repo: Any) -> None:
+    (repo.root / ".git" / "index.lock").touch()
+    with pytest.raises(VersionControlError, match=r"index\.lock") as caught:
+        repo.vcs._git.alter("add", "a.txt")
+    assert "another git is at work" in caught.value.hint
+
+
+def test_a_partial_clone_fetches_nothing(repo: Any, tmp_path: Path) -> None:
+    repo.git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    repo.git("clone", "--quiet", "--no-checkout", "--filter=blob:none", f"file://{repo.root}", str(clone))
+    problem = error(lambda: Git(clone, repo.environ)._git.ask("cat-file", "-p", "HEAD:a.txt"))
+    assert "partial clone" in problem.message
+    assert "git fetch --refetch" in problem.hint
+
+
+def test_what_would_be_overwritten_is_to_be_committed(repo: Any) -> None:
+    repo.write({"a.txt": "mine\n"})
+    assert "commit them or move them away" in error(lambda: repo.vcs.checkout("HEAD~1")).hint
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        (("HEAD", "objects/", "refs/"), True),
+        (("HEAD", "objects/"), False),
+        (("HEAD", "refs/"), False),
+        (("objects/", "refs/"), False),
+        (("HEAD", "objects/", "refs/", ".git"), False),
+    ],
+)
+def test_what_looks_like_a_bare_repository(tmp_path: Path, inside: tuple[str, ...], expected: bool) -> None:
+    for name in inside:
+        (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).touch()
+    assert looks_bare(tmp_path) is expected
 
 
 def test_init_new_and_again(tmp_path: Path, environ: dict[str, str]) -> None:

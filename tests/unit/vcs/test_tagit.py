@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from perun.errors import VersionControlError
 from perun.plugin.api import SavedState
 from perun.vcs.tagit import Tagit
+from perun.vcs.tagit.repository import _batches
 
 
 @pytest.fixture
@@ -107,9 +108,9 @@ def test_what_is_ignored(tagit: Tagit) -> None:
     write(tagit, **{".perun__local.yml": "", ".git__HEAD": ""})
     (tagit.root / "src" / "__pycache__").mkdir()
     (tagit.root / "src" / "__pycache__" / "x.pyc").touch()
-    write(tagit, **{".tagitignore": "# built\n*_o\nbuild/\ndocs/html\n\n"})
+    write(tagit, **{".tagitignore": "# built\n*_o\nbuild/\ndocs/html\n\n", "# built": "no comment"})
     first = tagit.snapshot("one")
-    assert files_of(tagit, first) == {".tagitignore", "keep_c", "src/build", "docs/text", "perun"}
+    assert files_of(tagit, first) == {".tagitignore", "# built", "keep_c", "src/build", "docs/text", "perun"}
     write(tagit, **{".tagitignore": "a\n!b\n"})
     with pytest.raises(VersionControlError, match=r"\.tagitignore, line 2"):
         tagit.snapshot("two")
@@ -365,3 +366,57 @@ def test_a_snapshot_is_there_wholly_or_not_at_all(tagit: Tagit, tmp_path: Path) 
     tagit.snapshot("two")
     tagit.checkout("one")
     assert contents(tagit.root) == {"a": "1", "b/c": "2", "d": "2"}
+
+
+def test_more_names_than_one_call_of_git_can_take() -> None:
+    paths = [f"{number:06}" + "x" * 93 for number in range(12_000)]  # 99 bytes and an end each
+    batches = list(_batches(iter(paths)))
+    assert [path for batch in batches for path in batch] == paths
+    assert [len(batch) for batch in batches] == [5000, 5000, 2000]
+    assert list(_batches([])) == []
+    assert list(_batches(["x" * 600_000, "y"])) == [["x" * 600_000], ["y"]]
+
+
+def test_a_backslash_is_a_letter_of_a_name(tagit: Tagit) -> None:
+    (tagit.root / "a\\b").write_text("1")
+    (tagit.root / "git~1").write_text("2")
+    tagit.snapshot("one")
+    (tagit.root / "a\\b").write_text("3")
+    tagit.snapshot("two")
+    tagit.checkout("one")
+    assert contents(tagit.root) == {"a\\b": "1", "git~1": "2"}
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(VersionControlError, match=f"cannot make the folder {tmp_path}/file/project/.tagit"):
+        Tagit(tmp_path / "file" / "project", {}).init({})
+
+
+def test_damaged_snapshots_are_named(tagit: Tagit) -> None:
+    write(tagit, a="1")
+    tagit.snapshot("one")
+    shutil.rmtree(tagit.root / ".tagit" / "objects")
+    with pytest.raises(VersionControlError, match=r"the snapshots in .*\.tagit are damaged") as caught:
+        tagit.is_dirty()
+    assert "backup" in caught.value.hint
+
+
+def test_other_errors_of_git_are_told_as_they_are(tagit: Tagit) -> None:
+    write(tagit, a="1")
+    with pytest.raises(VersionControlError, match=r"git cat-file failed") as caught:
+        tagit._git.ask("cat-file", "-e", "0" * 40 + "^{commit}")
+    assert "damaged" not in caught.value.message
+
+
+def test_who_would_lose_changes_is_told_how_to_keep_them(tagit: Tagit) -> None:
+    for number in (1, 2):
+        write(tagit, a=str(number))
+        tagit.snapshot(f"v{number}")
+    write(tagit, a="3")
+    with pytest.raises(VersionControlError, match="a") as caught:
+        tagit.checkout("v1")
+    assert "perun tag NAME" in caught.value.hint
+    assert sorted(tagit.changed_files()) == ["a"]
+    write(tagit, new="")
+    assert sorted(tagit.changed_files()) == ["a", "new"]
