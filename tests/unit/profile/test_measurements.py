@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,6 +133,22 @@ def test_sides_of_one_session_are_pairs() -> None:
 def test_any_header_says_whether_there_is_a_session(value: Any) -> None:
     assert session.of({"header": {"session": value}}) is None or isinstance(value["id"], str)
     assert session.of({"header": value}) is None
+
+
+@pytest.mark.parametrize(
+    "header",
+    [{"id": "", "side": "base"}, {"id": 1, "side": "base"}, {"id": "s"}, {"id": "s", "side": 1}, "s"],
+)
+def test_half_a_session_is_none(header: Any) -> None:
+    assert session.of({"header": {"session": header}}) is None
+
+
+@pytest.mark.parametrize(("noted", "expected"), [(True, True), (False, False), (1, False), (None, False)])
+def test_whether_uncommitted_changes_were_measured(noted: Any, expected: bool) -> None:
+    found = {"id": "s", "side": "head", "uncommitted": noted}
+    assert session.is_uncommitted({"header": {"session": found}}) is expected
+    assert session.is_uncommitted({"header": {"session": None}}) is False
+    assert session.is_uncommitted({}) is False
 
 
 def test_sizes_are_given_where_they_differ() -> None:
