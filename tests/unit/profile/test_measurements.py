@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,3 +133,54 @@ def test_sides_of_one_session_are_pairs() -> None:
 def test_any_header_says_whether_there_is_a_session(value: Any) -> None:
     assert session.of({"header": {"session": value}}) is None or isinstance(value["id"], str)
     assert session.of({"header": value}) is None
+
+
+@pytest.mark.parametrize(
+    "header",
+    [{"id": "", "side": "base"}, {"id": 1, "side": "base"}, {"id": "s"}, {"id": "s", "side": 1}, "s"],
+)
+def test_half_a_session_is_none(header: Any) -> None:
+    assert session.of({"header": {"session": header}}) is None
+
+
+@pytest.mark.parametrize(("noted", "expected"), [(True, True), (False, False), (1, False), (None, False)])
+def test_whether_uncommitted_changes_were_measured(noted: Any, expected: bool) -> None:
+    found = {"id": "s", "side": "head", "uncommitted": noted}
+    assert session.is_uncommitted({"header": {"session": found}}) is expected
+    assert session.is_uncommitted({"header": {"session": None}}) is False
+    assert session.is_uncommitted({}) is False
+
+
+def test_sizes_are_given_where_they_differ() -> None:
+    call = {"type": "mixed", "subtype": "time delta"}
+    resources = [
+        {**call, "uid": uid, "order": order, "amount": 1.0, **({"structure-unit-size": size} if size else {})}
+        for uid, sizes in (("grows", (10, 30, 20)), ("alike", (5, 5, 5)), ("none", (0, 0, 0)))
+        for order, size in enumerate(sizes)
+    ]
+    resources += [{**call, "uid": "some", "order": 0, "amount": 1.0, "workload": "a"},
+                  {**call, "uid": "some", "order": 1, "amount": 1.0}]  # fmt: skip
+    found = measurements(profile(resources, "mixed"))
+    sizes = {uid: found[uid].sizes for uid in ("grows", "alike", "none", "some")}
+    assert sizes["grows"] is not None and sizes["grows"].tolist() == [10, 30, 20]
+    assert sizes["alike"] is sizes["none"] is sizes["some"] is None
+
+
+def test_an_amount_that_all_have_counts_and_without_one_there_is_no_series() -> None:
+    one = {"type": "time", "subtype": "real"}
+    made = Profile(
+        {
+            "header": {"type": "time", "units": {}},
+            "resources": {
+                "a%%0%%": {"order": [1, 2]},
+                "b%%0%%": {"order": [1, 2]},
+            },
+            "resource_type_map": {
+                "a%%0%%": {**one, "uid": "a", "amount": 2.5},
+                "b%%0%%": {**one, "uid": "b"},
+            },
+        }
+    )
+    assert {name: series.values.tolist() for name, series in measurements(made).items()} == {
+        "a [real]": [2.5, 2.5]
+    }

@@ -71,6 +71,7 @@ def test_a_session_is_that_of_all() -> None:
             mark(one, "s", side)  # type: ignore[arg-type]
     assert are_pairs(pool(base), pool(head))
     assert not are_pairs(pool([*base, timed(5)]), pool(head))
+    assert not are_pairs(pool([timed(5), *base]), pool(head))
 
 
 def test_nothing_to_pool() -> None:

@@ -180,3 +180,35 @@ def test_too_few_measurements_say_how_many_are_missing() -> None:
     few = of_pairs([1, 2, 3, 4, 5], [2, 3, 4, 5, 6], DEFAULTS.confidence)
     assert judge(few).change is Change.Unknown
     assert "3 more pairs" in judge(few).rule
+
+
+@pytest.mark.parametrize(
+    ("few", "missing"),
+    [
+        (ratio(0.0, 2.0, sizes=(5, 5)), 3),
+        (ratio(0.5, math.inf, sizes=(8, 8)), 1),
+        (ratio(0.0, math.inf, sizes=(9, 3), paired=False), 2),
+        (ratio(0.96, 1 / 0.96), 65),  # 20 * (ln(1 / 0.96) / ln 1.02)^2 = 84.99
+        (ratio(1.02 * 0.98, 1.02 / 0.98), 64),  # at the limit: 20 * (ln(1 / 0.98) / (ln 1.02 / 2))^2 = 83.3
+        (ratio(0.96 / 1.1, 1 / 0.96 / 1.1), 1),  # far from the limit
+        (ratio(0.96, 1 / 0.96, sizes=(70, 71)), 228),  # 297.5 in all
+        (ratio(0.96, 1 / 0.96, sizes=(71, 71)), None),  # 301.7 in all
+    ],
+)
+def test_how_many_measurements_are_missing(few: Ratio, missing: int | None) -> None:
+    assert more_needed(few) == missing
+
+
+def test_what_widens_the_interval_is_said() -> None:
+    wide = ratio(0.96, 1 / 0.96)
+    assert judge(wide).rule.endswith("is too wide for a threshold of 2 %: about 65 more pairs would decide")
+    rule = judge(wide._replace(drift=-0.5, correlation=0.25)).rule
+    assert "they drift (rank correlation with their order -0.50); " in rule
+    assert "depends on the one before (correlation 0.25); " in rule
+    apart = judge(ratio(0.0, math.inf, sizes=(4, 3), paired=False)).rule
+    assert apart.startswith("4 and 3 measurements are too few for an interval of 99 %")
+    assert apart.endswith("about 2 more measurements of each would decide")
+
+
+def test_the_threshold_of_what_is_counted_is_said_in_percent() -> None:
+    assert "the threshold of 1.5 %" in judge_exact(1000, 1010, (1, 1), Thresholds(exact=0.015)).rule

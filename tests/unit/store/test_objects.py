@@ -228,6 +228,14 @@ def test_what_lies_in_the_place_of_an_object_is_named(store: Store) -> None:
         store.objects.get("ab" + "c" * 38)
 
 
+def test_a_file_larger_than_the_limit_is_named(store: Store, make_profile: MakeProfile) -> None:
+    checksum = store.objects.put(make_profile())
+    small = FileObjects(store.objects.root, limit=20)
+    for action in (small.get, small.head, small.verify):
+        with pytest.raises(DamagedStore, match=f"{checksum[2:]}.* 20 "):
+            action(checksum)
+
+
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_always_noticed(store: Store, data: st.DataObject) -> None:

@@ -185,6 +185,15 @@ def test_submodule(repo: Any, make: Make) -> None:
     assert repo.vcs.is_dirty()
     repo.git("commit", "--quiet", "-am", "in the submodule", at=repo.root / "lib")
     assert repo.vcs.is_dirty()
+    assert repo.vcs.changed_files() == []  # it is no file
+
+
+def test_a_link_to_a_folder_is_a_changed_file(repo: Any) -> None:
+    (repo.root / "a.txt").unlink()
+    (repo.root / "a.txt").symlink_to("sub")
+    (repo.root / "new").symlink_to("sub")
+    repo.git("init", "--quiet", str(repo.root / "inner"))
+    assert sorted(repo.vcs.changed_files()) == ["a.txt", "new"]
 
 
 def test_bare_repository(repo: Any, tmp_path: Path, environ: dict[str, str]) -> None:
@@ -302,6 +311,8 @@ def test_repository_of_another_user(repo: Any) -> None:
     problem = error(repo.vcs.get_minor_head)
     assert "another user" in problem.message
     assert f"safe.directory {repo.root}" in problem.hint
+    # Below its top it is still the repository that is to be trusted.
+    assert error(Git(repo.root / "sub", repo.environ).get_minor_head).hint.endswith(f" {repo.root}")
     # Containers set it in the environment.
     repo.environ.update(GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="safe.directory", GIT_CONFIG_VALUE_0="*")
     repo.vcs.get_minor_head()

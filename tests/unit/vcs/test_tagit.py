@@ -377,10 +377,11 @@ def test_more_names_than_one_call_of_git_can_take() -> None:
     assert list(_batches(["x" * 600_000, "y"])) == [["x" * 600_000], ["y"]]
 
 
-def test_a_backslash_is_a_letter_of_a_name(tagit: Tagit) -> None:
+def test_names_that_another_system_would_refuse_are_taken(tagit: Tagit) -> None:
     (tagit.root / "a\\b").write_text("1")
-    (tagit.root / "git~1").write_text("2")
-    tagit.snapshot("one")
+    (tagit.root / "git~1").write_text("2")  # git would leave it out, and say nothing
+    first = tagit.snapshot("one")
+    assert files_of(tagit, first) == {"a\\b", "git~1"}
     (tagit.root / "a\\b").write_text("3")
     tagit.snapshot("two")
     tagit.checkout("one")
