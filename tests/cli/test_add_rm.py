@@ -333,3 +333,11 @@ def test_adding_again_after_a_half_done_removal(perun, four, names, jobs):
     assert "p0.perf was registered in" in again.err
     assert names() == ["p0.perf", "p1.perf"]
     assert not (jobs / "p1.perf").exists()
+
+
+def test_profiles_of_one_second_are_all_registered(perun, project):
+    """Names end with the second of the measurement, and fast commands are measured twice in one."""
+    for _ in range(3):
+        perun("collect", "-c", "true", "time", "--repeat", "1", "--warmup", "0")
+        perun("add", "0@p")
+    assert len(perun("status", "--json").json["registered"]) == 3

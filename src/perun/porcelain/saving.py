@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from perun.config.schema import is_true
-from perun.errors import UsageError
+from perun.errors import ProfileError, UsageError
 from perun.porcelain.repository import Repository
 from perun.store.index import IndexEntry
 from perun.store.linking import link
@@ -16,6 +17,9 @@ from perun.store.pending import SUFFIX
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
+
+_SAME_SECOND: Final = 2
+"""Age in seconds up to which a file may have the same time, in whole seconds, as one that is written now."""
 
 
 def save(
@@ -41,9 +45,19 @@ def save(
     if name is None:
         text = template or str(repo.config.get("format.output_profile_template"))
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
-    path = repo.store.pending.save(profile, name, announce)
+    path = repo.store.pending.save(profile, name, announce, _just_registered(repo, minor_version))
     repo.store.facts.note_pending(path, profile)
     return path
+
+
+def _just_registered(repo: Repository, minor_version: str) -> set[str]:
+    """Names of profiles of the version that are a few seconds old: another one of the same name and second
+    could not be registered beside them."""
+    oldest = int(time.time()) - _SAME_SECOND
+    try:
+        return {entry.path for entry in repo.store.indexes.read(minor_version) if entry.time >= oldest}
+    except ProfileError:  # the command that registers tells that the index is damaged
+        return set()
 
 
 def check_naming(repo: Repository, name: str | None, template: str | None) -> None:

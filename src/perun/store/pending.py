@@ -93,12 +93,19 @@ class Pending:
                 found.damaged.append(DamagedProfile(path, problem.message))
         return found
 
-    def save(self, profile: Profile, name: str, announce: Callable[[str], None] | None = None) -> Path:
+    def save(
+        self,
+        profile: Profile,
+        name: str,
+        announce: Callable[[str], None] | None = None,
+        taken: Iterable[str] = (),
+    ) -> Path:
         """Write the profile to `name.perf`, or `name(1).perf` and so on if that is taken.
 
         A name too long for the file system is cut.
 
         :param announce: told the SHA-1 of the file, before there is any.
+        :param taken: names of files that are not to be used, besides those of the pending profiles.
         :returns: the file.
         :raises ProfileError: if `name` cannot be the name of a file.
         """
@@ -116,7 +123,7 @@ class Pending:
             if announce is not None:
                 announce(sha1.hexdigest())
             with self._lock():
-                path = self._claim(temporary, stem, sha1.hexdigest())
+                path = self._claim(temporary, stem, sha1.hexdigest(), taken)
                 self._refresh()
         finally:
             temporary.unlink(missing_ok=True)
@@ -238,10 +245,10 @@ class Pending:
         with suppress(OSError):
             atomic.write(self.root / CACHE, serialize(entries))
 
-    def _claim(self, temporary: Path, stem: str, sha1: str) -> Path:
+    def _claim(self, temporary: Path, stem: str, sha1: str, not_free: Iterable[str]) -> Path:
         # The name is not known before it is taken: the checksum is noted for the one that is tried.
         written = temporary.stat().st_mtime_ns
-        taken = set(tree.listing(self.root))
+        taken = {*tree.listing(self.root), *not_free}
         number = 0
         while True:
             name = stem + (f"({number})" if number else "") + SUFFIX
