@@ -153,3 +153,9 @@ def test_an_incomplete_profile_counts_until_it_was_measured_again(
     assert {key: [info.time for info in several] for key, several in pools_of.items()} == {
         "a": [3, 2], "b": [4], "c": [5]
     }  # fmt: skip
+
+
+def test_of_two_profiles_the_incomplete_one_is_not_taken(repo: Repository, register: Register) -> None:
+    register(made(1.0), made(2.0, incomplete=True))
+    found = Baselines(repo, force=False).profiles(repo.vcs.get_minor_head())
+    assert [info.time for info in found] == [1]
