@@ -129,7 +129,7 @@ class Execution:
 
     def _recorded(self, spawning: dict[str, Any]) -> Sample:
         pid = 0
-        early, interruption, ended = "", None, None
+        early, interruption, has_ended = "", None, False
         try:
             # While these are held back no exception can come between the start and knowing whom to kill.
             signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
@@ -138,15 +138,19 @@ class Execution:
                 pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-                ended = self._wait(pid)
+                has_ended = self._has_ended(pid)
                 end = perf_counter_ns()
             except (KeyboardInterrupt, SystemExit) as problem:
                 end = perf_counter_ns()
                 early, interruption = INTERRUPTED, problem
-            if ended is None:
+            if not has_ended:
                 early = early or TIMEOUT
                 stop(pid, engine=bool(self._engine), grace=self._grace)
-                ended = os.wait4(pid, 0)[1:]
+            # An interruption between the end of the process and this would lose its status.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+            _, status, usage = os.wait4(pid, 0)
+            pid = 0
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         except BaseException as problem:
             if pid:
                 kill(pid)
@@ -154,7 +158,6 @@ class Execution:
             if not pid and isinstance(problem, (OSError, ValueError)):
                 raise self._not_started(problem) from None
             raise
-        status, usage = ended
         return Sample((end - start) / 1e9, usage.ru_utime, usage.ru_stime, status, early, interruption)
 
     def output(self, stream: str) -> Path:
@@ -237,15 +240,16 @@ class Execution:
                 problem.filename = str(path)  # the system knows the descriptor alone
                 raise
 
-    def _wait(self, pid: int) -> tuple[int, Any] | None:
-        """Status and usage of the process; None if its time is over."""
+    def _has_ended(self, pid: int) -> bool:
+        """Wait for the end of the process, but leave its status to be taken; False if its time is over."""
         if self._timeout and not self._ends_in_time(pid):
-            return None
+            return False
         while True:
-            _, status, usage = os.wait4(pid, os.WUNTRACED)
-            if not os.WIFSTOPPED(status):
-                return status, usage
-            if os.WSTOPSIG(status) in _WANTS_TERMINAL:
+            change = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
+            if change is None or change.si_code != os.CLD_STOPPED:
+                return True
+            os.waitid(os.P_PID, pid, os.WSTOPPED)
+            if change.si_status in _WANTS_TERMINAL:
                 raise JobFailed(
                     f"the command {str(self.command)!r} reads from the terminal",
                     "give it a file as standard input with the workload '< file'",

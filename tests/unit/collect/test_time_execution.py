@@ -286,6 +286,23 @@ class TestBeingEnded:
         assert sample.status == 0
         assert sample.real >= 0.02
 
+    def test_interruption_at_the_very_end_keeps_the_status(
+        self, make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The process has ended, and the user interrupts before Perun has asked how."""
+        wait = os.waitid
+
+        def interrupted(*arguments: int) -> object:
+            wait(*arguments)
+            monkeypatch.setattr(os, "waitid", wait)
+            raise KeyboardInterrupt
+
+        with Execution(make_run("-c 'exit 7'", cmd="/bin/sh"), tmp_path) as execution:
+            monkeypatch.setattr(os, "waitid", interrupted)
+            sample = execution.record()
+        assert isinstance(sample.interruption, KeyboardInterrupt)
+        assert exit_status(sample.status) == 7
+
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_interruption_kills_descendants(
         self, number: signal.Signals, tmp_path: Path, program_folder: Path
