@@ -73,10 +73,10 @@ def check_forks(profile: Profile) -> None:
     }
     programs = {(pid, name) for what, pid, name in named if what == "process_name"}
     assert programs == {(pid, "trace_fork") for pid in processes}
-    # A child runs while its parent waits for it.
+    # A child runs while its parent waits for it. Numbers of processes may wrap around: they tell no order.
     waits = [event for event in spans if event["name"].startswith("spawn")]
-    for child, wait in zip(children, sorted(waits, key=lambda event: event["ts"]), strict=True):
-        (begun,) = (one["ts"] for one in spans if one["pid"] == child and one["name"].startswith("in_child"))
+    begun_at = sorted(one["ts"] for one in spans if one["name"].startswith("in_child"))
+    for begun, wait in zip(begun_at, sorted(waits, key=lambda event: event["ts"]), strict=True):
         assert wait["ts"] < begun < wait["ts"] + wait["dur"]
 
 
