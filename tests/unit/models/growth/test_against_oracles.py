@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perun.models.growth import comparison, exponent, forms
@@ -96,12 +96,15 @@ def test_the_bounds_of_a_difference_are_those_of_all_pairs(seed: int) -> None:
     assert found.p_value == pytest.approx(math.erfc(math.sqrt(same / 2)))
 
 
+@example(2.00001, 1.0, 1.0, 1.0)
 @given(st.floats(0.1, 10), st.floats(0.01, 4), st.floats(0.1, 10), st.floats(0.01, 4))
 def test_fieller_bounds_are_the_ratios_that_the_test_does_not_reject(
     b: float, vb: float, t: float, vt: float
 ) -> None:
     low, high = comparison._fieller(b, vb, t, vt, 2.0)
-    for r in np.concatenate([np.linspace(0, 12, 25), [low + 1e-6, low - 1e-6, high + 1e-6, high - 1e-6]]):
+    # Near to each bound, but by more than its rounding: a bound may be as large as a million.
+    near = [one + side * max(1e-6, 1e-6 * one) for one in (low, high) for side in (-1, 1)]
+    for r in np.concatenate([np.linspace(0, 12, 25), near]):
         if 0 <= r < math.inf and min(abs(r - low), abs(r - high)) > 1e-7:
             kept = (t - r * b) ** 2 <= 4 * (vt + r * r * vb)
             # Where the baseline may be 0, both large and small ratios are possible: all between are kept too.
