@@ -33,11 +33,6 @@ def one_line(text: str) -> str:
     return clean(text, keep="")
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 pair`, `2 pairs`."""
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
 def _visible(character: str) -> str:
     from unicodedata import category
 

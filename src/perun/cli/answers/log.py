@@ -8,10 +8,11 @@ from typing import Any
 
 from perun.cli import formats
 from perun.cli.session import Session
-from perun.cli.table import clean, one_line, plural
+from perun.cli.table import clean, one_line
 from perun.errors import DamagedStore
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
+from perun.wording import plural
 
 PAGED = ("always", "only-log")
 TAGS = ("checksum", "stats", "changes", "desc", "date", "author", "email", "parents")

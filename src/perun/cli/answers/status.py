@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from perun.cli import formats
 from perun.cli.answers.data import change_data, write_json
 from perun.cli.session import Session
-from perun.cli.table import Column, clean, one_line, plural, table
+from perun.cli.table import Column, clean, one_line, table
 from perun.porcelain.lookup import identity
+from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.porcelain.status import Status

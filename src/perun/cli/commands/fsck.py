@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perun.cli.session import Session
-from perun.cli.table import one_line, plural
+from perun.cli.table import one_line
+from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.store.fsck import Finding

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from perun.cli.commands.measuring import EventPrinter, MatrixOptions, VersionOptions
 from perun.cli.progress import duration
 from perun.cli.session import Session
-from perun.cli.table import one_line, plural
+from perun.cli.table import one_line
 from perun.conditions import observe
 from perun.errors import UsageError
 from perun.porcelain.run import matrix as batch
@@ -17,6 +17,7 @@ from perun.porcelain.run.forecast import Forecast
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.run.journal import Journal
 from perun.porcelain.run.preparations import PreparationRecord
+from perun.wording import plural
 
 
 def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) -> None:

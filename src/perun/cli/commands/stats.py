@@ -11,8 +11,9 @@ import click
 from perun.cli.commands.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.sizes import column, readable
-from perun.cli.table import one_line, plural
+from perun.cli.table import one_line
 from perun.porcelain import stats as porcelain
+from perun.wording import plural
 
 F = TypeVar("F", bound=Callable[..., Any])
 Row = TypeVar("Row", porcelain.StatsFile, porcelain.StatsVersion)

@@ -8,8 +8,9 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.sizes import column, readable
-from perun.cli.table import one_line, plural
+from perun.cli.table import one_line
 from perun.porcelain import temp as porcelain
+from perun.wording import plural
 
 
 def _complete_path(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

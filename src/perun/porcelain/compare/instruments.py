@@ -101,7 +101,9 @@ class Clocks:
             try:
                 usage = launching.read(result)
             except ValueError:
-                raise JobFailed(f"the launcher of {str(run)!r} did not tell what it took") from None
+                raise JobFailed(
+                    f"the launcher of {str(run)!r} reported no times", "measure without --metric peak-memory"
+                ) from None
             sample, peak = Sample(usage.real, usage.user, usage.system, 0), float(usage.peak)
         used = {"wall": sample.real, "cpu": sample.user + sample.system, "user": sample.user,
                 "sys": sample.system, PEAK: peak}  # fmt: skip

@@ -17,6 +17,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
 from perun.profile.units import readable
+from perun.wording import plural
 
 METHOD: Final = "hodges_lehmann_ratio"
 """The check that judges stored profiles in the same way."""
@@ -117,7 +118,7 @@ def about(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) ->
 
 
 def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
-    yield f"{_count(len(trial.pairs), 'pair')} in {trial.seconds:.1f} s{_how(trial)}"
+    yield f"{plural(len(trial.pairs), 'pair')} in {trial.seconds:.1f} s{_how(trial)}"
     for one in trial.decisions:
         if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high):
             noise = one.noise
@@ -126,7 +127,7 @@ def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
                 f"({noise.low:.3f} to {noise.high:.3f})"
             )
     if trial.repeated:
-        yield f"{_count(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
+        yield f"{plural(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
     yield from disagreements(trial.decisions)
     if trial.reason and trial.interruption is None and any(one.is_open for one in trial.decisions):
         yield f"{trial.reason}; --budget gives more time, --max-pairs allows more pairs"
@@ -136,7 +137,3 @@ def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
 
 def _how(trial: Trial) -> str:
     return ", each on one core" if trial.pinned else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from perun.cli.table import one_line
-from perun.cli.table import plural as plural
 from perun.porcelain.check.report import Comparison, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
+from perun.wording import plural as plural
 
 NAMES: Final = {
     change: re.sub("(?<=[a-z])(?=[A-Z])", " ", change.name).replace(" In ", " in ")
