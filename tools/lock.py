@@ -23,7 +23,7 @@ PEER: Final = "perun-toolsuite==0.28.3"
 """The older release that `make bench` measures beside; it has an environment, and so versions, of its own."""
 HEADER: Final = "# Made by `make lock` (tools/lock.py), not to be edited.\n"
 OPTIONS: Final = ("--universal", "--generate-hashes", "--quiet", "--no-header", "--no-annotate")
-FEWEST: Final = ("--fork-strategy", "fewest")
+SINGLE_VERSION: Final = ("--fork-strategy", "fewest")
 """One version for all Pythons, where one supports them all; where the options do not say otherwise."""
 
 
@@ -60,7 +60,7 @@ def compiled(inputs: Iterable[str], options: Iterable[str]) -> str:
 def all_options(options: Iterable[str]) -> list[str]:
     """The options that uv gets, none of them twice, which it would refuse."""
     given = list(options)
-    return [*OPTIONS, *(() if FEWEST[0] in given else FEWEST), *given]
+    return [*OPTIONS, *(() if SINGLE_VERSION[0] in given else SINGLE_VERSION), *given]
 
 
 def write(file: Path, text: str) -> None:

@@ -19,7 +19,7 @@ _COUNTED: Final = 8
 """Fields that together are all the time; those behind them are part of others."""
 STOLEN: Final = 0.1
 """Share of the processors' time that is stolen in a measurement under disturbance."""
-FEWEST_TICKS: Final = 2
+MIN_TICKS: Final = 2
 """Stolen ticks, of mostly 10 ms, below which the share says nothing."""
 JUMP: Final = 0.35
 """By so much the share of time in which some process waits for a core is above what was usual before."""
@@ -59,7 +59,7 @@ class Watch:
     def disturbance(self, before: Moment, after: Moment) -> str:
         """What disturbed the measurement between the two moments, in words; empty where nothing did."""
         stolen, ticks = after.steal - before.steal, after.ticks - before.ticks
-        if stolen >= FEWEST_TICKS and ticks > 0 and stolen / ticks > STOLEN:
+        if stolen >= MIN_TICKS and ticks > 0 and stolen / ticks > STOLEN:
             return f"{100 * stolen / ticks:.0f} % of the time was stolen by the host"
         elapsed = after.clock - before.clock
         if elapsed < SHORTEST:

@@ -21,7 +21,7 @@ def options_of(specs: Iterable[ParamSpec]) -> list[click.Parameter]:
     ]
 
 
-def takes(params: type, name: str, **more: Mapping[str, Any]) -> Callable[[Any], Any]:
+def with_options_of(params: type, name: str, **more: Mapping[str, Any]) -> Callable[[Any], Any]:
     """Give a command the options that the dataclass `params` declares; it gets them as one value.
 
     :param name: the keyword of that value.

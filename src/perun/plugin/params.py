@@ -42,7 +42,7 @@ class ParamInfo(NamedTuple):
     help: str
     short: str = ""
     long: str = ""
-    also: str = ""
+    alias: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
     minimum: float | None = None
@@ -66,7 +66,7 @@ class ParamSpec(NamedTuple):
     def flags(self) -> list[str]:
         """The option's spellings, the short one first: `['-w', '--warmup']`."""
         long = self.info.long or "--" + self.name.replace("_", "-")
-        return [flag for flag in (self.info.short, long, self.info.also) if flag]
+        return [flag for flag in (self.info.short, long, self.info.alias) if flag]
 
     @property
     def has_default(self) -> bool:
@@ -90,7 +90,7 @@ def param(
     help: str,
     short: str = "",
     long: str = "",
-    also: str = "",
+    alias: str = "",
     metavar: str = "",
     choices: Sequence[str] = (),
     minimum: float | None = None,
@@ -104,7 +104,7 @@ def param(
     """Declare a parameter: a dataclass field with its default, flag and help.
 
     :param short: short option, e.g. `-w`; :param long: long option if it is not `--<name>`;
-        :param also: another spelling of it.
+        :param alias: another spelling of it.
     :param choices: the values allowed; :param minimum: smallest number allowed. A default below it may be
         given too, and stands for a number that is not given.
     :param pair: of pairs, what the two are called: then profiles note each as a mapping with these keys, and
@@ -120,7 +120,7 @@ def param(
     """
     own = None if modes is None else modes if isinstance(modes, Mapping) else {mode: {} for mode in modes}
     info = ParamInfo(
-        help, short, long, also, metavar, tuple(choices), minimum, pair, tuple(parts), argument, required,
+        help, short, long, alias, metavar, tuple(choices), minimum, pair, tuple(parts), argument, required,
         commands, own,
     )  # fmt: skip
     return dataclasses.field(default=default, metadata={_KEY: info})

@@ -171,7 +171,7 @@ class Modes:
     mode: str = param("fast", commands={"fast": "Quickly.", "exact": "Slowly."}, help="How.")
     size: int = param(0, minimum=1, modes={"exact": {"short": "-x", "default": 5}}, help="How many.")
     seed: int | None = param(None, modes=("fast", "exact"), help="Begin with.")
-    of: str = param("", also="--of-key", help="What.")
+    of: str = param("", alias="--of-key", help="What.")
 
 
 def test_parameters_belong_to_modes() -> None:

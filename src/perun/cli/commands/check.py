@@ -17,7 +17,7 @@ from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.page import Answer, Page, plain
 from perun.cli.answers.check.tally import Tally
 from perun.cli.commands.completing import complete_any, complete_minor, minor_option
-from perun.cli.options import takes
+from perun.cli.options import with_options_of
 from perun.cli.output import opened
 from perun.cli.progress import Progress
 from perun.cli.session import Session
@@ -120,13 +120,15 @@ class CheckOptions(AnswerOptions):
         return Options(self.force, self.compute_missing, self.models_type or MODELS[0], ignore)
 
 
-def _takes_check_options(models_short: str = "-m") -> Callable[[Any], Any]:
+def _with_check_options(models_short: str = "-m") -> Callable[[Any], Any]:
     """Give a command the options of :class:`CheckOptions`, as its keyword `given`."""
-    return takes(CheckOptions, "given", models_type={"short": models_short}, output={"type": click.Path()})
+    return with_options_of(
+        CheckOptions, "given", models_type={"short": models_short}, output={"type": click.Path()}
+    )
 
 
 @click.group()
-@_takes_check_options()
+@_with_check_options()
 @click.pass_context
 def check(ctx: click.Context, /, given: CheckOptions) -> None:
     """Find changes of performance between versions.
@@ -145,7 +147,7 @@ def check(ctx: click.Context, /, given: CheckOptions) -> None:
     shell_complete=complete_minor,
     help="Compare with this version, e.g. a release, or the nearest of its ancestors that has profiles.",
 )
-@_takes_check_options()
+@_with_check_options()
 @click.pass_context
 def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: CheckOptions) -> int:
     """Check one version, HEAD by default, against its nearest ancestors that have profiles."""
@@ -161,7 +163,7 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: 
 
 @check.command("all")
 @click.argument("minor", metavar="[HASH]", required=False, shell_complete=complete_minor)
-@_takes_check_options()
+@_with_check_options()
 @click.pass_context
 def all_(ctx: click.Context, /, minor: str | None, given: CheckOptions) -> int:
     """Check every version from HASH (HEAD by default) down to the root."""
@@ -179,7 +181,7 @@ def all_(ctx: click.Context, /, minor: str | None, given: CheckOptions) -> int:
 @check.command()
 @click.argument("base", shell_complete=complete_minor)
 @click.argument("target", shell_complete=complete_minor)
-@_takes_check_options()
+@_with_check_options()
 @click.pass_context
 def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> int:
     """Check version TARGET against version BASE, any two of them.
@@ -199,7 +201,7 @@ def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> 
 @click.argument("baseline", shell_complete=complete_any)
 @click.argument("target", shell_complete=complete_any)
 @minor_option()
-@_takes_check_options(models_short="")
+@_with_check_options(models_short="")
 @click.pass_context
 def profiles(
     ctx: click.Context, /, baseline: str, target: str, minor: str | None, given: CheckOptions

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from perun.cli.commands.measuring import VersionOptions, measure, takes_versions
+from perun.cli.commands.measuring import VersionOptions, measure, with_version_options
 from perun.cli.options import read_params
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
@@ -24,7 +24,7 @@ class _Collectors(PluginGroup):
 
 @click.group(cls=_Collectors)
 @click.option("--profile-name", "-pn", metavar="NAME", help="Name of the profile, e.g. profile.perf.")
-@takes_versions("-cp")
+@with_version_options("-cp")
 @click.option("--cmd", "-c", metavar="CMD", multiple=True, help="The command to measure, e.g. ./mybin.")
 @click.option("--args", "-a", metavar="ARGS", multiple=True, help="Arguments of the command.")
 @click.option(

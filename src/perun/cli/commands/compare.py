@@ -9,7 +9,7 @@ import click
 from perun.cli.commands.check import AnswerOptions, answering
 from perun.cli.commands.completing import complete_minor
 from perun.cli.commands.measuring import SEED
-from perun.cli.options import takes
+from perun.cli.options import with_options_of
 from perun.cli.session import Session
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
@@ -101,8 +101,8 @@ def _complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.command()
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
 @click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
-@takes(MeasuringOptions, "given", metric={"shell_complete": _complete_metric})
-@takes(AnswerOptions, "answer", output={"type": click.Path()})
+@with_options_of(MeasuringOptions, "given", metric={"shell_complete": _complete_metric})
+@with_options_of(AnswerOptions, "answer", output={"type": click.Path()})
 @click.pass_context
 def compare(
     ctx: click.Context,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from perun.cli.commands.completing import complete_minor
-from perun.cli.options import takes
+from perun.cli.options import with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError, UsageError
@@ -107,12 +107,12 @@ class MatrixOptions:
     seed: int | None = param(None, metavar="N", help=SEED)
 
 
-def takes_versions(crawl_short: str) -> Callable[[Any], Any]:
+def with_version_options(crawl_short: str) -> Callable[[Any], Any]:
     """Give a command the options of :class:`VersionOptions`, as its keyword `where`.
 
     :param crawl_short: the short option for all ancestors, which is another one if `-c` is taken.
     """
-    return takes(
+    return with_options_of(
         VersionOptions,
         "where",
         minor={"shell_complete": complete_minor},

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from perun.cli.commands.completing import complete_minor
-from perun.cli.commands.measuring import SEED, MatrixOptions, VersionOptions, measure, takes_versions
-from perun.cli.options import read_params, takes
+from perun.cli.commands.measuring import SEED, MatrixOptions, VersionOptions, measure, with_version_options
+from perun.cli.options import read_params, with_options_of
 from perun.cli.session import Session
 
 
 @click.group()
-@takes_versions("-c")
+@with_version_options("-c")
 @click.pass_context
 def run(ctx: click.Context, /, where: VersionOptions) -> None:
     """Run a batch of jobs, or the job matrix.
@@ -115,7 +115,7 @@ def job(
 
 
 @run.command()
-@takes(MatrixOptions, "options", since={"shell_complete": complete_minor})
+@with_options_of(MatrixOptions, "options", since={"shell_complete": complete_minor})
 @click.pass_context
 def matrix(ctx: click.Context, /, options: MatrixOptions) -> None:
     """Run the job matrix of the local configuration.

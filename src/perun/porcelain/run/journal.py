@@ -28,7 +28,7 @@ MAX_BYTES = 256 << 20
 """A larger file is no journal: that of a million tasks is smaller."""
 _DIGITS = 16
 """Of a SHA-1: against accidents, not against forgery."""
-KEPT = 20
+MAX_JOURNALS = 20
 """Journals of batches that were interrupted or had failures that are kept."""
 
 
@@ -317,7 +317,7 @@ def _append(descriptor: int, path: Path, line: Any) -> None:
 
 
 def _prune(folder: Path) -> None:
-    for path in _paths(folder)[: -KEPT + 1]:
+    for path in _paths(folder)[: -MAX_JOURNALS + 1]:
         journal = _open(path)
         if journal is not None:
             path.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run.pre_run import commands
 from perun.store import tree
 
-KEPT = 20
+MAX_VERSIONS = 20
 """Durations that are kept: enough for a typical one, and few enough to follow when a build gets slower."""
 
 
@@ -61,7 +61,7 @@ class PreparationRecord:
             values.pop(version, None)  # so that it comes last
             values[version] = value
             if part == "seconds":
-                values = dict(list(values.items())[-KEPT:])
+                values = dict(list(values.items())[-MAX_VERSIONS:])
             self._known[part] = values
             if forget:
                 self._known[forget] = {one: why for one, why in self._part(forget).items() if one != version}

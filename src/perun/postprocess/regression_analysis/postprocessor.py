@@ -39,7 +39,7 @@ class RegressionParams:
         (),
         short="-r",
         long="--regression_models",
-        also="--regression-models",
+        alias="--regression-models",
         choices=(_ALL, *MODELS),
         help="Try only this model; may be repeated. By default all are tried.",
     )
@@ -59,7 +59,7 @@ class RegressionParams:
     of: str = param(
         "",
         short="-o",
-        also="--of-key",
+        alias="--of-key",
         metavar="<of_resource_key>",
         help="The dependent field (Y) of the models. By default it is chosen from the profile.",
     )

@@ -21,7 +21,7 @@ NAMES: Final = {
 SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
 RATIOS: Final = ("ratio", "factor", "level")
 """Types of changes whose rate is how many times the baseline the target is."""
-MOST_PARTS: Final = 5
+MAX_PARTS: Final = 5
 """Parts of a change that an answer lists at most."""
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)(?: \(.*\))?")
 """A value, its unit, and what it is a value of: `304.79us (quadratic)`."""
@@ -117,7 +117,7 @@ def parts_of(change: DegradationInfo) -> list[str]:
     parts = change.partial_intervals
     lines = [
         f"where it is {start:.4g} to {end:.4g}: {NAMES[kind]}{_percent(rate)}"
-        for kind, rate, start, end in parts[:MOST_PARTS]
+        for kind, rate, start, end in parts[:MAX_PARTS]
     ]
     left = len(parts) - len(lines)
     return [*lines, f"and {plural(left, 'part')} more"] if left else lines
