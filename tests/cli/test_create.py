@@ -35,9 +35,11 @@ def use(perun, family, name):
     """Let the real command use the plugin in the current project, as its user would."""
     stem = name.replace("-", "_")
     if family == "collect":
-        perun("collect", "-ot", "mine", "-c", "true", name)
+        perun("collect", "-ot", "mine", "-c", "true", "-a", "-x", "-w", "7", name)
         pending = perun("status", "--json").json["pending"]
-        assert [one["name"] for one in pending if one["collector"].replace("-", "_") == stem] == ["mine.perf"]
+        made = [one for one in pending if one["collector"].replace("-", "_") == stem]
+        assert [one["name"] for one in made] == ["mine.perf"]
+        assert [made[0][key] for key in ("cmd", "args", "workload")] == ["true", "-x", "7"]
     elif family == "postprocess":
         assert "factor" in perun("postprocessby", "0@p", name, "--help").out
         perun("postprocessby", "0@p", name, "--factor", "3")

@@ -106,14 +106,12 @@ class LegacyCollector(_Unit):
         }
         with errors_as(self.what, JobFailed), in_environment(run.cwd, run.environ):
             kwargs = self._run(kwargs)
-        return self._profile(kwargs, lambda profile: self._complete(profile, run, params))
+        return self._profile(kwargs, lambda profile: self._complete(profile, params))
 
-    def _complete(self, profile: Any, run: Run, params: FreeParams) -> None:
+    def _complete(self, profile: Any, params: FreeParams) -> None:
         header = dict(profile.get("header") or {})
         header.setdefault("type", str(getattr(self._package, "COLLECTOR_TYPE", "mixed")))
         header.setdefault("units", dict(getattr(self._package, "COLLECTOR_DEFAULT_UNITS", {})))
-        for key, value in (("cmd", run.cmd), ("args", run.args), ("workload", run.workload)):
-            header.setdefault(key, value)
         profile["header"] = header
         if not profile.get("collector_info"):
             profile["collector_info"] = {"name": self.name, "params": _plain(params.values)}

@@ -64,11 +64,15 @@ def describe_machine(repo: Repository) -> dict[str, Any]:
 
 
 def complete(profile: Profile, job: Job, machine_state: Mapping[str, Any]) -> Profile:
-    """The profile with what every collector would say the same of."""
-    generated = job.generated
-    if generated is not None:
-        profile["header"] = {**profile["header"], "workload": job.workload}
-        profile["workload_generator"] = generated.describe()
+    """The profile with what every collector would say the same of.
+
+    What was measured is the job's to say, whatever the collector says: profiles without their command would
+    be compared with those of another one.
+    """
+    measured = {"cmd": job.cmd, "args": job.args, "workload": job.workload}
+    profile["header"] = {**(profile.get("header") or {}), **measured}
+    if job.generated is not None:
+        profile["workload_generator"] = job.generated.describe()
     profile["machine"] = machine_state
     params = to_mapping(job.collector.params)
     profile.setdefault("collector_info", {"name": job.collector.name, "params": params})
