@@ -48,8 +48,8 @@ def test_get_json_names_the_file(perun, local, shared):
 
 def test_set_keeps_the_rest_of_the_file(perun, local):
     before = local.read_text()
-    done = perun("config", "set", "format.shortlog", "| %source% | %collector% |")
-    assert done.out == "format.shortlog: | %source% | %collector% |\n"
+    done = perun("config", "set", "format.shortlog", "| %stats% | %desc% |")
+    assert done.out == "format.shortlog: | %stats% | %desc% |\n"
     after = local.read_text()
     assert set(before.splitlines()) - set(after.splitlines()) <= {"# format:"}
     assert perun("config", "get", "format.shortlog").out == done.out
@@ -112,6 +112,20 @@ def test_an_unknown_key_names_the_nearest(perun, local, key, hint):
         ("vcs", "x", "vcs is a section"),
         ("plugins.trusted", "[/]", "not allowed in a local configuration"),
         ("format.sort_profiles_by", "colour", "realpath, type, time"),
+        ("format.status", "%type% %colour%", "there is no tag %colour%\nhint: tags are: %type%, "),
+        ("format.shortlog", "%sha%", "format.shortlog: there is no tag %sha%\nhint: tags are: %checksum%"),
+        ("format.output_profile_template", "%colour%", "format.output_profile_template: "),
+        ("cmds", "./app 'x", "cmds: the command \"./app 'x\" cannot be split: No closing quotation"),
+        ("cmds", "[./a, './a | ./b']", "cmds: the command './a | ./b': only a shell understands '|', "),
+        ("args", "[-v && -q]", "args: the arguments '-v && -q': only a shell understands '&&'"),
+        ("workloads", "[< a b]", "workloads: workload '< a b' must name one file"),
+        ("execute.pre_run", "[make; make install]", "the command 'make; make install': only a shell"),
+        ("collectors", "[{name: tima}]", "collectors: there is no collector 'tima'"),
+        ("collectors", "[{name: time, params: {repeat: 0}}]", "repeat"),
+        ("postprocessors", "[{name: normaliser}]", "postprocessors: there is no postprocessor 'normaliser'"),
+        ("degradation.strategies", "[{method: nosuch}]", "strategies: there is no check 'nosuch'"),
+        ("degradation.strategies", "[{method: aat, instead_of: nosuch}]", "there is no check 'nosuch'"),
+        ("vcs.type", "hg", "vcs.type: there is no "),
     ],
 )
 def test_a_wrong_value_changes_nothing(perun, local, key, value, message):

@@ -138,7 +138,7 @@ def test_raw_text_and_lone_percent_signs(shortlog, project):
 
 
 def test_an_unknown_tag(perun, project):
-    perun("config", "set", "format.shortlog", "%checksum% %colour%")
+    (project.path / ".perun" / "local.yml").write_text("format: {shortlog: '%checksum% %colour%'}\n")
     failed = perun("log", "--short", check=False)
     assert failed.code == 5
     assert "format.shortlog: there is no tag %colour%" in failed.err

@@ -225,7 +225,8 @@ def test_wrong_pre_run_is_found_before_anything_runs(
     for arguments in (["run", "matrix"], ["run", "job", "-b", "./one", "-c", "time"]):
         outcome = perun(*arguments, check=False)
         assert outcome.code == 5
-        assert f'{project.path}/.perun/local.yml: execute.pre_run: "echo \'open" cannot be' in outcome.err
+        place = f"{project.path}/.perun/local.yml:6"
+        assert f'{place}: execute.pre_run: the command "echo \'open" cannot be split' in outcome.err
     assert not record.exists()
 
 
@@ -288,22 +289,46 @@ def test_pre_run_comes_first(
 ) -> None:
     configure(
         f"cmds: [./one]\nworkloads: [a, b]\ncollectors: [{QUICK}]\n"
-        "execute:\n  pre_run:\n    - ./two first $HOME *; echo no\n    - ./two 'second one'\n"
+        "execute:\n  pre_run:\n    - ./two first $HOME * ';' echo no\n    - ./two 'second one'\n"
         "    - sh -c 'pwd; echo $((6*7))'\n"
     )
     perun("run", "matrix")
     assert record.read_text().splitlines() == [
-        "two first $HOME *; echo no",  # there is no shell
+        "two first $HOME * ; echo no",  # there is no shell
         "two second one",
         "one a",
         "one b",
     ]
     log = project.path / f".perun/logs/{project.head}-pre-run.log"
     assert log.read_text() == (
-        "$ ./two first $HOME *; echo no\n"
+        "$ ./two first $HOME * ';' echo no\n"
         "$ ./two 'second one'\n"
         f"$ sh -c 'pwd; echo $((6*7))'\n{project.path}\n42\n"
     )
+
+
+@pytest.mark.parametrize("line", ["./two | ./two b", "./two && ./two b", "./two a; ./two b", "./two >out"])
+def test_pre_run_that_needs_a_shell_is_refused(
+    perun: Callable[..., Any], record: Path, configure: Callable[[str], None], line: str
+) -> None:
+    matrix = f"cmds: [./one]\ncollectors: [{QUICK}]\n"
+    configure(f"{matrix}execute:\n  pre_run:\n    - ./two first\n    - {line}\n")
+    refused = perun("run", "matrix", check=False)
+    assert f"local.yml:9: execute.pre_run: the command {line!r}: only a shell understands " in refused.err
+    assert "write sh -c '...'" in refused.err
+    assert refused.code == 5
+    assert not record.exists()
+
+
+def test_pre_run_that_takes_too_long_is_stopped(
+    perun: Callable[..., Any], record: Path, configure: Callable[[str], None]
+) -> None:
+    configure(f"cmds: [./one]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sleep 1000], timeout: 0.2}}\n")
+    refused = perun("run", "matrix", check=False)
+    assert "execute.pre_run: 'sleep 1000' did not end within 0.2 s" in refused.err
+    assert "set execute.timeout to more" in refused.out
+    assert refused.code == 8
+    assert not record.exists()
 
 
 def test_pre_run_may_be_one_text(

@@ -116,7 +116,7 @@ def test_format(perun, write_profile):
 
 def test_an_unknown_tag(perun, project, write_profile):
     write_profile()
-    perun("config", "set", "format.status", "%type% %colour%")
+    (project.path / ".perun" / "local.yml").write_text("format: {status: '%type% %colour%'}\n")
     failed = perun("status", check=False)
     assert failed.code == 5
     assert failed.out == ""

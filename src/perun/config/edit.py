@@ -36,8 +36,7 @@ def set_value(path: Path, key: str, text: str) -> Any:
     :param text: the value; YAML for keys that hold lists or mappings, else the text itself.
     :raises ConfigError: if the key or value is wrong, or the file cannot be read, parsed or written.
     """
-    name = ALIASES.get(key, key)
-    value = _checked_value(path, name, text)
+    name, value = checked_value(path, key, text)
     old = _Document(path)
     for alias, target in ALIASES.items():
         if target == name:
@@ -230,8 +229,12 @@ def _initial(path: Path) -> str:
     return (text or "").removeprefix("\ufeff")
 
 
-def _checked_value(path: Path, name: str, text: str) -> Any:
-    """The value in its type."""
+def checked_value(path: Path, key: str, text: str) -> tuple[str, Any]:
+    """The present name of a key, and what :meth:`Config.get` gives once `text` is set; nothing is written.
+
+    :raises ConfigError: if there is no such key, or the text is not of its kind.
+    """
+    name = ALIASES.get(key, key)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -245,7 +248,7 @@ def _checked_value(path: Path, name: str, text: str) -> Any:
         raise ConfigError(warnings[0])
     for part in name.split("."):
         result = result[part]
-    return result
+    return name, result
 
 
 def _row(name: str, text: str) -> Key:

@@ -175,6 +175,11 @@ _ROWS: Final[tuple[Key, ...]] = (
         example=["make"],
     ),
     Key(
+        "execute.timeout", Kind.NUMBER, Scope.LOCAL, 0,
+        "Seconds after which a command of execute.pre_run is stopped; 0 for never.",
+        example=600,
+    ),
+    Key(
         "profiles.register_after_run", Kind.BOOL, Scope.RECURSIVE, False,
         "Whether new profiles are registered in the index of their minor version at once.",
         example=True,

@@ -52,6 +52,7 @@ _LOCAL_KEYS: Final = (
     "collectors",
     "postprocessors",
     "execute.pre_run",
+    "execute.timeout",
     "generators.workload",
     "profiles.register_after_run",
     "format.status",

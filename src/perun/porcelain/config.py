@@ -13,6 +13,7 @@ from perun.config import edit as editing
 from perun.config.layers import MISSING, SHARED_FILE, Config, Layer, read_file
 from perun.config.schema import KEYS
 from perun.errors import ConfigError, NotPerunRepository, PerunError, UsageError
+from perun.plugin.registry import Registry
 from perun.porcelain.repository import (
     PERUN_FOLDER,
     Repository,
@@ -20,6 +21,7 @@ from perun.porcelain.repository import (
     locate,
     read_config,
 )
+from perun.porcelain.settings import check_setting
 from perun.porcelain.trust import Ask, keep_trust
 from perun.porcelain.user import shared_folder
 from perun.store import Store
@@ -94,8 +96,21 @@ def set_in(
     :raises ConfigError: if the key is unknown or the value is not of its kind; nothing is written then.
     """
     path = file_of(folder, environ, scope)
+    check_setting(*editing.checked_value(path, key, text), _registry(folder, environ))
     with _writing(folder, environ, path):
         return Setting(key, editing.set_value(path, key, text), str(path))
+
+
+def _registry(folder: Path, environ: Mapping[str, str]) -> Registry:
+    """The plugins that a configuration seen from `folder` can name."""
+    roots, working_root = locate(folder, environ)
+    if not roots:
+        return Registry()
+    try:
+        config = read_config(roots, environ)
+    except ConfigError:
+        return Registry()  # a setting may be what mends the file
+    return Repository(roots[0], working_root, config, environ).registry
 
 
 @contextmanager

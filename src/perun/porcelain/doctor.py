@@ -102,7 +102,7 @@ def _matrix(repo: Repository) -> Finding:
 
 def _preparation(repo: Repository) -> Finding:
     try:
-        commands = [command for command, _ in pre_run.commands(repo)]
+        commands = pre_run.commands(repo)
     except PerunError as problem:
         return Finding("project", "execute.pre_run", False, problem.message, problem.hint)
     if commands:

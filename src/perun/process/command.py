@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perun.errors import UsageError
+
+_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+""", re.DOTALL)
+"""A word as it is written, with its quotes."""
+_OF_A_SHELL: Final = re.compile(r"\|\|?|&&?|[0-9&]?>.*|<.*|(?:.*[^\\])?;", re.DOTALL)
+"""Words that are operators for a shell: pipes, lists, redirections."""
 
 
 class Command(NamedTuple):
@@ -41,9 +47,10 @@ class Run(NamedTuple):
         A workload `< file` is read from standard input, a workload `<< "text"` is standard input itself;
         any other workload is appended as last arguments (manual 7.3).
 
-        :raises UsageError: if the quotes of a part are not closed, or the command is empty.
+        :raises UsageError: if the quotes of a part are not closed, the command is empty, or command or
+            arguments hold an operator that only a shell knows.
         """
-        argv = _split("command", self.cmd) + _split("arguments", self.args)
+        argv = split("command", self.cmd) + split("arguments", self.args)
         if not argv:
             raise UsageError("the command to measure is empty", "name one with --cmd (-c or -b)")
         workload = self.workload.strip()
@@ -58,6 +65,25 @@ class Run(NamedTuple):
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
+
+
+def split(what: str, text: str) -> list[str]:
+    """The words of a command or its arguments, which run without a shell.
+
+    :param what: what the text is, for messages.
+    :raises UsageError: if quotes are not closed, or a word is an operator of the shell: the program would get
+        it as an argument, and the rest of the text with it.
+    """
+    words = _split(what, text)
+    for written in _WORD.findall(text):
+        if _OF_A_SHELL.fullmatch(written):
+            raise UsageError(
+                f"the {what} {text!r}: only a shell understands {written!r}, and it runs without one",
+                "a file for standard input is a workload: --workload '< FILE'"
+                if written[0] == "<"
+                else "write sh -c '...' around the whole, or quotes around what is an argument",
+            )
+    return words
 
 
 def _split(what: str, text: str) -> list[str]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from perun.cli import formats
+from perun.cli.answers import log, status
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import ConfigError
@@ -21,6 +23,7 @@ SCOPES = (
     ("--shared", "-h", "shared", "Use the shared configuration of the user."),
     ("--nearest", "-n", "nearest", "Use the nearest configuration that has the key (the default)."),
 )
+_FORMATS = {"format.status": status.TAGS, "format.shortlog": log.TAGS}
 
 
 def _complete_key(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -72,6 +75,8 @@ def get(ctx: click.Context, key: str, as_json: bool) -> None:
 def set_(ctx: click.Context, key: str, value: str) -> None:
     """Set KEY to VALUE, which is read as YAML; comments and order of the file are kept."""
     session: Session = ctx.obj
+    if key in _FORMATS:
+        formats.parse(value, _FORMATS[key], key)  # raises where a tag is unknown
     setting = porcelain.set_in(session.cwd, session.environ, key, value, ctx.meta["scope"])
     session.say(f"{key}: {readable(setting.value)}")
 

@@ -6,13 +6,17 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from perun.errors import ConfigError, JobFailed
+from perun.config.places import item_place
+from perun.errors import ConfigError, JobFailed, UsageError
 from perun.plugin.api import Run
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run.jobs import texts
+from perun.process.command import split
 from perun.process.execution import Execution
 from perun.process.outcome import exit_status, outcome
 from perun.regular import open_for_writing
 
+_KEY = "execute.pre_run"
 SHOWN_LINES = 10
 """Lines of the output of a failed command that its error shows."""
 _OF_A_HOOK = (
@@ -33,25 +37,20 @@ class PreparationFailed(JobFailed):
     """A command of `execute.pre_run` ended by itself and said that it failed: it would do so again."""
 
 
-def commands(repo: Repository) -> list[tuple[str, list[str]]]:
-    """The commands of `execute.pre_run`, each as it is written and split as a shell would.
+def commands(repo: Repository) -> list[str]:
+    """The commands of `execute.pre_run`, as they are written.
 
-    :raises ConfigError: if one cannot be split.
+    :raises ConfigError: names file and line of one that cannot be split, or that needs a shell.
     """
-    import shlex
-
-    written = repo.config.get("execute.pre_run") or []
     found = []
-    for command in [written] if isinstance(written, str) else map(str, written):
+    for position, command in enumerate(texts(repo.config.get(_KEY))):
         try:
-            argv = shlex.split(command)
-        except ValueError as problem:
-            where = repo.config.origin("execute.pre_run")
-            raise ConfigError(
-                f"{where}: execute.pre_run: {command!r} cannot be split: {problem}", "close the quotes"
-            ) from None
-        if argv:
-            found.append((command, argv))
+            words = split("command", command)
+        except UsageError as problem:
+            place = item_place(repo.config, _KEY, position)
+            raise ConfigError(f"{place}: {_KEY}: {problem.message}", problem.hint) from None
+        if words:
+            found.append(command)
     return found
 
 
@@ -64,7 +63,7 @@ def build(repo: Repository) -> str:
     from hashlib import sha256
 
     parts = [f"{name}={repo.environ[name]}" for name in _BUILD if repo.environ.get(name)]
-    prepared_by = "\n".join(command for command, _ in commands(repo))
+    prepared_by = "\n".join(commands(repo))
     if prepared_by:
         parts.append(f"execute.pre_run {sha256(prepared_by.encode()).hexdigest()[:8]}")
     return " ".join(parts) or "as usual"
@@ -83,7 +82,7 @@ def run_commands(repo: Repository, version: str, folder: Path) -> None:
     log.parent.mkdir(exist_ok=True)
     try:
         with open_for_writing(log) as file:
-            for command, _ in prepared_by:
+            for command in prepared_by:
                 _run_command(command, folder, repo, file, log)
     except OSError as problem:
         problem.filename = problem.filename or str(log)  # the system names no file when the disk is full
@@ -94,14 +93,23 @@ def _run_command(command: str, folder: Path, repo: Repository, file: BinaryIO, l
     file.write(f"$ {command}\n".encode())
     file.flush()
     run = Run(command, cwd=folder, environ=environment(repo))
+    seconds = max(float(repo.config.get("execute.timeout")), 0.0)
     try:
-        with Execution(run, log.parent, output=file.fileno()) as execution:
-            status = execution.run().status
+        with Execution(run, log.parent, seconds, output=file.fileno()) as execution:
+            sample = execution.record()
     except JobFailed as problem:
         raise JobFailed(
             f"execute.pre_run: {problem.message}",
             "it runs without a shell; write `sh -c '...'` if one is needed",
         ) from None
+    if sample.interruption is not None:
+        raise sample.interruption
+    if sample.early:
+        raise JobFailed(
+            f"execute.pre_run: {command!r} did not end within {seconds:g} s",
+            f"set execute.timeout to more; its output: {log}",
+        )
+    status = sample.status
     if status:
         lines = log.read_text(errors="replace").rpartition(f"$ {command}\n")[2].splitlines()
         shown = ["the end of its output:", *("  " + line for line in lines[-SHOWN_LINES:])] if lines else []

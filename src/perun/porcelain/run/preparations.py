@@ -27,7 +27,7 @@ class PreparationRecord:
     def __init__(self, repo: Repository) -> None:
         self._path = repo.root / PERUN_FOLDER / "cache" / "preparations.json"
         self._lock = repo.store.lock
-        written = "\0".join(command for command, _ in commands(repo))
+        written = "\0".join(commands(repo))
         self._has_commands = bool(written)
         self._key = tree.sha1(written.encode("utf-8", "surrogateescape")).hex()
         self._known = self._read().get(self._key, {})
