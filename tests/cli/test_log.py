@@ -57,7 +57,7 @@ def test_long(perun, merged, write_profile):
     assert text.startswith(
         f"Minor Version {merged.head}\n"
         "2 registered profiles (1 memory, 1 time)\n"
-        f"Merge: {parents[0][:10]} {parents[1][:10]}\n"
+        f"Parents: {parents[0][:10]} {parents[1][:10]}\n"
         "Author: Ada Lindqvist <ada@example.org> 2024-03-04 09:00:00\n"
         "\n"
         "    Merge side\n"
@@ -65,7 +65,18 @@ def test_long(perun, merged, write_profile):
         "Minor Version "
     )
     assert text.count("Minor Version") == 5
+    assert [line[:8] for line in text.splitlines() if "Parent" in line] == ["Parents:", *["Parent: "] * 3]
     assert text.count("(no registered profiles)") == 4
+
+
+def test_at_most_so_many(perun, merged):
+    every = perun("log", "--json").json["versions"]
+    for option in ("-n", "--max-count"):
+        assert perun("log", option, "2", "--json").json["versions"] == every[:2]
+    assert len(perun("log", "-s", "-n", "3").lines) == 1 + 3
+    assert perun("log", "-n", "0").out == ""
+    assert perun("log", "-n", "99").out.count("Minor Version") == len(every)
+    assert "-1 is not in the range x>=0" in perun("log", "-n", "-1", check=False).err
 
 
 def test_json(perun, merged, write_profile):

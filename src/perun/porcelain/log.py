@@ -21,7 +21,12 @@ class LogEntry(NamedTuple):
 
 
 def log(
-    repo: Repository, minor: str | None = None, *, subjects_only: bool = False, changes_only: bool = False
+    repo: Repository,
+    minor: str | None = None,
+    *,
+    subjects_only: bool = False,
+    changes_only: bool = False,
+    limit: int | None = None,
 ) -> Iterator[LogEntry]:
     """The ancestors of `minor` (HEAD if None), itself first, as a stream. Reads only.
 
@@ -29,6 +34,7 @@ def log(
 
     :param subjects_only: `version.desc` may be the first line alone; faster on long histories.
     :param changes_only: leave out the versions for which no degradation or optimization is stored.
+    :param limit: how many entries at most; all if None.
     :raises VersionControlError: at once, if there is no such version.
     """
     head = "HEAD" if minor is None else repo.version(minor)
@@ -45,7 +51,7 @@ def log(
         return iter(())
     summaries = repo.store.summaries.load()
     entries = (_entry(version, summaries) for version in itertools.chain((first,), versions))
-    return filter(_tells_change, entries) if changes_only else entries
+    return itertools.islice(filter(_tells_change, entries) if changes_only else entries, limit)
 
 
 def _tells_change(entry: LogEntry) -> bool:

@@ -31,16 +31,17 @@ def answer(
     short: bool = False,
     as_json: bool = False,
     changes_only: bool = False,
+    limit: int | None = None,
 ) -> int:
     """Print the history down from `minor`, HEAD if None; the exit code, which reports damage."""
     damages: list[str] = []
-    entries = run(session.repository, minor, subjects_only=short, changes_only=changes_only)
+    entries = run(session.repository, minor, subjects_only=short, changes_only=changes_only, limit=limit)
     counted = _CountedEntries(entries, damages)
     if as_json:
         _json(session, counted)
     else:
         _text(session, counted, short)
-    if changes_only and not counted.count:
+    if changes_only and not counted.count and limit != 0:
         session.note("no version has stored changes; find them with: perun check all")
     for damage in damages:
         session.warn(damage)
@@ -190,8 +191,9 @@ def _long(session: Session, entry: LogEntry) -> None:
         better = session.paint(plural(summary.optimizations, "optimization") + "(+)", "green")
         worse = session.paint(plural(summary.degradations, "degradation") + "(-)", "red")
         session.say(f"Changes: {better}, {worse}")
-    if len(version.parents) > 1:
-        session.say("Merge: " + " ".join(parent[:10] for parent in version.parents))
+    if version.parents:
+        word = "Parent: " if len(version.parents) == 1 else "Parents: "
+        session.say(word + " ".join(parent[:10] for parent in version.parents))
     session.say(f"Author: {one_line(version.author)} <{one_line(version.email)}> {version.date}\n")
     for line in version.desc.strip().splitlines():
         session.say("    " + clean(line))

@@ -12,13 +12,16 @@ from perun.cli.session import Session
 @click.command()
 @click.argument("minor", metavar="[HASH]", required=False, shell_complete=complete_minor)
 @click.option("--short", "-s", is_flag=True, help="One line for each version, as `format.shortlog` says.")
+@click.option("--max-count", "-n", type=click.IntRange(min=0), metavar="N", help="Show N versions at most.")
 @click.option("--changes-only", is_flag=True, help="Only versions with stored changes of performance.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
-def log(session: Session, minor: str | None, short: bool, changes_only: bool, as_json: bool) -> int:
+def log(
+    session: Session, minor: str | None, short: bool, max_count: int | None, changes_only: bool, as_json: bool
+) -> int:
     """Show the history with what is stored for each version.
 
     It goes down from HASH, or HEAD. Where what is stored for a version is damaged, that version is marked;
     the exit code is 6 then.
     """
-    return answer(session, minor, short=short, as_json=as_json, changes_only=changes_only)
+    return answer(session, minor, short=short, as_json=as_json, changes_only=changes_only, limit=max_count)
