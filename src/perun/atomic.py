@@ -47,16 +47,22 @@ def write(path: Path, data: bytes, *, private: bool = False, executable: bool = 
 
 
 @contextmanager
-def writing(path: Path, *, private: bool = False, executable: bool = False) -> Iterator[BinaryIO]:
+def writing(
+    path: Path, *, private: bool = False, executable: bool = False, make_folder: bool = True
+) -> Iterator[BinaryIO]:
     """As :func:`write`, for data that comes piece by piece: what the block writes is the new content.
 
     Where the block raises, `path` is as it was.
+
+    :param make_folder: make the folder if it is missing; not for a name that the user types, where it is a
+        mistake.
     """
     try:
         mode = path.stat().st_mode & 0o7777
     except FileNotFoundError:
         mode = None
-        _make_folder(path.parent)
+        if make_folder:
+            _make_folder(path.parent)
     if private:
         mode = 0o600
     temporary = path.with_name(temporary_name())

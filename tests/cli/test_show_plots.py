@@ -42,8 +42,10 @@ def test_a_page_that_is_named_is_replaced(perun, project, write_profile, view):
     page = (project.path / "x.html").read_text("utf-8")
     assert "<title>My &lt;title&gt;</title>" in page
     assert "what was there" not in page
-    assert perun("show", "0@p", view, *OPTIONS[view], "-f", "new/folder/x.html").out == "new/folder/x.html\n"
-    assert (project.path / "new" / "folder" / "x.html").exists()
+    refused = perun("show", "0@p", view, *OPTIONS[view], "-f", "new/folder/x.html", check=False)
+    assert (refused.code, refused.out) == (2, "")
+    assert "x.html: there is no folder new/folder\nhint: make the folder" in refused.err
+    assert not (project.path / "new").exists()
 
 
 def test_labels_of_the_user(perun, project, write_profile, view):

@@ -19,16 +19,21 @@ def opened(path: Path) -> Iterator[TextIO]:
     Where the block raises, `path` is as it was. What is no regular file, such as `/dev/stderr` or a named
     pipe, is written to directly.
 
-    :raises UsageError: if `path` is a folder.
+    :raises UsageError: if `path` is a folder, or is in none that exists.
     :raises OSError: if it cannot be written; before the block, as far as that can be told.
     """
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name a file in it: --output FILE")
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"cannot write {path}: there is no folder {path.parent}",
+            "make the folder, or name another file: --output FILE",
+        )
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", errors="backslashreplace") as direct:
             yield direct
         return
-    with atomic.writing(path.resolve()) as file:
+    with atomic.writing(path.resolve(), make_folder=False) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
         try:
             yield text

@@ -81,9 +81,14 @@ def writing(path: Path, option: str = "--filename") -> Iterator[IO[bytes]]:
         target = path.resolve()
         # A pipe or a device is written to; a regular file in its place would break what reads it.
         special = target.exists() and not target.is_file()
-        with target.open("wb") if special else atomic.writing(target) as file:
+        with target.open("wb") if special else atomic.writing(target, make_folder=False) as file:
             yield file
     except OSError as problem:
+        if not path.parent.is_dir():
+            raise UsageError(
+                f"cannot write {path}: there is no folder {path.parent}",
+                f"make the folder, or name another file with {option}",
+            ) from None
         raise UsageError(
             f"cannot write {path}: {problem.strerror or problem}", f"name another file with {option}"
         ) from None
