@@ -109,6 +109,22 @@ def test_the_life_of_a_folder_under_svs(perun, folder):
     assert (failed.code, "no version 'v1'" in failed.err) == (4, True)
 
 
+def test_a_folder_that_an_older_release_measured(perun, folder):
+    """Without `.svs`, and with profiles of the version HEAD."""
+    perun("init", "--vcs-type", "svs")
+    perun(*RUN)
+    perun("add", "0@p")
+    assert not (folder / ".svs").exists()
+    objects = folder / ".perun" / "objects"
+    assert (objects / "HE" / "AD").read_bytes()[:4] == b"pidx"
+    (version,) = perun("log", "--json").json["versions"]
+    assert (version["checksum"], version["profiles"]) == ("HEAD", {"time": 1})
+    assert perun("status", "--json").json["registered"][0]["cmd"] == "./app"
+    assert perun("fsck").code == 0
+    perun("rm", "0@i")
+    assert perun("log", "--json").json["versions"][0]["profiles"] == {}
+
+
 @pytest.mark.parametrize("system", ["tagit", "svs"])
 def test_the_matrix(perun, folder, system):
     perun("init", "--vcs-type", system)
@@ -164,7 +180,7 @@ def test_init_sees_the_plugins_of_the_folder(perun, folder):
     assert failed.code == 11
     assert str(plugins / "ours") in failed.err
     perun("trust", str(folder))
-    assert "Initialized ours repository" in perun("init", "--vcs-type", "ours").out
+    assert "Initialized empty Perun repository" in perun("init", "--vcs-type", "ours").out
     assert "main" in perun("status").lines[0]
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEX = frozenset("0123456789abcdef")
+ONLY_VERSION = "HEAD"
+"""The name of the only version of a folder without version control, as older releases write it, too."""
 INDEX_SIGNATURE = b"pidx"
 CHANGES_SUFFIX = ".changes"
 OPENSSL_FROM = 1 << 20
@@ -31,8 +33,9 @@ def is_checksum(name: str) -> bool:
 
 
 def is_minor_version(name: str) -> bool:
-    """Whether `name` is a full name of a minor version: a SHA-1 or a SHA-256 in hexadecimal digits."""
-    return len(name) in (40, 64) and _HEX.issuperset(name)
+    """Whether `name` is a full name of a minor version: a SHA-1 or a SHA-256 in hexadecimal digits, or HEAD
+    where there is one only."""
+    return name == ONLY_VERSION or (len(name) in (40, 64) and _HEX.issuperset(name))
 
 
 def object_path(root: Path, checksum: str) -> Path:
@@ -81,9 +84,10 @@ def unreadable(path: Path | str, problem: OSError) -> DamagedStore:
 
 
 def folders(root: Path) -> list[str]:
-    """The two-digit folders of the tree, sorted; none if the tree itself is missing."""
+    """The folders of the tree, named by two characters, sorted; none if the tree itself is missing."""
     names = listing(root)
-    return sorted(name for name in names if len(name) == 2 and _HEX.issuperset(name))
+    known = ONLY_VERSION[:2]
+    return sorted(name for name in names if len(name) == 2 and (_HEX.issuperset(name) or name == known))
 
 
 def listing(folder: Path | str) -> list[str]:

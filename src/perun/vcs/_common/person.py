@@ -6,7 +6,10 @@ import os
 import pwd
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+DATE: Final = "%Y-%m-%d %H:%M:%S"
+"""How a version tells its date, in UTC."""
 
 
 class Person(NamedTuple):
@@ -30,4 +33,4 @@ def current(environ: Mapping[str, str]) -> Person:
 
 def now() -> str:
     """Now, as a version tells its date: `YYYY-MM-DD HH:MM:SS` in UTC."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    return time.strftime(DATE, time.gmtime())

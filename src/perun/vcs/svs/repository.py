@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -18,13 +18,15 @@ FILE: Final = ".svs"
 _MAX_BYTES: Final = 1 << 20
 LINE: Final = "main"
 """The only line of development."""
+VERSION: Final = "HEAD"
+"""The checksum of the only version; older releases know it by this name, and keep its profiles under it."""
 
 
 class Svs(Vcs):
     """One minor version, whatever is in the folder; see :class:`perun.plugin.api.Vcs`.
 
-    `.svs` tells when the version was made, by whom and for what; its SHA-256 is the checksum of the version,
-    so it stays the same when the folder is moved. Nothing is ever dirty, put aside or checked out.
+    `.svs` tells when the version was made, by whom and for what; older releases write none, so that it may be
+    missing. Nothing is ever dirty, put aside or checked out.
     """
 
     type: ClassVar[str] = "svs"
@@ -48,7 +50,7 @@ class Svs(Vcs):
             "date": person.now(),
             "author": author,
             "email": email,
-            "desc": str(params.get("description") or f"The only version of {self.root.name}"),
+            "desc": str(params.get("description") or self._title()),
         }
         try:
             atomic.write(self._file, (json.dumps(described) + "\n").encode())
@@ -74,12 +76,11 @@ class Svs(Vcs):
         yield MajorVersion(LINE, self.get_minor_head())
 
     def get_minor_head(self) -> str:
-        """Checksum of the only version."""
-        return self._version().checksum
+        """`HEAD`, the name of the only version."""
+        return VERSION
 
     def get_head_major_version(self) -> str:
         """`main`."""
-        self._version()
         return LINE
 
     def get_minor_version_info(self, minor_version: str) -> MinorVersion:
@@ -88,17 +89,16 @@ class Svs(Vcs):
         return self._version()
 
     def check_minor_version_validity(self, minor_version: str) -> None:
-        """Raise unless it is the checksum of the only version."""
-        if minor_version != self.get_minor_head():
+        """Raise unless it is the name of the only version."""
+        if minor_version != VERSION:
             raise VersionControlError(
-                f"{minor_version!r} is not the full checksum of a version", "see perun log"
+                f"{minor_version!r} is not the full name of a version", "svs has one: HEAD"
             )
 
     def massage_parameter(self, parameter: str, parameter_type: str | None = None) -> str:
-        """The checksum for HEAD, main, and a prefix of four digits or more."""
-        checksum = self.get_minor_head()
-        if parameter in ("HEAD", "@", LINE) or (len(parameter) >= 4 and checksum.startswith(parameter)):
-            return checksum
+        """`HEAD` for itself, `@` and `main`."""
+        if parameter in (VERSION, "@", LINE):
+            return VERSION
         raise VersionControlError(
             f"there is no version {parameter!r}", "svs keeps no history: the only version is HEAD"
         )
@@ -129,10 +129,7 @@ class Svs(Vcs):
             described = json.loads(data)
             fields = [described[key] for key in ("date", "author", "email", "desc")]
         except FileNotFoundError:
-            raise VersionControlError(
-                f"{self.root} is not under the version control svs",
-                "put it there with: perun init --vcs-type svs",
-            ) from None
+            return MinorVersion(self._changed(), *person.current(self.environ), VERSION, self._title(), ())
         except OSError as problem:
             raise VersionControlError(
                 f"{self._file} cannot be read: {problem.strerror}", "check its permissions"
@@ -140,4 +137,11 @@ class Svs(Vcs):
         except (ValueError, TypeError, KeyError, RecursionError):
             raise VersionControlError(f"{self._file} is damaged", "restore it from a backup") from None
         date, author, email, desc = map(str, fields)
-        return MinorVersion(date, author, email, hashlib.sha256(data).hexdigest(), desc, ())
+        return MinorVersion(date, author, email, VERSION, desc, ())
+
+    def _changed(self) -> str:
+        """When the list of the files in the folder changed last."""
+        return time.strftime(person.DATE, time.gmtime(self.root.stat().st_mtime))
+
+    def _title(self) -> str:
+        return f"The only version of {self.root.name}"
