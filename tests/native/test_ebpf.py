@@ -207,3 +207,35 @@ def _running(program: Path, argument: Path | None = None) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def test_a_probe_that_is_named_counts_once(compiled: Callable[[str], Path], trace: Trace) -> None:
+    """Where all USDT probes are traced, too."""
+    compiled("trace_usdt.c")
+    every = {"sort_begin#sort_end": 12, "tick": 11}
+    chosen: dict[str, Any] = {"strategy": "custom", "with_usdt": True}
+    assert calls(trace("./trace_usdt", **chosen)) == every
+    assert calls(trace("./trace_usdt", usdt=("sort_begin", "tick"), **chosen)) == every
+    one_in_four = {**every, "sort_begin#sort_end": 3}
+    assert calls(trace("./trace_usdt", usdt=("sort_begin#4",), **chosen)) == one_in_four
+
+
+def test_sampled_calls(compiled: Callable[[str], Path], trace: Trace, method: str) -> None:
+    """Of each function the first of so many calls; the others are not even written to the recording."""
+    compiled("trace_recursion.c")
+    func = ("fibonacci#100", "is_even#4", "is_odd", "deep#7")
+    chosen: dict[str, Any] = {"strategy": "custom", "func": func}
+    profile = trace("./trace_recursion", "200", **chosen)
+    # Without sessions the kernel catches the returns of what is left out, too, up to its limit.
+    lost = 0 if method == "session" else 20
+    assert calls(profile) == {"fibonacci": 20, "is_even": 2, "is_odd": 5, "deep": 29 - lost}
+    assert (profile["trace"]["missed-exits"], profile["trace"]["lost"]) == (0, lost)
+    sizes = [one["structure-unit-size"] for _, one in profile.all_resources() if one["uid"] == "deep"]
+    assert sorted(sizes) == list(range(200 - (28 - lost) * 7, 201, 7))
+
+
+def test_sampled_calls_of_what_throws(compiled: Callable[[str], Path], trace: Trace, method: str) -> None:
+    compiled("trace_exceptions.cpp")
+    profile = trace("./trace_exceptions", "50", global_sampling=3)
+    names = ("catcher", "middle", "thrower", "with_destructor")
+    assert calls(profile) == {**dict.fromkeys(names, 17), "main": 1}

@@ -328,9 +328,10 @@ static enum entered record_entry(struct pt_regs *registers, int may_refuse) {
     }
     if ((flags & PERUN_RETURNS) || sampling > 1)
         entered = note_call(thread, registers->rsp, function, 0);
-    /* Among calls that are nested so deeply the exits of recorded ones cannot be told from those of others. */
-    if (entered == TOO_DEEP && sampling > 1)
+    if (entered == TOO_DEEP && sampling > 1) {
+        count_in(&lost); /* so deeply the exits of recorded calls cannot be told from those of calls left out */
         return NOT_RECORDED;
+    }
     if (!write_entry(registers, function, number)) {
         count_in(&lost);
         if (entered == CAUGHT && ((flags & PERUN_RETURNS) || sampling > 1)) {
