@@ -142,6 +142,25 @@ def test_in_a_namespace_of_processes(compiled: Callable[[str], Path], tmp_path: 
     assert (found["missed-exits"], found["lost"]) == (0, 0)
 
 
+def test_a_missing_library_is_named() -> None:
+    """The loader is dynamically linked; libelf is hidden in a namespace of mounts."""
+    linked = subprocess.run(
+        ["ldd", EbpfEngine.folder / "perun_trace"], capture_output=True, text=True, check=True
+    )
+    library = next(line.split()[2] for line in linked.stdout.splitlines() if "libelf.so.1" in line)
+    code = (
+        "import os; from perun.collect.trace.engines.ebpf import EbpfEngine\n"
+        "print(EbpfEngine(os.environ).unavailable())"
+    )
+    script = 'mount --bind /dev/null "$1" && exec "$2" -c "$3"'
+    hidden = ["unshare", "--mount", "sh", "-c", script, "sh", library, sys.executable, code]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(hidden, env=environ, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no namespace of mounts may be made: {done.stderr}")
+    assert done.stdout == "('the library libelf.so.1 is missing', 'apt-get install libelf1 zlib1g')\n"
+
+
 def test_what_was_not_traced_is_named(compiled: Callable[[str], Path], trace: Trace, tmp_path: Path) -> None:
     """The process executes the traced program, and starts others."""
     compiled("trace_list.c")

@@ -52,7 +52,7 @@ MAX_RETURNS: Final = 60
 """How many nested calls of a thread have their returns caught; the exits of deeper ones are probed."""
 _MAX_NAMES: Final = 3
 """How many names a note tells."""
-_MISSING_LIBRARY: Final = re.compile(r"error while loading shared libraries: ([^:]+):")
+_MISSING_LIBRARY: Final = re.compile(r"error while loading shared libraries: (?:\S*/)?([^:/]+):")
 _ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
 
 

@@ -469,4 +469,5 @@ int ended(unsigned long long *arguments) {
     return 0;
 }
 
+/* The kernel offers some of the helpers to programs under the GPL only; this file may be used under GPL-2.0, too. */
 char perun_license[] SEC("license") = "GPL";
