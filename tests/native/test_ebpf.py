@@ -258,11 +258,3 @@ def test_sampled_calls_of_what_throws(compiled: Callable[[str], Path], trace: Tr
     profile = trace("./trace_exceptions", "50", global_sampling=3)
     names = ("catcher", "middle", "thrower", "with_destructor")
     assert calls(profile) == {**dict.fromkeys(names, 17), "main": 1}
-
-
-def test_coroutines(compiled: Callable[[str], Path], trace: Trace, method: str) -> None:
-    """Return probes would send the program to the wrong stack."""
-    compiled("trace_coroutine.c")
-    profile = trace("./trace_coroutine", "30")
-    assert calls(profile) == {"main": 1, "generate": 1, "yield": 30, "step": 30}
-    assert any("switches between stacks (swapcontext)" in note for note in profile["trace"]["notes"])

@@ -6,8 +6,7 @@ depends on its instruction: :mod:`perun.collect.trace.engines.instructions` find
 
 The kernel catches returns by changing the return address on the stack, which C++ exceptions do not survive.
 In a program that throws, the probes are at the return instructions instead, and the stack pointer at the
-next entry shows which calls an exception has ended. A program that switches between stacks would not survive
-either. The kernel catches the returns of 64 nested calls at
+next entry shows which calls an exception has ended. The kernel catches the returns of 64 nested calls at
 most, so that functions that are called more deeply get probes at their return instructions as well.
 """
 
@@ -15,9 +14,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -53,8 +52,6 @@ MAX_RETURNS: Final = 60
 """How many nested calls of a thread have their returns caught; the exits of deeper ones are probed."""
 _MAX_NAMES: Final = 3
 """How many names a note tells."""
-_SWITCHING: Final = ("swapcontext", "setcontext", "makecontext", "jump_fcontext", "co_switch")
-"""Functions of the C library, Boost and libco that switch to another stack."""
 _MISSING_LIBRARY: Final = re.compile(r"error while loading shared libraries: (?:\S*/)?([^:/]+):")
 _ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
 
@@ -75,7 +72,6 @@ class EbpfEngine:
         self.method = ""
         self._environ = environ
         self._uncaught = 0
-        self._switch = ""
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """See :meth:`Engine.unavailable`: checks the build, the kernel, privileges and the plan."""
@@ -112,13 +108,6 @@ class EbpfEngine:
             )
         records, summary = context.folder / "records", context.folder / "summary"
         file = context.folder / "plan"
-        self._switch = _switching({plan.program, *(probe.path for probe in plan.probes)})
-        if self._switch:
-            plan = plan._replace(throws=True)
-            self.notes.append(
-                f"the program switches between stacks ({self._switch}): the numbers of calls are exact, "
-                "but the times of calls that were suspended are not"
-            )
         code = self._code(plan)
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
         loader, probes = self.folder / "perun_trace", self.folder / "trace.bpf.o"
@@ -160,16 +149,14 @@ class EbpfEngine:
     def _code(self, plan: Plan) -> dict[str, Code]:
         """Where to probe in each file; empty without a disassembler.
 
-        :raises CollectorUnavailable: if the program throws exceptions or switches between stacks, which
-            needs a disassembler.
+        :raises CollectorUnavailable: if the program throws exceptions, which needs a disassembler.
         """
         from shutil import which
 
         tool = which("objdump", path=self._environ.get("PATH", os.defpath))
-        does = f"switches between stacks ({self._switch})" if self._switch else "throws exceptions"
         if not tool and plan.throws:
             raise CollectorUnavailable(
-                f"the engine ebpf needs objdump, because the program {does}",
+                "the engine ebpf needs objdump, because the program throws exceptions",
                 "install it with: apt-get install binutils",
             )
         if not tool:
@@ -214,9 +201,7 @@ class EbpfEngine:
             threads, starts = np.unique(thread[order], return_index=True)
             for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
                 own = pauses.left_out(number, events.where(rows))
-                if self._switch:
-                    own = own.where(own.function != STACK)
-                elif plan.throws:
+                if plan.throws:
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
                     own, calls = hits.separated(number, own)
@@ -371,25 +356,6 @@ def _after_endbr64(probe: Probe) -> int:
     except OSError:
         has_marker = False
     return probe.function.address + has_marker * len(_ENDBR64)
-
-
-def _switching(paths: Iterable[str]) -> str:
-    """The function by which one of these files switches between stacks; empty if none does."""
-    from elftools.elf.elffile import ELFFile
-
-    for path in sorted(paths):
-        with open(path, "rb") as file:
-            elf: Any = ELFFile(file)
-            is_dynamic = elf.get_section_by_name(".dynsym") is not None
-            symbols = elf.get_section_by_name(".dynsym" if is_dynamic else ".symtab")
-            names = elf.get_section_by_name(".dynstr" if is_dynamic else ".strtab")
-            for name in _SWITCHING if symbols and names else ():
-                if f"{name}\0".encode() in names.data():
-                    found = symbols.get_symbol_by_name(name) or []
-                    # A library that has the function need not use it.
-                    if any(one["st_shndx"] == "SHN_UNDEF" or not is_dynamic for one in found):
-                        return name
-    return ""
 
 
 def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:
