@@ -254,6 +254,7 @@ class _Session:
     def _make_profile(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
         from perun.collect._calls.profile import CallTable
         from perun.collect._common.runs import early_end
+        from perun.collect.trace.engines import calibration
         from perun.process.outcome import outcome
 
         sample = recorded.sample
@@ -278,6 +279,9 @@ class _Session:
             )
         if engine.lost:
             self._note(f"the profile lacks {counted(engine.lost, 'call')} that the engine lost")
+        overhead = calibration.summary(engine, [one.name for one in _functions(plan)])
+        for note in calibration.notes(overhead):
+            self._note(note)
         if self._params.no_profile:
             self._note("the profile is empty because of --no-profile")
         elif not total:
@@ -290,6 +294,7 @@ class _Session:
             "lost": engine.lost,
             "duration": round(sample.real, 6),
             "ended": f"early: {early}" if early else "normally",
+            "overhead": overhead,
             "notes": list(self._notes),
         }
         if engine.method:

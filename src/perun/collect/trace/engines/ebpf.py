@@ -24,6 +24,7 @@ from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines.calibration import Correction, Way, correction
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
@@ -63,7 +64,9 @@ class EbpfEngine:
         self.notes: list[str] = []
         self.missed = self.lost = 0
         self.method = ""
+        self.correction: Correction | None = None
         self._environ = environ
+        self._cache = cache
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """See :meth:`Engine.unavailable`: checks the build, the kernel, privileges and the plan."""
@@ -99,6 +102,8 @@ class EbpfEngine:
         records, summary = context.folder / "records", context.folder / "summary"
         file = context.folder / "plan"
         code = self._code(plan)
+        ways = [Way.of(one, _is_emulated(one, code.get(one.path))) for one in plan.probes]
+        self.correction = self.correction or correction(self, plan, context, ways, self._cache)
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
         loader, probes = self.folder / "perun_trace", self.folder / "trace.bpf.o"
         paths = map(str, (probes, file, records, summary))
@@ -152,6 +157,7 @@ class EbpfEngine:
 
     def _calls(self, plan: Plan, file: Path) -> Iterator[Calls]:
         nestings: dict[int, Nesting] = {}
+        overhead = self.correction.overhead if self.correction else None
         # Decodes a piece by array operations: the words of the records, then the events of each thread.
         specs: list[Size | None] = [probe.size for probe in plan.probes] + [None for _ in plan.pairs]
         unwinding: dict[int, _Unwinding] = {}
@@ -189,7 +195,7 @@ class EbpfEngine:
                 if hits.functions:
                     own, calls = hits.separated(number, own)
                     yield calls
-                yield nestings.setdefault(number, Nesting(number)).add(own)
+                yield nestings.setdefault(number, Nesting(number, overhead)).add(own)
         for nesting in nestings.values():
             yield nesting.finish(last)
             self.missed += nesting.missed
@@ -316,6 +322,19 @@ def _after_endbr64(probe: Probe) -> int:
     except OSError:
         has_marker = False
     return probe.function.address + has_marker * len(_ENDBR64)
+
+
+def _is_emulated(probe: Probe, code: Code | None) -> bool:
+    """Whether the kernel emulates the instruction with the probe, so that it costs less."""
+    if code is not None:
+        return probe.function.address in code.emulated
+    try:
+        with open(probe.path, "rb") as file:
+            file.seek(_after_endbr64(probe) - probe.function.address + probe.function.offset)
+            first = file.read(1)
+    except OSError:
+        return False
+    return first == b"\x90" or b"\x50" <= first <= b"\x57"
 
 
 def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:

@@ -54,10 +54,12 @@ class Code(NamedTuple):
 
     :ivar entries: the instruction for the entry; without the functions for which the kernel refuses probes.
     :ivar exits: the returns, and jumps into other functions.
+    :ivar emulated: the functions whose entry the kernel emulates, which costs a fraction of a single step.
     """
 
     entries: dict[int, int]
     exits: dict[int, list[int]]
+    emulated: frozenset[int] = frozenset()
 
 
 class _Function:
@@ -112,6 +114,10 @@ class _Function:
                 return place
         return self.start if self.has_indirect_jumps or self._is_reached(self.first) else self.first
 
+    def is_emulated(self, place: int) -> bool:
+        """Whether the kernel emulates the instruction at a place in the straight line from the entry."""
+        return any(place == one for one, _ in self.emulated + self.padding)
+
     def _is_reached(self, place: int) -> bool:
         """Whether a jump leads into the line from the entry to a place, so that a call may pass it again."""
         return any(self.start < target <= place for target in self.targets)
@@ -137,7 +143,8 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
         parts = _instructions(tool, path, min(cold), max(cold) + _COLD_REACH)
         _read(parts, ordered, only_jumps=True)
     entries = {one.start: one.entry() for one in ordered if not one.is_refused}
-    return Code(entries, {one.start: one.exits for one in ordered})
+    emulated = {start for start, place in entries.items() if functions[start].is_emulated(place)}
+    return Code(entries, {one.start: one.exits for one in ordered}, frozenset(emulated))
 
 
 def _needed(size: Size | None) -> frozenset[str]:
