@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from perun.collect._calls.events import Calls
-from perun.collect._calls.overhead import Cost
-from perun.collect._common.columns import Ints
+from perun.collect._calls.overhead import Cost, below
+from perun.collect._common.columns import Floats, Ints
 
 PROGRAM: Final = Path(__file__).with_name("perun_calibration")
 """The program with the empty functions, which the build puts beside this module."""
@@ -30,6 +31,9 @@ CALLS: Final = 32
 UNCERTAIN: Final = 0.1
 """Share of a cost by which it may be wrong at least: in a program that uses the caches, and beside others on
 the same core, recording costs more than in a loop on an idle machine."""
+_QUICK: Final = 0.9
+"""Share of the calls of a round that are likely not interrupted."""
+UNCERTAIN_TIMES: Final = "are within the uncertainty of what recording costs"
 _BOOT: Final = "/proc/sys/kernel/random/boot_id"
 
 
@@ -48,7 +52,7 @@ class Measured(NamedTuple):
 
 
 def cost_of(measured: Measured, bare: Measured | None = None, calls: int = CALLS) -> Cost | None:
-    """The cost of recording a call, by medians, which interruptions of the program do not move.
+    """The cost of recording a call: the median of rounds, which interruptions of the program do not move.
 
     :param measured: rounds of `calls` calls of an empty function, one directly after the other.
     :param bare: calls of :data:`BARE`, each of which makes `calls` calls that are not recorded.
@@ -57,14 +61,30 @@ def cost_of(measured: Measured, bare: Measured | None = None, calls: int = CALLS
     count = len(measured.start)
     if count < 2 * calls or count % calls:
         return None
-    steps = np.diff(measured.start.reshape(-1, calls), axis=1)
-    inside = float(np.median(measured.duration))
-    empty = 0.0  # what a call takes without recording
-    if bare is not None and len(bare.duration):
-        empty = max(float(np.median(bare.duration)) - inside, 0.0) / calls
-    whole = max(float(np.median(steps)) - empty, inside)
-    low, high = np.percentile(np.median(steps, axis=1), (10, 90))
+    steps = _usual(np.diff(measured.start.reshape(-1, calls), axis=1))
+    inside = float(np.median(_usual(measured.duration.reshape(-1, calls))))
+    whole = max(float(np.median(steps)) - empty_call(bare, inside, calls), inside)
+    return made(inside, whole, steps)
+
+
+def made(inside: float, whole: float, rounds: Floats) -> Cost:
+    """A cost with its spread: that of the rounds, and some of it in any case."""
+    low, high = np.percentile(rounds, (10, 90))
     return Cost(inside, whole - inside, max(float(high - low), UNCERTAIN * whole))
+
+
+def empty_call(bare: Measured | None, inside: float, calls: int = CALLS) -> float:
+    """Nanoseconds of a call that is not recorded; 0 where that was not measured."""
+    if bare is None or not len(bare.duration):
+        return 0.0
+    return max(float(np.median(bare.duration)) - inside, 0.0) / calls
+
+
+def _usual(values: Ints) -> Floats:
+    """The means of the rounds without their slowest calls: clocks are too coarse for the median of a call."""
+    kept = ceil(_QUICK * values.shape[1])
+    means: Floats = np.sort(values, axis=1)[:, :kept].mean(axis=1)
+    return means
 
 
 class Costs:
@@ -124,9 +144,15 @@ def _version(program: Path) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}"
 
 
-def shown(costs: dict[str, Cost], ways: Sequence[str]) -> list[dict[str, object]]:
-    """The costs for a profile: nanoseconds, and of how many functions they are."""
-    return [
+def region(
+    costs: Mapping[str, Cost], ways: Sequence[str], functions: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The key `overhead` of the region `trace` of a profile, which says what was subtracted from its times.
+
+    :param ways: how each function was recorded. :param functions: see
+        :meth:`perun.collect._calls.overhead.Overhead.by_function`.
+    """
+    shown = [
         {
             "recorded": way,
             "functions": ways.count(way),
@@ -134,3 +160,15 @@ def shown(costs: dict[str, Cost], ways: Sequence[str]) -> list[dict[str, object]
         }
         for way, cost in sorted(costs.items())
     ]
+    return {"costs": shown, "functions": dict(functions)}
+
+
+def notes(found: Mapping[str, Any]) -> list[str]:
+    """What the user should know of a :func:`region`, or of `why-not` in its place."""
+    if "functions" not in found:
+        return [f"times include the cost of recording, which was not measured: {found['why-not']}"]
+    small = below(found["functions"])
+    if not small:
+        return []
+    more = f" and {len(small) - 3} more" if len(small) > 3 else ""
+    return [f"times that {UNCERTAIN_TIMES}, so that they say nothing: those of {', '.join(small[:3])}{more}"]

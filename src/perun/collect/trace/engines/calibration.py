@@ -19,11 +19,11 @@ from perun.collect._calls.calibration import (
     Costs,
     Measured,
     cost_of,
-    shown,
+    region,
 )
 from perun.collect._calls.events import Calls
 from perun.collect._calls.formulas import Term
-from perun.collect._calls.overhead import Cost, Overhead, below
+from perun.collect._calls.overhead import Cost, Overhead
 from perun.collect._calls.sizes import Size
 from perun.collect.trace.engines import EngineContext
 from perun.collect.trace.plan import Pair, Plan, Probe
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from perun.collect.trace.engines import Engine
 
-UNCERTAIN_TIMES: Final = "are within the uncertainty of what recording costs"
 _MOST_READS: Final = 6
 """The program has eight functions of a kind: one without a size, and one for each number of reads, 0 to 6."""
 _SECONDS: Final = 20.0
@@ -87,21 +86,7 @@ def summary(engine: Engine, names: Sequence[str]) -> dict[str, Any]:
     found = engine.correction or Correction(None, why_not=f"the engine {engine.name} is not calibrated")
     if found.overhead is None:
         return {"why-not": found.why_not}
-    return {"costs": shown(dict(found.costs), found.ways), "functions": found.overhead.by_function(names)}
-
-
-def notes(summary: Mapping[str, Any]) -> list[str]:
-    """What the user should know of :func:`summary`."""
-    if "functions" not in summary:
-        why = summary.get("why-not")
-        return [f"times include the cost of recording, which could not be measured: {why}"] if why else []
-    small = below(summary["functions"])
-    if not small:
-        return []
-    more = f" and {len(small) - 3} more" if len(small) > 3 else ""
-    return [
-        f"times that {UNCERTAIN_TIMES}, so that they say nothing: those of {', '.join(small[:3])}{more}"
-    ]
+    return region(found.costs, found.ways, found.overhead.by_function(names))
 
 
 def correction(
