@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PART: Final = re.compile(r"^(?P<uid>.*) \[(?P<part>[^\[\]]*)\]$", re.DOTALL)
 _TOTAL: Final = "total"
+_RATIO: Final = "ratio"
 _EXCLUSIVE: Final = "time"
 """The type of changes of exclusive times."""
 _SURE: Final = (
@@ -61,7 +62,7 @@ def of_function(profile: Mapping[str, Any], uid: str, which: str, *, total: bool
 def without_doubtful(
     changes: Iterable[DegradationInfo], baseline: Profile, target: Profile
 ) -> Iterator[DegradationInfo]:
-    """The changes, of which those that may be due to the cost of recording are Unknown; their rule says so."""
+    """The changes; those that may be due to the cost of recording become Unknown, and their rule says so."""
     for change in changes:
         reason = "" if change.result in _SURE else _doubt(change, baseline, target)
         if reason:
@@ -81,15 +82,18 @@ def _doubt(change: DegradationInfo, baseline: Profile, target: Profile) -> str:
         which = "exclusive" if is_exclusive else "inclusive"
         old, new = (of_function(one, uid, which, total=total) for one in (baseline, target))
         if old is not None and new is not None:
-            return _reason(old, new, "altogether" if total else "in a call")
+            difference = abs(new.time - old.time)
+            if change.type == _RATIO:  # robust ratios are small where a few interruptions make means differ
+                difference = min(difference, abs(change.rate_degradation - 1) * min(old.time, new.time))
+            return _reason(old, new, difference, "altogether" if total else "in a call")
     return ""
 
 
-def _reason(old: Uncertain, new: Uncertain, where: str) -> str:
+def _reason(old: Uncertain, new: Uncertain, difference: float, where: str) -> str:
     if old.below and new.below:
         return "both times are within the uncertainty of what recording the calls costs"
     doubt = old.uncertainty + new.uncertainty
-    if abs(new.time - old.time) > doubt:
+    if difference > doubt:
         return ""
     return (
         "the times differ by no more than what recording the calls costs may be wrong by: "

@@ -20,7 +20,7 @@ def profile(calls: int, time: int, uncertainty: int, *, usual: bool = False) -> 
 
 
 def judged(old: Profile, new: Profile, location: str = "leaf", kind: str = "ratio") -> DegradationInfo:
-    change = DegradationInfo(PerformanceChange.Degradation, location, "1us", "3us", kind, rule="twice")
+    change = DegradationInfo(PerformanceChange.Degradation, location, "1us", "3us", kind, rd=3, rule="twice")
     (found,) = without_doubtful([change], old, new)
     return found
 
@@ -36,6 +36,13 @@ def test_a_larger_difference_stays() -> None:
     for new in (profile(100, 41_000, 11_000), profile(50, 30_000, 5_500)):
         found = judged(profile(100, 20_000, 9_000), new)
         assert (found.result, found.rule) == (PerformanceChange.Degradation, "twice")
+
+
+def test_a_small_ratio_is_unknown_where_interruptions_make_the_means_differ() -> None:
+    old, new = profile(100, 100_000, 5_000), profile(100, 200_000, 5_000)
+    change = DegradationInfo(PerformanceChange.Degradation, "leaf", "1us", "1us", "ratio", rd=1.1)
+    (found,) = without_doubtful([change], old, new)
+    assert found.result is PerformanceChange.Unknown
 
 
 def test_sums_are_compared_by_their_own_uncertainty() -> None:
