@@ -40,7 +40,7 @@ def test_a_larger_difference_stays() -> None:
 
 def test_a_small_ratio_is_unknown_where_interruptions_make_the_means_differ() -> None:
     old, new = profile(100, 100_000, 5_000), profile(100, 200_000, 5_000)
-    change = DegradationInfo(PerformanceChange.Degradation, "leaf", "1us", "1us", "ratio", rd=1.1)
+    change = DegradationInfo(PerformanceChange.Degradation, "leaf", "1us", "1us", "ratio", rd=1.05)
     (found,) = without_doubtful([change], old, new)
     assert found.result is PerformanceChange.Unknown
 
