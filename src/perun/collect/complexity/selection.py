@@ -68,7 +68,7 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
             )
         return Selection(encoded([], only_listed=False), "", {}, [])
     with Binary(program, ctx.cache) as binary:
-        notes: list[str] = []
+        notes: list[str] = list(binary.notes)
         listed = _listed(binary, params, notes)
         sizes = _sizes(binary, listed, params, notes)
         every = _sampling(binary, params, notes)

@@ -224,6 +224,8 @@ class _Session:
         paths += [str(run.cwd / library) for library in self._params.libs]
         with ExitStack() as stack:
             binaries = [stack.enter_context(Binary(path, self._ctx.cache)) for path in paths]
+            for note in (note for binary in binaries for note in binary.notes):
+                self._note(note)
             wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
             return make_plan(binaries, wanted)
 
