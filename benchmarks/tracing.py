@@ -74,6 +74,7 @@ def engines(place: Place) -> Iterator[Row]:
     yield from one_traced_call(folder, decides, "function that begins with cmp and a jump", 0.25, rounds)
     yield from one_traced_call(folder, computes, "function without push and jump", None, rounds)
     yield from other_ways(folder, pushes, rounds)
+    yield from sampled_calls(folder, pushes, rounds)
     for engine in ("ebpf", "uftrace"):
         yield from without_loss(folder, engine, pushes)
     yield from many_functions(folder, rounds)
@@ -145,6 +146,28 @@ def other_ways(folder: Path, program: str, rounds: int) -> Iterator[Row]:
         values = (best.get(one, float("nan")) - best["plain"] for one in (method, ANY_METHOD))
         peer = absent.get(method, "the best method")
         yield Row(f"trace a call, ebpf by {method}", *values, peer, None, "ns", False)
+
+
+def sampled_calls(folder: Path, program: str, rounds: int) -> Iterator[Row]:
+    """CPU time of a call where one in a hundred is recorded, beside recording every one."""
+    contestants: dict[str, Callable[[int], object]] = {
+        "plain": lambda calls: quietly([program, str(calls), "cost"], folder),
+        "sampled": lambda calls: traced(folder, "ebpf", program, f"{calls} cost", "leaf#100"),
+        "every call": lambda calls: traced(folder, "ebpf", program, f"{calls} cost"),
+    }
+    found: dict[str, list[Cost]] = {name: [] for name in contestants}
+    try:
+        for _ in range(rounds):
+            for name, run in contestants.items():
+                found[name].append(cost(folder, run, MORE))
+    except CollectorUnavailable as problem:
+        nan = float("nan")
+        yield Row("trace one call in 100, ebpf", nan, nan, problem.message.splitlines()[0], None, "ns")
+        return
+    plain, sampled, every = (summed_up(found[name]) for name in contestants)
+    for field, what in (("program", ""), ("everything", ", all processes")):
+        own, all_calls = (getattr(one, field) - getattr(plain, field) for one in (sampled, every))
+        yield Row(f"trace one call in 100, ebpf{what}", own, all_calls, "every call", None, "ns")
 
 
 def traced_by(

@@ -24,6 +24,7 @@ NOT_INSTALLED = {"meson.build", "meson.options"}
 BUILT = {
     "perun/collect/complexity/libperun_complexity.so",
     "perun/collect/memory/libperun_memory.so",
+    "perun/process/perun_guard",
     "perun/process/perun_launch",
 }
 WITH_CLANG = {"perun/collect/trace/perun_trace", "perun/collect/trace/trace.bpf.o"}
@@ -84,9 +85,14 @@ def test_wheel_carries_version_license_and_command(wheel: Path) -> None:
         metadata = archive.read(f"{folder}/METADATA").decode()
         commands = archive.read(f"{folder}/entry_points.txt").decode()
         license_text = archive.read(f"{folder}/licenses/LICENSE").decode()
+        of_libbpf = archive.read(f"{folder}/licenses/LICENSE.libbpf").decode()
+        loaders = [archive.read(name) for name in WITH_CLANG & set(archive.namelist()) if "_trace" in name]
     assert Parser().parsestr(metadata)["Version"] == source_version()
     assert "\nLicense-Expression: Apache-2.0\n" in metadata
     assert "Apache License" in license_text
+    assert "Redistributions in binary form must reproduce" in of_libbpf
+    # libelf is under the LGPL: it is not part of the program, which loads it when it starts.
+    assert all(b"\0libelf.so.1\0" in loader and b"\0libz.so.1\0" in loader for loader in loaders)
     assert "perun = perun.__main__:main" in commands.replace("=", " = ").replace("  ", " ")
 
 

@@ -48,6 +48,16 @@ def kill(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
+def kill_left_behind(pid: int) -> None:
+    """Kill the group of an engine that was killed itself, so that it could not end what it has started.
+
+    :param pid: of the engine, which has ended and is left to be waited for.
+    """
+    end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if end and end.si_code == os.CLD_KILLED and end.si_status == signal.SIGKILL:
+        _signal_group(pid, signal.SIGKILL)
+
+
 def descendants(pid: int) -> list[int]:
     """The processes that `pid` and its children have started and that still run."""
     found: list[int] = []

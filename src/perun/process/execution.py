@@ -21,8 +21,9 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import GRACE, kill, stop
+from perun.process.ending import GRACE, kill, kill_left_behind, stop
 from perun.process.finding import find_executable
+from perun.process.guarding import guard
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
 
@@ -136,6 +137,8 @@ class Execution:
             with _bound_to(self._core):
                 start = perf_counter_ns()
                 pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
+            if self._guard:
+                self._guard.add(pid)
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
                 has_ended = self._has_ended(pid)
@@ -148,12 +151,16 @@ class Execution:
                 stop(pid, engine=bool(self._engine), grace=self._grace)
             # An interruption between the end of the process and this would lose its status.
             signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+            if self._engine:
+                kill_left_behind(pid)
+            self._unguard(pid)
             _, status, usage = os.wait4(pid, 0)
             pid = 0
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         except BaseException as problem:
             if pid:
                 kill(pid)
+                self._unguard(pid)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             if not pid and isinstance(problem, (OSError, ValueError)):
                 raise self._not_started(problem) from None
@@ -173,6 +180,10 @@ class Execution:
         There are none if they were shown, or went to the file of somebody else.
         """
         return last_lines(self._errors) if self._errors is not None else []
+
+    def _unguard(self, pid: int) -> None:
+        if self._guard:
+            self._guard.remove(pid)
 
     def _prepare(self, stack: contextlib.ExitStack) -> None:
         run = self.command
@@ -204,6 +215,7 @@ class Execution:
             "setsigmask": mask,
             "setsigdef": _IGNORED_BY_PYTHON,
         }
+        self._guard = guard()
         stack.enter_context(_inside(folder))
 
     def _opened_outputs(self, stack: contextlib.ExitStack) -> tuple[int | None, int | None]:

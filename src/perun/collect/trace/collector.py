@@ -268,7 +268,8 @@ class _Session:
             self._note(f"the command {str(self._run)!r} {outcome(sample.status)}")
         table = CallTable()
         if not self._params.no_profile:
-            for calls in _sampled(recorded.calls, plan.sampling):
+            sampling = [1 if one in recorded.sampled else of for one, of in enumerate(plan.sampling)]
+            for calls in _sampled(recorded.calls, sampling):
                 if self._params.verbose_trace:
                     self._write_calls(plan, calls)
                 table.add(calls, recorded.process(calls))

@@ -184,8 +184,9 @@ def _pairs(binaries: Sequence[Binary], wanted: Wanted, sampling: int) -> Iterabl
             probes = _by_name(binary)
             ends = {end for name in probes if (end := _end_of(name, probes))}
             for name in probes:
-                if name not in ends and (binary.path, name) not in done:
-                    yield _pair(binary, name, _end_of(name, probes), sampling)
+                pair = _pair(binary, name, _end_of(name, probes), sampling)
+                if name not in ends and (pair.path, pair.name) not in done:
+                    yield pair
 
 
 def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
@@ -61,12 +61,14 @@ class Recorded(NamedTuple):
     :ivar calls: in batches of one thread each; the numbers of functions are positions in the plan.
     :ivar sample: the run; its status is that of the measured command. :ivar errors: see :class:`Ended`.
     :ivar processes: thread id to process id, as far as known; complete once all calls of the thread are read.
+    :ivar sampled: the numbers of the functions that the engine has sampled itself.
     """
 
     calls: Iterator[Calls]
     sample: Sample
     errors: Sequence[str] = ()
     processes: Mapping[int, int] = MappingProxyType({})
+    sampled: Set[int] = frozenset()
 
     def process(self, calls: Calls) -> int:
         """The id of the process of a batch of calls; 0 where it is not known."""

@@ -6,7 +6,8 @@ depends on its instruction: :mod:`perun.collect.trace.engines.instructions` find
 
 The kernel catches returns by changing the return address on the stack, which C++ exceptions do not survive.
 In a program that throws, the probes are at the return instructions instead, and the stack pointer at the
-next entry shows which calls an exception has ended.
+next entry shows which calls an exception has ended. The kernel catches the returns of 64 nested calls at
+most, so that functions that are called more deeply get probes at their return instructions as well.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_s
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
 from perun.process.outcome import outcome
+from perun.wording import counted
 
 FOLDER: Final = Path(__file__).parents[1]
 """The folder into which the build puts the loader and the probes."""
@@ -45,8 +47,13 @@ SIZED_BIT: Final = 62
 _NUMBER: Final = (1 << 30) - 1
 STACK: Final = _NUMBER
 """In place of the number of a function: the record holds a stack pointer."""
-MAX_RETURNS: Final = 64
-"""Depth of nested calls up to which the kernel catches returns."""
+PAUSE: Final = _NUMBER - 1
+"""In place of the number of a function: the record says for how long the loader has held up the thread."""
+MAX_RETURNS: Final = 60
+"""How many nested calls of a thread have their returns caught; the exits of deeper ones are probed."""
+_MAX_NAMES: Final = 3
+"""How many names a note tells."""
+_MISSING_LIBRARY: Final = re.compile(r"error while loading shared libraries: (?:\S*/)?([^:/]+):")
 _ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
 
 
@@ -67,6 +74,7 @@ class EbpfEngine:
         self.correction: Correction | None = None
         self._environ = environ
         self._cache = cache
+        self._uncaught = 0
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
         """See :meth:`Engine.unavailable`: checks the build, the kernel, privileges and the plan."""
@@ -82,6 +90,8 @@ class EbpfEngine:
         if not _may_load():
             return "only root can attach probes", "run Perun as root, or use --engine uftrace"
         self.method, why = _find_method(self.folder / "perun_trace", self.forced_method)
+        if not self.method and (library := _MISSING_LIBRARY.search(why)):
+            return f"the library {library[1]} is missing", "apt-get install libelf1 zlib1g"
         if not self.method:
             return why, "use Linux 5.15 or later, or --engine uftrace"
         if plan and self.method == SINGLE_EVENTS and (events := _events(plan)) > MAX_EVENTS:
@@ -118,13 +128,13 @@ class EbpfEngine:
                 "the engine ebpf cannot attach its probes: " + "; ".join(lines), "use --engine uftrace"
             )
         self.lost = int(totals.get("lost", 0))
+        self._uncaught = int(totals.get("uncaught", 0))
         refused = [
             one.function for one in plan.probes if code and one.function.address not in code[one.path].entries
         ]
         if refused:
-            names = ", ".join(function.name for function in refused[:3])
-            more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
-            self.notes.append(f"functions not traced, because the kernel cannot probe them: {names}{more}")
+            names = _listed([function.name for function in refused])
+            self.notes.append(f"functions not traced, because the kernel cannot probe them: {names}")
         if unprobed := int(totals.get("unprobed", 0)):
             self.notes.append(f"locations not traced, because the kernel cannot probe them: {unprobed}")
         if "detaching" in totals:
@@ -132,8 +142,14 @@ class EbpfEngine:
                 "the kernel still removes the probes in the background, perhaps because it waits for another "
                 "traced program"
             )
+        if others := _executed(summary):
+            self.notes.append(
+                f"programs that the command executed and that are not traced: {_listed(others)}; trace one "
+                "of them with --binary (-b)"
+            )
         sample = sample._replace(status=int(totals["status"]))
-        return Recorded(self._calls(plan, records), sample, errors)
+        sampled = frozenset(number for number, probe in enumerate(plan.probes) if probe.sampling > 1)
+        return Recorded(self._calls(plan, records), sample, errors, sampled=sampled)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
         """Where to probe in each file; empty without a disassembler.
@@ -163,6 +179,7 @@ class EbpfEngine:
         unwinding: dict[int, _Unwinding] = {}
         unpaired = [number for number, pair in enumerate(plan.pairs, len(plan.probes)) if not pair.end]
         hits = _UnpairedProbes(unpaired)
+        pauses = _Pauses()
         epoch = -1
         last = 0
         for words in pieces(file):
@@ -172,12 +189,12 @@ class EbpfEngine:
                 continue
             head = values[at + 1]
             time = values[at].astype(np.int64)
-            is_stack = (head >> np.uint64(32)) & np.uint64(_NUMBER) == np.uint64(STACK)
-            if epoch < 0 and not is_stack.all():
-                epoch = int(time[~is_stack].min())
-            time = np.where(is_stack, time, time - epoch)
-            last = max(last, int(time[~is_stack].max(initial=0)))
             function = ((head >> np.uint64(32)) & np.uint64(_NUMBER)).astype(np.int64)
+            is_event = function < PAUSE
+            if epoch < 0 and is_event.any():
+                epoch = int(time[is_event].min())
+            time = np.where(is_event, time - epoch, time)
+            last = max(last, int(time[is_event].max(initial=0)))
             thread = (head & np.uint64(0xFFFFFFFF)).astype(np.int64)
             entry = (head & np.uint64(EXIT)) == 0
             size = np.full(len(at), UNKNOWN, np.int64)
@@ -189,7 +206,7 @@ class EbpfEngine:
             order = np.argsort(thread, kind="stable")
             threads, starts = np.unique(thread[order], return_index=True)
             for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
-                own = events.where(rows)
+                own = pauses.left_out(number, events.where(rows))
                 if plan.throws:
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
@@ -200,11 +217,30 @@ class EbpfEngine:
             yield nesting.finish(last)
             self.missed += nesting.missed
         self.missed += sum(one.missed for one in unwinding.values())
-        if self.missed and not plan.throws:
+        if self._uncaught:
             self.notes.append(
-                f"the kernel catches the returns of at most {MAX_RETURNS} nested calls; the exits of deeper "
-                "calls count as missed"
+                f"the exits of {counted(self._uncaught, 'call')} nested more than {MAX_RETURNS} deep are not "
+                "recorded: the kernel does not catch them, and their instructions are not known; install "
+                "objdump (apt-get install binutils), and trace no program that makes PID namespaces"
             )
+
+
+class _Pauses:
+    """Takes out of the times of each thread for how long the loader has held it up."""
+
+    def __init__(self) -> None:
+        self._so_far: dict[int, int] = {}
+
+    def left_out(self, thread: int, events: Events) -> Events:
+        """The events of a thread without the records of pauses, as if there had been none."""
+        before = self._so_far.get(thread, 0)
+        is_pause = events.function == PAUSE
+        if not before and not is_pause.any():
+            return events
+        total = before + np.where(is_pause, events.time, 0).cumsum()
+        self._so_far[thread] = int(total[-1])
+        is_event = events.function < PAUSE
+        return events.replace(time=np.where(is_event, events.time - total, events.time)).where(~is_pause)
 
 
 class _UnpairedProbes:
@@ -277,7 +313,7 @@ class _Unwinding:
 
 
 def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
-    """The plan in the format of `read_plan()` in native/loader.c."""
+    """The plan in the format of `read_plan()` in native/plan.c."""
     lines: dict[str, list[str]] = {}
     for number, probe in enumerate(plan.probes):
         own = lines.setdefault(probe.path, [])
@@ -292,6 +328,10 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
             own += [f"x {exit + shift} {number} 0" for exit in known.exits[address]]
         else:
             own.append(f"f {entry + shift} {number} 0")
+        if not plan.throws and known and probe.sampling < 2:
+            own += [f"d {exit + shift} {number} 0" for exit in known.exits[address] if exit != entry]
+        if probe.sampling > 1:
+            own.append(f"N {number} {probe.sampling}")
         if probe.size is not None or plan.throws:
             own.append(_size_line(number, probe.size, plan.throws))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
@@ -366,10 +406,21 @@ def _events(plan: Plan) -> int:
 
 def _summary(file: Path) -> dict[str, str]:
     try:
-        lines = file.read_text("utf-8").splitlines()
+        lines = file.read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
         return {}
     return dict(line.partition(" ")[::2] for line in lines)
+
+
+def _executed(summary: Path) -> list[str]:
+    """The programs that the command executed and that are not traced."""
+    lines = summary.read_text("utf-8", "surrogateescape").splitlines()
+    return [line.split(" ", 2)[2] for line in lines if line.startswith("executed ")]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _may_load() -> bool:

@@ -3,7 +3,8 @@
  * A record has two words of eight bytes. The first one is the time: nanoseconds of the monotonic clock. The lower
  * half of the second one is the id of the thread, the upper half the number of the function and the flags below.
  * If PERUN_SIZED is set, a third word follows: the sum of the terms of the size. If the number is PERUN_STACK,
- * the first word is the stack pointer at the entry that the next record of the thread describes.
+ * the first word is the stack pointer at the entry that the next record of the thread describes. If it is PERUN_PAUSE,
+ * the first word is for how many nanoseconds the loader has held up the thread.
  */
 #ifndef PERUN_TRACE_RECORD_H
 #define PERUN_TRACE_RECORD_H
@@ -11,9 +12,55 @@
 #define PERUN_EXIT 0x80000000u
 #define PERUN_SIZED 0x40000000u
 #define PERUN_STACK 0x3fffffffu
+#define PERUN_PAUSE 0x3ffffffeu
 #define PERUN_MAX_TERMS 6
 #define PERUN_MAX_STEPS 6
 #define PERUN_MAX_FUNCTIONS 65536
+
+/* How many nested calls of a thread have their returns caught. The kernel catches 64; other tools may need some. */
+#define PERUN_MAX_RETURNS 60
+
+/* What the kernel does at the probes of a function:
+ *
+ *     PERUN_RETURNS     it catches the returns of at most PERUN_MAX_RETURNS nested calls
+ *     PERUN_HAS_EXITS   the loader knows the instructions that leave the function, and can probe them
+ *     PERUN_AT_EXITS    it has done so, because calls were nested more deeply
+ */
+#define PERUN_RETURNS 1u
+#define PERUN_HAS_EXITS 2u
+#define PERUN_AT_EXITS 4u
+
+/* With `sampling` above 1 the first of so many calls is recorded. */
+struct perun_function {
+    unsigned int flags;
+    unsigned int sampling;
+};
+
+/* Which process starts the command: its number `process` in the namespace of processes that is the file `inode` of
+ * `device`; without an inode its number in the outermost one. */
+struct perun_start {
+    unsigned long long device;
+    unsigned long long inode;
+    unsigned int process;
+    unsigned int unused;
+};
+
+/* To the loader: a thread of `process` stops, until the exits of a function are probed. */
+struct perun_request {
+    unsigned long long time;
+    unsigned int thread;
+    unsigned int process;
+    unsigned int function;
+    unsigned int unused[3];
+};
+
+/* To the loader: a traced process executes a file. For a script the file is that of its interpreter. */
+struct perun_execution {
+    unsigned long long device;
+    unsigned long long inode;
+    int is_script;
+    char path[236];
+};
 
 /* One number of a size: each of `steps` reads goes to the address so far plus its offset; all but the last read a
  * pointer, the last one a number of `width` bytes. Without steps the parameter itself is the number. */

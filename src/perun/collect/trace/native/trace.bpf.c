@@ -11,15 +11,55 @@ struct pt_regs {
         rsp, ss;
 };
 
+#define FOUND_BY_NAME __attribute__((preserve_access_index))
+
+struct signal_struct {
+    struct {
+        int counter;
+    } live; /* threads that have not ended */
+} FOUND_BY_NAME;
+
 struct task_struct {
+    int pid;
     int tgid;
-} __attribute__((preserve_access_index));
+    struct signal_struct *signal;
+} FOUND_BY_NAME;
+
+struct super_block {
+    unsigned int s_dev;
+} FOUND_BY_NAME;
+
+struct inode {
+    unsigned long i_ino;
+    struct super_block *i_sb;
+} FOUND_BY_NAME;
+
+struct file {
+    struct inode *f_inode;
+} FOUND_BY_NAME;
+
+struct linux_binprm {
+    struct file *file;
+    const char *filename;
+    const char *interp;
+} FOUND_BY_NAME;
+
+/* The open calls of a thread whose returns the kernel catches, the innermost last: where the return address is, shifted
+ * by 16 bits, and the number of the function; with SKIPPED those that are not recorded. */
+struct thread {
+    unsigned int depth;
+    unsigned int unused;
+    unsigned long long open[64];
+};
+
+#define SKIPPED (1ULL << 63)
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 64 * 1024 * 1024);
 } records SEC(".maps");
 
+/* Numbers of processes and threads are those of the outermost namespace: a program may make namespaces of its own. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 65536);
@@ -28,8 +68,45 @@ struct {
 } traced SEC(".maps");
 
 struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* the loader raises this to the number of functions */
+    __uint(max_entries, 1);
+    __type(key, int);
+    __type(value, struct thread);
+} new_thread SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, int);
+    __type(value, struct perun_start);
+} start SEC(".maps");
+
+/* The loader raises the number of entries of these three to the number of functions. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, int);
+    __type(value, struct perun_function);
+} functions SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, int);
+    __type(value, unsigned long long);
+} sampled SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
     __type(key, int);
     __type(value, struct perun_size);
 } sizes SEC(".maps");
@@ -41,11 +118,19 @@ struct {
     __type(value, unsigned long long);
 } lost SEC(".maps");
 
+/* Calls whose exits are not caught, because they are nested too deeply and their function has no known exits. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, int);
+    __type(value, unsigned long long);
+} uncaught SEC(".maps");
+
 #define NOT_READ (-0x7fffffffffffffffLL - 1)
 
-static void count_lost(void) {
+static void count_in(void *counts) {
     int zero = 0;
-    unsigned long long *count = bpf_map_lookup_elem(&lost, &zero);
+    unsigned long long *count = bpf_map_lookup_elem(counts, &zero);
     if (count)
         ++*count;
 }
@@ -97,24 +182,90 @@ static long long read_size(struct pt_regs *registers, const struct perun_size *s
     return sum;
 }
 
-static int is_traced(unsigned long long process) {
-    int group = process >> 32;
-    return bpf_map_lookup_elem(&traced, &group) != 0;
+/* What is known of the current thread; null if its process is not traced. */
+static struct thread *traced_thread(unsigned long long process) {
+    int number = (int)process, group = process >> 32, zero = 0;
+    struct thread *known = bpf_map_lookup_elem(&threads, &number);
+    if (known || !bpf_map_lookup_elem(&traced, &group))
+        return known;
+    struct thread *empty = bpf_map_lookup_elem(&new_thread, &zero);
+    if (!empty)
+        return 0;
+    bpf_map_update_elem(&threads, &number, empty, BPF_ANY);
+    known = bpf_map_lookup_elem(&threads, &number);
+    if (!known)
+        count_in(&lost);
+    return known;
 }
 
-static int record_entry(struct pt_regs *registers) {
-    unsigned long long process = bpf_get_current_pid_tgid();
-    if (!is_traced(process))
+/* Forget the calls that a longjmp or an exception has left: the stack grows down, and is at `stack` now.
+ * Gives the number of open calls. */
+static unsigned int drop_left_calls(struct thread *thread, unsigned long stack) {
+    unsigned int depth = thread->depth;
+    for (int number = 0; number < PERUN_MAX_RETURNS; number++) {
+        if (!depth || (thread->open[(depth - 1) & 63] & ~SKIPPED) >> 16 >= stack)
+            break;
+        depth--;
+    }
+    thread->depth = depth;
+    return depth;
+}
+
+/* Whether the innermost open call is one of this function with its return address at `stack`. */
+static int is_innermost(const struct thread *thread, unsigned long stack, int function) {
+    unsigned int depth = thread->depth;
+    return depth && (thread->open[(depth - 1) & 63] & ~SKIPPED) == ((unsigned long long)stack << 16 | function);
+}
+
+static int namespaced_process(struct bpf_pidns_info *numbers) {
+    int zero = 0;
+    const struct perun_start *process = bpf_map_lookup_elem(&start, &zero);
+    if (!process)
         return 0;
-    int function = (int)bpf_get_attach_cookie(registers);
+    if (process->inode)
+        return !bpf_get_ns_current_pid_tgid(process->device, process->inode, numbers, sizeof(*numbers));
+    numbers->tgid = bpf_get_current_pid_tgid() >> 32;
+    return 1;
+}
+
+/* Stop the process before the call goes on, so that the loader can probe the exits of the function. */
+static void request_exits(int function, unsigned int thread) {
+    struct bpf_pidns_info numbers = {};
+    struct perun_request *request;
+    if (!namespaced_process(&numbers) || !(request = bpf_ringbuf_reserve(&records, sizeof(*request), 0))) {
+        count_in(&uncaught);
+        return;
+    }
+    request->time = bpf_ktime_get_ns();
+    request->thread = thread;
+    request->process = numbers.tgid;
+    request->function = function;
+    if (bpf_send_signal(19 /* SIGSTOP */)) {
+        bpf_ringbuf_discard(request, BPF_RB_NO_WAKEUP);
+        count_in(&uncaught);
+    } else {
+        bpf_ringbuf_submit(request, BPF_RB_NO_WAKEUP);
+    }
+}
+
+enum entered { NOT_RECORDED, CAUGHT, TOO_DEEP };
+
+/* Note that a call begins: CAUGHT if its return is caught, TOO_DEEP if it is to be found at its exits. */
+static enum entered note_call(struct thread *thread, unsigned long stack, int function, unsigned long long skipped) {
+    unsigned int depth = drop_left_calls(thread, stack);
+    if (depth >= PERUN_MAX_RETURNS)
+        return TOO_DEEP;
+    thread->open[depth & 63] = (unsigned long long)stack << 16 | function | skipped;
+    thread->depth = depth + 1;
+    return CAUGHT;
+}
+
+static int write_entry(struct pt_regs *registers, int function, unsigned long long thread) {
     const struct perun_size *size = bpf_map_lookup_elem(&sizes, &function);
-    unsigned long long thread = process & 0xffffffff;
     if (size && size->follow) {
         unsigned long long *record = bpf_ringbuf_reserve(&records, 16, 0);
-        if (!record) {
-            count_lost();
+        if (!record)
             return 0;
-        }
         record[0] = registers->rsp;
         record[1] = thread | (unsigned long long)PERUN_STACK << 32;
         bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
@@ -122,10 +273,8 @@ static int record_entry(struct pt_regs *registers) {
     if (size && size->terms) {
         long long sum = read_size(registers, size);
         unsigned long long *record = bpf_ringbuf_reserve(&records, 24, 0);
-        if (!record) {
-            count_lost();
+        if (!record)
             return 0;
-        }
         record[1] = thread | (unsigned long long)(function | PERUN_SIZED) << 32;
         record[2] = sum;
         record[0] = bpf_ktime_get_ns(); /* last, so that the call does not include the reading of its size */
@@ -133,35 +282,116 @@ static int record_entry(struct pt_regs *registers) {
         return 1;
     }
     unsigned long long *record = bpf_ringbuf_reserve(&records, 16, 0);
-    if (!record) {
-        count_lost();
+    if (!record)
         return 0;
-    }
     record[1] = thread | (unsigned long long)function << 32;
     record[0] = bpf_ktime_get_ns();
     bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
     return 1;
 }
 
+static void write_exit(unsigned long long time, int function, unsigned long long thread) {
+    unsigned long long *record = bpf_ringbuf_reserve(&records, 16, 0);
+    if (!record) {
+        count_in(&lost);
+        return;
+    }
+    record[0] = time;
+    record[1] = thread | (unsigned long long)((unsigned int)function | PERUN_EXIT) << 32;
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+/* Whether sampling leaves out this call of a function. */
+static int is_left_out(int function, unsigned int sampling) {
+    if (sampling < 2)
+        return 0;
+    unsigned long long *count = bpf_map_lookup_elem(&sampled, &function);
+    return !count || __sync_fetch_and_add(count, 1) % sampling;
+}
+
+/* The entry of a call. With `may_refuse` the caller keeps the kernel from catching the return if the result is not
+ * CAUGHT; else the kernel catches it in any case, up to its own limit. */
+static enum entered record_entry(struct pt_regs *registers, int may_refuse) {
+    unsigned long long process = bpf_get_current_pid_tgid();
+    struct thread *thread = traced_thread(process);
+    if (!thread)
+        return NOT_RECORDED;
+    int function = (int)bpf_get_attach_cookie(registers);
+    unsigned int number = (unsigned int)process;
+    const struct perun_function *known = bpf_map_lookup_elem(&functions, &function);
+    unsigned int flags = known ? known->flags : 0, sampling = known ? known->sampling : 0;
+    enum entered entered = CAUGHT;
+    if (is_left_out(function, sampling)) {
+        if ((flags & PERUN_RETURNS) && !may_refuse)
+            note_call(thread, registers->rsp, function, SKIPPED);
+        return NOT_RECORDED;
+    }
+    if ((flags & PERUN_RETURNS) || sampling > 1)
+        entered = note_call(thread, registers->rsp, function, 0);
+    if (entered == TOO_DEEP && sampling > 1) {
+        count_in(&lost); /* so deeply the exits of recorded calls cannot be told from those of calls left out */
+        return NOT_RECORDED;
+    }
+    if (!write_entry(registers, function, number)) {
+        count_in(&lost);
+        if (entered == CAUGHT && ((flags & PERUN_RETURNS) || sampling > 1)) {
+            if (may_refuse || !(flags & PERUN_RETURNS))
+                thread->depth--;
+            else
+                thread->open[(thread->depth - 1) & 63] |= SKIPPED;
+        }
+        return NOT_RECORDED;
+    }
+    if (entered == TOO_DEEP && !(flags & PERUN_AT_EXITS)) {
+        if (flags & PERUN_HAS_EXITS)
+            request_exits(function, number);
+        else
+            count_in(&uncaught);
+    }
+    return entered;
+}
+
+/* The return of a call, whose return address the processor has taken from the stack. */
+static void record_return(struct pt_regs *registers) {
+    unsigned long long now = bpf_ktime_get_ns();
+    unsigned long long process = bpf_get_current_pid_tgid();
+    struct thread *thread = traced_thread(process);
+    if (!thread)
+        return;
+    int function = (int)bpf_get_attach_cookie(registers);
+    unsigned long stack = registers->rsp - 8;
+    drop_left_calls(thread, stack);
+    if (!is_innermost(thread, stack, function))
+        return; /* recorded at an exit, or not at all */
+    unsigned int depth = thread->depth - 1;
+    thread->depth = depth;
+    if (!(thread->open[depth & 63] & SKIPPED))
+        write_exit(now, function, (unsigned int)process);
+}
+
+/* An instruction that leaves a function: a return, or a jump into another function. */
 static void record_exit(struct pt_regs *registers) {
     unsigned long long now = bpf_ktime_get_ns();
     unsigned long long process = bpf_get_current_pid_tgid();
-    if (!is_traced(process))
+    struct thread *thread = traced_thread(process);
+    if (!thread)
         return;
-    unsigned int function = (unsigned int)bpf_get_attach_cookie(registers);
-    unsigned long long *record = bpf_ringbuf_reserve(&records, 16, 0);
-    if (!record) {
-        count_lost();
-        return;
+    int function = (int)bpf_get_attach_cookie(registers);
+    const struct perun_function *known = bpf_map_lookup_elem(&functions, &function);
+    if (known && ((known->flags & PERUN_RETURNS) || known->sampling > 1)) {
+        drop_left_calls(thread, registers->rsp);
+        int is_noted = is_innermost(thread, registers->rsp, function);
+        if (is_noted == !!(known->flags & PERUN_RETURNS))
+            return; /* its return is caught, or it was left out */
+        if (is_noted)
+            thread->depth--;
     }
-    record[0] = now;
-    record[1] = (process & 0xffffffff) | (unsigned long long)(function | PERUN_EXIT) << 32;
-    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+    write_exit(now, function, (unsigned int)process);
 }
 
 SEC("kprobe/entry")
 int entered(struct pt_regs *registers) {
-    record_entry(registers);
+    record_entry(registers, 0);
     return 0;
 }
 
@@ -171,29 +401,73 @@ int left(struct pt_regs *registers) {
     return 0;
 }
 
-/* A session runs this at the entry and at the return of a call. Only at the entry the instruction pointer is at the
- * probed function; at the return it is in the caller. The result 1 at the entry tells the kernel not to catch the
- * return, because the entry was not recorded. */
-SEC("kprobe/call")
-int called(struct pt_regs *registers) {
-    if (registers->rip == bpf_get_func_ip(registers))
-        return !record_entry(registers);
-    record_exit(registers);
+SEC("kprobe/return")
+int returned(struct pt_regs *registers) {
+    record_return(registers);
     return 0;
 }
 
-/* The child processes of a traced process are traced, too. */
+/* A session runs this at the entry and at the return of a call. Only at the entry the instruction pointer is at the
+ * probed function; at the return it is in the caller. The result 1 at the entry tells the kernel not to catch the
+ * return. */
+SEC("kprobe/call")
+int called(struct pt_regs *registers) {
+    if (registers->rip == bpf_get_func_ip(registers))
+        return record_entry(registers, 1) != CAUGHT;
+    record_return(registers);
+    return 0;
+}
+
+/* The command and the child processes of a traced process are traced. This runs in the parent. */
 SEC("tp_btf/sched_process_fork")
 int forked(unsigned long long *arguments) {
     struct task_struct *parent = (void *)arguments[0];
     struct task_struct *child = (void *)arguments[1];
-    int group = parent->tgid;
-    if (!bpf_map_lookup_elem(&traced, &group))
-        return 0;
-    int child_group = child->tgid;
-    int one = 1;
-    bpf_map_update_elem(&traced, &child_group, &one, BPF_ANY);
+    int group = parent->tgid, child_group = child->tgid, one = 1, zero = 0;
+    if (child_group == group)
+        return 0; /* a thread */
+    if (!bpf_map_lookup_elem(&traced, &group)) {
+        const struct perun_start *process = bpf_map_lookup_elem(&start, &zero);
+        struct bpf_pidns_info numbers = {};
+        if (!process || !process->process || !namespaced_process(&numbers) || numbers.tgid != process->process)
+            return 0;
+    }
+    if (bpf_map_update_elem(&traced, &child_group, &one, BPF_ANY))
+        count_in(&lost);
     return 0;
 }
 
+SEC("tp_btf/sched_process_exec")
+int executed(unsigned long long *arguments) {
+    struct task_struct *task = (void *)arguments[0];
+    struct linux_binprm *program = (void *)arguments[2];
+    int group = task->tgid, thread = (int)arguments[1]; /* its number before it became that of the process */
+    if (!bpf_map_lookup_elem(&traced, &group))
+        return 0;
+    bpf_map_delete_elem(&threads, &thread); /* the stack is a new one */
+    bpf_map_delete_elem(&threads, &group);
+    struct perun_execution *execution = bpf_ringbuf_reserve(&records, sizeof(*execution), 0);
+    if (!execution)
+        return 0;
+    struct inode *inode = program->file->f_inode;
+    execution->device = inode->i_sb->s_dev;
+    execution->inode = inode->i_ino;
+    execution->is_script = program->filename != program->interp;
+    bpf_probe_read_kernel_str(execution->path, sizeof(execution->path), program->filename);
+    bpf_ringbuf_submit(execution, BPF_RB_NO_WAKEUP);
+    return 0;
+}
+
+/* The kernel gives the numbers of threads and processes that have ended to others. */
+SEC("tp_btf/sched_process_exit")
+int ended(unsigned long long *arguments) {
+    struct task_struct *task = (void *)arguments[0];
+    int thread = task->pid, group = task->tgid;
+    bpf_map_delete_elem(&threads, &thread);
+    if (!task->signal->live.counter)
+        bpf_map_delete_elem(&traced, &group);
+    return 0;
+}
+
+/* The kernel offers some of the helpers to programs under the GPL only; this file may be used under GPL-2.0, too. */
 char perun_license[] SEC("license") = "GPL";

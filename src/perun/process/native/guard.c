@@ -1,0 +1,149 @@
+/* Waits for the end of Perun, and kills the commands that it was running if it could not end them itself.
+ *
+ * Usage: perun_guard PERUN, with the file that both share as descriptor 3
+ *
+ * PERUN is the number of the process. The file is an array of numbers of processes: that of each running command, which
+ * leads a process group of its own, and 0 where none runs. Perun writes them to memory, which neither takes time from
+ * the command that is measured nor wakes this program. A command with its group and all processes below it is killed;
+ * what has left both, such as a daemon of an earlier command, goes on.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SHARED = 3 };
+
+struct process {
+    pid_t pid, parent, group;
+};
+
+static struct process *processes;
+static size_t process_count;
+static pid_t *chosen;
+static size_t chosen_count;
+
+static int is_chosen(pid_t pid)
+{
+    size_t number;
+
+    for (number = 0; number < chosen_count; number++)
+        if (chosen[number] == pid)
+            return 1;
+    return 0;
+}
+
+static void choose(pid_t pid)
+{
+    pid_t *more = realloc(chosen, (chosen_count + 1) * sizeof(*chosen));
+
+    if (!more)
+        return;
+    chosen = more;
+    chosen[chosen_count++] = pid;
+    kill(pid, SIGSTOP); /* so that it starts no more */
+}
+
+static int read_process(const char *name, struct process *process)
+{
+    char path[64], text[512], *end;
+    ssize_t length;
+    int file;
+
+    snprintf(path, sizeof(path), "/proc/%.32s/stat", name);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    length = read(file, text, sizeof(text) - 1);
+    close(file);
+    text[length > 0 ? length : 0] = 0;
+    process->pid = (pid_t)atoi(name);
+    end = strrchr(text, ')'); /* the name of the program may have any character in it */
+    return end && sscanf(end + 1, " %*c %d %d", &process->parent, &process->group) == 2;
+}
+
+static void read_processes(void)
+{
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    struct process one, *more;
+
+    process_count = 0;
+    while (folder && (entry = readdir(folder))) {
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !read_process(entry->d_name, &one))
+            continue;
+        more = realloc(processes, (process_count + 1) * sizeof(*processes));
+        if (!more)
+            break;
+        processes = more;
+        processes[process_count++] = one;
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* Whether /proc is that of the namespace of this process: only then its numbers are those that kill() takes. */
+static int is_own_proc(void)
+{
+    char text[32] = {0};
+
+    return readlink("/proc/self", text, sizeof(text) - 1) > 0 && atoi(text) == getpid();
+}
+
+static void kill_command(pid_t command)
+{
+    size_t number, before;
+
+    chosen_count = 0;
+    if (is_own_proc()) {
+        do {
+            before = chosen_count;
+            read_processes();
+            for (number = 0; number < process_count; number++)
+                if (!is_chosen(processes[number].pid) &&
+                    (processes[number].group == command || is_chosen(processes[number].parent)))
+                    choose(processes[number].pid);
+        } while (chosen_count > before);
+        for (number = 0; number < chosen_count; number++)
+            kill(chosen[number], SIGKILL);
+    }
+    kill(-command, SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+    pid_t perun = argc == 2 ? (pid_t)atoi(argv[1]) : 0;
+    struct stat shared;
+    const volatile pid_t *commands;
+    struct pollfd end = {.events = POLLIN};
+    size_t number;
+
+    if (!perun || fstat(SHARED, &shared)) {
+        fprintf(stderr, "usage: perun_guard PERUN, with the shared file as descriptor 3\n");
+        return 2;
+    }
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    if (chdir("/"))
+        return 1; /* else it would keep a folder in use */
+    commands = mmap(NULL, (size_t)shared.st_size, PROT_READ, MAP_SHARED, SHARED, 0);
+    end.fd = (int)syscall(SYS_pidfd_open, perun, 0);
+    if (commands == MAP_FAILED)
+        return 1;
+    while (getppid() == perun && (end.fd < 0 || poll(&end, 1, -1) <= 0))
+        if (end.fd < 0)
+            sleep(1); /* Linux before 5.3 */
+    for (number = 0; number < (size_t)shared.st_size / sizeof(*commands); number++)
+        if (commands[number] > 0)
+            kill_command(commands[number]);
+    return 0;
+}
