@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.collect._calls.names import demangled, is_own, is_rust, match, plain_name
+from perun.collect._calls.names import demangled, is_called_by_go, is_own, is_rust, match, plain_name
 from perun.collect._calls.split import Skeleton, read_split
 from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
@@ -115,8 +115,8 @@ class Binary:
 
     @property
     def throws(self) -> bool:
-        """Whether the program throws or catches exceptions of C++."""
-        return self._contents.throws
+        """Whether return probes kill it: it throws as C++ does, panics as Rust, or moves stacks as Go."""
+        return self._contents.throws or self.is_go
 
     @property
     def own_functions(self) -> list[Function]:
@@ -254,6 +254,8 @@ class Binary:
         functions: dict[int, Function] = {}
         for symbol, address, size in symbols:
             offset = self.offset_of(address)
+            if self.is_go and not is_called_by_go(symbol):
+                continue
             if offset >= 0 and address not in functions:
                 name = _CLONE_TEXT.sub("", names[symbol])
                 clone = bool(_CLONE.search(symbol))

@@ -17,6 +17,14 @@ _RUNTIME: Final = re.compile(
 )
 """Functions that the compiler and the C library add to every program."""
 _LIBRARY_NAMESPACES: Final = ("std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete")
+_GO_LIBRARY: Final = re.compile(
+    r"(archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|errors|expvar"
+    r"|flag|fmt|go|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin|reflect|regexp"
+    r"|runtime|slices|sort|strconv|strings|structs|sync|syscall|testing|text|time|type|unicode|unique|unsafe"
+    r"|vendor|weak|_cgo\w*)[./:]"
+)
+"""Packages of Go's own library."""
+_CLONE: Final = re.compile(r"\.(constprop|isra|part|cold|lto_priv|llvm|localalias)\b")
 _RUST_SYMBOL: Final = re.compile(r"_R[A-Z].*|_ZN.*17h[0-9a-f]{16}E(\..*)?")
 _RUST_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
 _RUST_CRATE: Final = re.compile(r"\[[0-9a-f]{1,16}\]")
@@ -55,9 +63,16 @@ def is_own(symbol: str, name: str) -> bool:
     """Whether a function, with its names for the linker and in the source, is of the program's own source."""
     if _RUNTIME.fullmatch(symbol) or _RUNTIME.fullmatch(name.partition("(")[0]):
         return False
+    if _GO_LIBRARY.match(symbol) and not _CLONE.search(symbol):
+        return False
     if is_rust(symbol) or symbol.startswith(("rust_", "__rust_", "__rdl_", "__rg_")):
         return not is_of_rust_library(name)
     return not plain_name(name).startswith(_LIBRARY_NAMESPACES)
+
+
+def is_called_by_go(symbol: str) -> bool:
+    """Whether a function of a program of Go is called in Go's own way, unlike those written in assembly."""
+    return "." in symbol and not symbol.endswith(".abi0")
 
 
 def is_rust(symbol: str) -> bool:
@@ -113,6 +128,8 @@ def match(functions: Sequence[F], wanted: str) -> list[F]:
 
 def plain_name(name: str) -> str:
     """The name without parameters and result type: `void ns::add<int>(int) const` is `ns::add<int>`."""
+    if ".(" in name:  # a method of Go: `main.(*List).push`
+        return name
     depth, end, start = 0, len(name), 0
     # Parentheses that are part of a name become others of the same length, so that positions stay valid.
     guarded = name.replace("(anonymous namespace)", "{anonymous namespace}").replace(
