@@ -366,8 +366,13 @@ static void record_return(struct pt_regs *registers) {
     int function = (int)bpf_get_attach_cookie(registers);
     unsigned long stack = registers->rsp - 8;
     drop_left_calls(thread, stack);
-    if (!is_innermost(thread, stack, function))
-        return; /* recorded at an exit, or not at all */
+    if (!is_innermost(thread, stack, function)) {
+        /* Recorded at an exit, or left out; else of a thread that changes between several stacks. */
+        const struct perun_function *known = bpf_map_lookup_elem(&functions, &function);
+        if (known && !(known->flags & PERUN_AT_EXITS) && known->sampling < 2 && thread->depth < PERUN_MAX_RETURNS)
+            write_exit(now, function, (unsigned int)process);
+        return;
+    }
     unsigned int depth = thread->depth - 1;
     thread->depth = depth;
     if (!(thread->open[depth & 63] & SKIPPED))
