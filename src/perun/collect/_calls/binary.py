@@ -8,13 +8,17 @@ because it never changes for one build.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
+import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from perun import atomic
 from perun.collect._calls.names import demangled, is_called_by_go, is_own, is_rust, match, plain_name
 from perun.collect._calls.split import Skeleton, read_split
 from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
@@ -194,8 +198,6 @@ class Binary:
         return [Usdt("", location, address, self.offset_of(address), 0, "") for address in first]
 
     def _first_of_each_function(self, addresses: Sequence[int]) -> list[int]:
-        from bisect import bisect_right
-
         starts = [function.address for function in self.functions]
         first: dict[int, int] = {}
         for address in addresses:
@@ -330,8 +332,6 @@ class Binary:
         return False
 
     def _usdt(self) -> Iterator[Usdt]:
-        import struct
-
         section = self._elf.get_section_by_name(".note.stapsdt")
         if section is None:
             return
@@ -379,8 +379,6 @@ class Binary:
 
 def _nearest(wanted: str, names: set[str]) -> str:
     """A hint that names what is spelled like `wanted`, or the ten nearest names."""
-    import difflib
-
     if len(names) <= _NEAREST or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6):
         return nearest(wanted, names)
     close = difflib.get_close_matches(wanted, sorted(names), n=_NEAREST, cutoff=0.0)
@@ -435,8 +433,6 @@ def _first_range(entry: Any) -> Iterator[tuple[int, int]]:
 
 
 def _write_cache(file: Path, content: bytes) -> None:
-    from perun import atomic
-
     with contextlib.suppress(OSError, ValueError):
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(file, content)

@@ -13,8 +13,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
+from perun import atomic
 from perun.collect._calls.events import Calls
 from perun.collect._calls.overhead import Cost, below
 from perun.collect._common.columns import Floats, Ints
@@ -108,8 +110,6 @@ class Costs:
         return dict(self._all().get(self._key, {}))
 
     def _all(self) -> dict[str, dict[str, Cost]]:
-        import msgspec
-
         if self._file is not None:
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 return msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, Cost]])
@@ -117,10 +117,6 @@ class Costs:
 
     def _write(self, known: dict[str, Cost]) -> None:
         """Keep the costs; those of earlier starts of the machine are dropped."""
-        import msgspec
-
-        from perun import atomic
-
         if self._file is None or not known:
             return
         kept = {key: costs for key, costs in self._all().items() if _boot() in key}

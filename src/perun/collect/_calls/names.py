@@ -6,7 +6,9 @@ which begins with `_R` (RFC 2603). Neither hashes nor those of crates are shown.
 
 from __future__ import annotations
 
+import fnmatch
 import re
+import subprocess
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -99,8 +101,6 @@ def match(functions: Sequence[F], wanted: str) -> list[F]:
     namespaces; the most exact of these spellings that names any function counts. With `*`, `?` or `[` it is
     a pattern.
     """
-    import fnmatch
-
     if any(letter in wanted for letter in "*?[") and not wanted.startswith("operator"):
         pattern = re.compile(fnmatch.translate(wanted))
         return [
@@ -229,8 +229,6 @@ def _demangle(symbols: list[str]) -> list[str]:
 
 
 def _filt(symbols: list[str]) -> list[str]:
-    import subprocess
-
     try:
         done = subprocess.run(
             ["c++filt"], input="\n".join(symbols), capture_output=True, text=True, check=False

@@ -18,6 +18,7 @@ from perun.collect._calls.calibration import (
     cost_of,
     empty_call,
     made,
+    notes,
     region,
 )
 from perun.collect._calls.events import Calls
@@ -73,6 +74,11 @@ class Correction:
         for places, overhead in self._processes:
             merge(sums, overhead.by_function([names[place] for place in places]))
         return region(self._costs, [self._way(place) for place in names], sums)
+
+    @staticmethod
+    def notes(found: Mapping[str, Any]) -> list[str]:
+        """What the user should know of a :meth:`region`."""
+        return notes(found)
 
     def _way(self, place: Place) -> str:
         is_sized = place.path == self._selection.path and place.address in self._selection.sizes

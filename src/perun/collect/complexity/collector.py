@@ -169,7 +169,6 @@ def _profile(
 ) -> Profile:
     import numpy as np
 
-    from perun.collect._calls import calibration
     from perun.collect._calls.events import UNKNOWN
     from perun.collect._calls.profile import CallTable
     from perun.collect._common.runs import completed, early_end, shortfalls
@@ -188,7 +187,7 @@ def _profile(
     early = early_end(sample, params.timeout)
     overhead = corrected.region({place: functions[number].name for place, number in numbers.items()})
     notes = [*selection.notes, *_notes(gaps, table.total, found, functions, early)]
-    notes += calibration.notes(overhead)
+    notes += corrected.notes(overhead)
     for note in notes:
         ctx.note(note)
     summary = _summary(gaps, table.total, found, sample.real, early, notes)

@@ -123,17 +123,18 @@ def _repeats(frames: Frames) -> bool:
 
 def find_tool(environ: Mapping[str, str]) -> str:
     """Path of the symboliser to use from the PATH of `environ`; empty if none is installed."""
-    from shutil import which
-
-    found = (which(tool, path=environ.get("PATH", os.defpath)) for tool in TOOLS)
-    return next(filter(None, found), "")
+    return next(filter(None, (_installed(tool, environ) for tool in TOOLS)), "")
 
 
 def find_second(environ: Mapping[str, str]) -> str:
     """Path of the symboliser to ask next; empty if it is not installed."""
+    return _installed(TOOLS[1], environ)
+
+
+def _installed(tool: str, environ: Mapping[str, str]) -> str:
     from shutil import which
 
-    return which(TOOLS[1], path=environ.get("PATH", os.defpath)) or ""
+    return which(tool, path=environ.get("PATH", os.defpath)) or ""
 
 
 def _of_addr2line(answer: str) -> list[list[str]]:

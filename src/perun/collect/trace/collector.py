@@ -254,10 +254,9 @@ class _Session:
         )
 
     def _make_profile(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
-        from perun.collect._calls import calibration
         from perun.collect._calls.profile import CallTable
         from perun.collect._common.runs import early_end
-        from perun.collect.trace.engines.calibration import summary as overhead_of
+        from perun.collect.trace.engines import calibration
         from perun.process.outcome import outcome
 
         sample = recorded.sample
@@ -283,7 +282,7 @@ class _Session:
             )
         if engine.lost:
             self._note(f"the profile lacks {counted(engine.lost, 'call')} that the engine lost")
-        overhead = overhead_of(engine, [one.name for one in _functions(plan)])
+        overhead = calibration.summary(engine, [one.name for one in _functions(plan)])
         for note in calibration.notes(overhead):
             self._note(note)
         if self._params.no_profile:

@@ -21,6 +21,7 @@ from perun.collect._calls.calibration import (
     cost_of,
     region,
 )
+from perun.collect._calls.calibration import notes as notes_of
 from perun.collect._calls.events import Calls
 from perun.collect._calls.formulas import Term
 from perun.collect._calls.overhead import Cost, Overhead
@@ -87,6 +88,11 @@ def summary(engine: Engine, names: Sequence[str]) -> dict[str, Any]:
     if found.overhead is None:
         return {"why-not": found.why_not}
     return region(found.costs, found.ways, found.overhead.by_function(names))
+
+
+def notes(found: Mapping[str, Any]) -> list[str]:
+    """What the user should know of a :func:`summary`."""
+    return notes_of(found)
 
 
 def correction(

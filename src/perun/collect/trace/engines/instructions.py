@@ -13,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from perun.collect._calls.binary import Binary
+
 if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
     from perun.collect.trace.plan import Probe
@@ -148,8 +150,6 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
 
     :param tool: path of `objdump`.
     """
-    from perun.collect._calls.binary import Binary
-
     functions = {
         probe.function.address: _Function(
             probe.function.address, probe.function.address + probe.function.size, _needed(probe.size)
