@@ -19,6 +19,7 @@ import pytest
 
 from compiling import CompilerCache
 from perun.collect._calls.binary import Binary
+from perun.collect._calls.calibration import UNCERTAIN_TIMES
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.collector import ENGINES, TraceParams, make_engine
 from perun.collect.trace.engines.ebpf import ANY_METHOD, FOLDER, EbpfEngine
@@ -112,15 +113,25 @@ def compiled(compiled_once: CompilerCache, tmp_path: Path) -> Callable[[str], Pa
     return build
 
 
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all tests, so that the cost of recording is measured once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def trace(tmp_path: Path, notes: list[str]) -> Trace:
+def trace(tmp_path: Path, notes: list[str], cache: Path) -> Trace:
     """Trace a program: `trace(program, "100", engine="uftrace", func=("list_search",))`."""
+
+    def note(text: str) -> None:
+        if UNCERTAIN_TIMES not in text:  # which times are, depends on the moment
+            notes.append(text)
 
     def traced(program: Path, args: str = "", **params: Any) -> Profile:
         scratch = tmp_path / "scratch"
         scratch.mkdir(exist_ok=True)
         run = Run(f"./{program.name}", args, cwd=tmp_path, environ=dict(os.environ))
-        context = CollectContext(scratch, note=notes.append, cache=tmp_path / "cache")
+        context = CollectContext(scratch, note=note, cache=cache)
         given = {"output_handling": "suppress", "timeout": 60.0, **params}
         profile = TraceCollector().collect(run, TraceParams(**given), context)
         assert not list(scratch.iterdir())
@@ -180,11 +191,14 @@ def test_sizes(compiled: Callable[..., Path], trace: Trace, recorder: str, notes
 
 def test_exclusive_times_add_up(compiled: Callable[..., Path], trace: Trace, recorder: str) -> None:
     outer, own = 0, 0
-    for _, one in trace(compiled("trace_list.c"), "50", engine=recorder).all_resources():
+    profile = trace(compiled("trace_list.c"), "50", engine=recorder)
+    for _, one in profile.all_resources():
         assert 0 <= one["exclusive"] <= one["amount"] * 1000 + 0.5
         own += one["exclusive"]
         outer += 0 if "caller" in one else round(one["amount"] * 1000)
-    assert own == pytest.approx(outer, abs=200)
+    # What is left of a call is 0 at least, also where recording the call took less than usual.
+    doubt = sum(row["exclusive"]["uncertainty"] for row in profile["trace"]["overhead"]["functions"].values())
+    assert own == pytest.approx(outer, abs=200 + doubt)
 
 
 def test_what_throws_is_not_killed(compiled: Callable[..., Path], trace: Trace, recorder: str) -> None:
@@ -389,9 +403,10 @@ def test_command_that_runs_the_program(
     assert calls(profile) == {"list_search": 30}
 
 
-def test_what_is_kept(compiled: Callable[..., Path], trace: Trace, engine: str, tmp_path: Path) -> None:
+def test_what_is_kept(compiled: Callable[..., Path], trace: Trace, engine: str, cache: Path) -> None:
+    shutil.rmtree(cache / "logs", ignore_errors=True)
     trace(compiled("trace_list.c"), "5", engine=engine, watchdog=True, zip_temp=True, verbose_trace=True)
-    (archive,) = (tmp_path / "cache" / "logs").iterdir()
+    (archive,) = (cache / "logs").iterdir()
     assert archive.name.endswith(".tar.gz")
 
 

@@ -79,6 +79,42 @@ def test_without_debug_information(folder: Path, tool: str) -> None:
     assert Symboliser(tool).frames(path, read_elf(path), [address])[address] == NOTHING
 
 
+LINKED = """\
+#include <stdlib.h>
+struct list { long size; };
+void *outer(struct list *list);
+static inline void *inner(long size) {
+    return malloc(size * 8);
+}
+__attribute__((noinline)) void *outer(struct list *list) {
+    void *made = inner(list->size + 3); __asm__ volatile("" ::: "memory"); return made;
+}
+int main(int count, char **arguments) {
+    struct list list = {count}; (void)arguments; free(outer(&list)); return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("option", ["-flto", "-gsplit-dwarf"])
+def test_sources_that_addr2line_does_not_find(tmp_path: Path, option: str) -> None:
+    """The debug information is in another file, or is that of all sources together."""
+    tools = [shutil.which(name) for name in TOOLS]
+    if not all(tools):
+        pytest.skip(f"not both of {' and '.join(TOOLS)} are installed")
+    (tmp_path / "one.c").write_text(LINKED)
+    command = ["gcc", "-g", "-O2", "-Wl,--build-id", option, "-o", "program", "one.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    path, address = str(tmp_path / "program"), call_of_malloc(tmp_path / "program")
+    source, cache = str(tmp_path / "one.c"), tmp_path / "cache"
+    expected = (Frame("inner", source, 5), Frame("outer", source, 8))
+    for _ in range(2):  # the second answer is from the cache
+        found = Symboliser(str(tools[0]), cache, str(tools[1])).frames(path, read_elf(path), [address])
+        assert found[address] == expected
+    for alone in tools:  # neither tells a source that does not exist
+        frames = Symboliser(str(alone)).frames(path, read_elf(path), [address])[address]
+        assert {frame.source for frame in frames} <= {source, ""}
+
+
 def test_answers_are_kept(folder: Path, tool: str, tmp_path: Path) -> None:
     path = str(folder / "full")
     elf = read_elf(path)

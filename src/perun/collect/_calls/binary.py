@@ -8,23 +8,33 @@ because it never changes for one build.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
+import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.collect._calls.names import demangled, is_own, match, plain_name
+from perun import atomic
+from perun.collect._calls.names import demangled, is_called_by_go, is_own, is_rust, match, plain_name
+from perun.collect._calls.split import Skeleton, read_split
 from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.params import nearest
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 2  # of the files of the cache
-_EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
-"""Functions whose use shows that a program may throw or catch an exception."""
+_VERSION: Final = 3  # of the files of the cache
+_EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unwind_RaiseException")
+"""Functions whose use shows that a program may throw or catch an exception, or a panic of Rust."""
+_NEAREST: Final = 10
+"""How many names an error lists where none is spelled like what was asked for."""
+_SHOWN: Final = 3
+_FILE: Final = 1 << 40
+"""More than any offset: what the number of a file of debug information is multiplied with."""
 _FRAGMENT: Final = re.compile(r"\.(cold|part\.\d+)\b")
 _CLONE: Final = re.compile(r"\.(constprop|isra|lto_priv|llvm|localalias)\b")
 _CLONE_TEXT: Final = re.compile(r" (\[clone [^]]*\]|\(\.[^)]*\))")
@@ -35,7 +45,8 @@ class Function(NamedTuple):
 
     :ivar symbol: its name for the linker. :ivar name: its name in the source, in C++ with its parameters.
     :ivar address: its virtual address in the file. :ivar offset: its position in the file. :ivar size: bytes.
-    :ivar entry: offset of its entry in the debug information; -1 where it has none.
+    :ivar entry: offset of its entry in the debug information, with the number of the file where that is in
+        several; -1 where it has none.
     :ivar clone: whether it is a copy of which the compiler may have changed the parameters.
     """
 
@@ -63,6 +74,7 @@ class _Contents(NamedTuple):
     functions: list[Function]
     probes: list[Usdt]
     throws: bool
+    unread: list[str]
 
 
 class Binary:
@@ -107,8 +119,8 @@ class Binary:
 
     @property
     def throws(self) -> bool:
-        """Whether the program throws or catches exceptions of C++."""
-        return self._contents.throws
+        """Whether return probes kill it: it throws as C++ does, panics as Rust, or moves stacks as Go."""
+        return self._contents.throws or self.is_go
 
     @property
     def own_functions(self) -> list[Function]:
@@ -128,9 +140,11 @@ class Binary:
 
     def description(self, function: Function) -> Any:
         """The entry (DIE) of the debug information that describes `function`; None where there is none."""
+        number, offset = divmod(function.entry, _FILE)
         if function.entry < 0 or self.debug is None:
             return None
-        return self.debug.get_DIE_from_refaddr(function.entry)
+        debug = self._split.get(number) if number else self.debug
+        return debug.get_DIE_from_refaddr(offset) if debug else None
 
     def offset_of(self, address: int) -> int:
         """The position in the file of what is loaded at `address`; -1 where that is not from the file."""
@@ -151,10 +165,11 @@ class Binary:
         """
         found = match(self.functions, wanted)
         if not found:
-            spellings = {function.symbol for function in self.own_functions}
-            spellings |= {plain_name(function.name) for function in self.own_functions}
+            own = self.own_functions
+            spellings = {function.symbol for function in own if not is_rust(function.symbol)}
+            spellings |= {plain_name(function.name) for function in own}
             where = os.path.basename(self.path)
-            raise UsageError(f"{where} has no function {wanted!r}", nearest(wanted, spellings))
+            raise UsageError(f"{where} has no function {wanted!r}", _nearest(wanted, spellings))
         return found
 
     def places(self, location: str) -> list[Usdt]:
@@ -183,13 +198,36 @@ class Binary:
         return [Usdt("", location, address, self.offset_of(address), 0, "") for address in first]
 
     def _first_of_each_function(self, addresses: Sequence[int]) -> list[int]:
-        from bisect import bisect_right
-
         starts = [function.address for function in self.functions]
         first: dict[int, int] = {}
         for address in addresses:
             first.setdefault(bisect_right(starts, address), address)
         return list(first.values())
+
+    @cached_property
+    def is_go(self) -> bool:
+        """Whether Go compiled the program: return probes kill it, and goroutines change threads."""
+        return self._elf.get_section_by_name(".gopclntab") is not None
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What is not known of the functions of the file, and why, for the user."""
+        name, notes = os.path.basename(self.path), []
+        if unread := self._contents.unread:
+            more = f" and {len(unread) - _SHOWN} more" if len(unread) > _SHOWN else ""
+            shown = ", ".join(unread[:_SHOWN]) + more
+            notes.append(
+                f"{name} was compiled with -gsplit-dwarf, and Perun cannot read {shown}: without sizes of "
+                "structures there the numbers of the calls are used; keep the .dwo files where they were "
+                "compiled (a .dwp file is not read), or compile without -gsplit-dwarf"
+            )
+        if self.is_go or any(is_rust(function.symbol) for function in self.own_functions):
+            language = "Go" if self.is_go else "Rust"
+            notes.append(
+                f"{name} is written in {language}, whose compiler passes parameters in a way of its own: "
+                "sizes are the numbers of the calls"
+            )
+        return notes
 
     @cached_property
     def _segments(self) -> tuple[Segment, ...]:
@@ -207,7 +245,8 @@ class Binary:
             os.utime(file)
             return cached
         contents = self._read()
-        _write_cache(file, msgspec.json.encode(contents))
+        if not self._skeletons:  # files of their own may come and go
+            _write_cache(file, msgspec.json.encode(contents))
         return contents
 
     def _read(self) -> _Contents:
@@ -217,6 +256,8 @@ class Binary:
         functions: dict[int, Function] = {}
         for symbol, address, size in symbols:
             offset = self.offset_of(address)
+            if self.is_go and not is_called_by_go(symbol):
+                continue
             if offset >= 0 and address not in functions:
                 name = _CLONE_TEXT.sub("", names[symbol])
                 clone = bool(_CLONE.search(symbol))
@@ -225,7 +266,7 @@ class Binary:
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]
-        return _Contents(ordered, list(self._usdt()), self._imports_throw())
+        return _Contents(ordered, list(self._usdt()), self._imports_throw(), self._unread())
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
@@ -254,6 +295,34 @@ class Binary:
             return
         for unit in self.debug.iter_CUs():
             yield from _with_code(unit.get_top_DIE())
+        for number, debug in self._split.items():
+            with contextlib.suppress(Exception):  # pyelftools raises what it likes for what it cannot read
+                for unit in debug.iter_CUs():
+                    for address, offset in _with_code(unit.get_top_DIE()):
+                        yield address, offset + number * _FILE
+
+    @cached_property
+    def _skeletons(self) -> list[Skeleton]:
+        """What `-gsplit-dwarf` left in the program of the debug information of each source."""
+        if self.debug is None:
+            return []
+        return [found for unit in self.debug.iter_CUs() if (found := Skeleton.of(unit)) is not None]
+
+    @cached_property
+    def _split(self) -> dict[int, Any]:
+        """The debug information in files of its own, by the number of the file from 1 on."""
+        found: dict[int, Any] = {}
+        for number, skeleton in enumerate(self._skeletons, 1):
+            path = skeleton.path(self.path)
+            debug = read_split(skeleton, self.debug, path) if path else None
+            if debug is not None:
+                found[number] = debug
+        return found
+
+    def _unread(self) -> list[str]:
+        """The files of debug information that are missing or cannot be read."""
+        skeletons = enumerate(self._skeletons, 1)
+        return [skeleton.name for number, skeleton in skeletons if number not in self._split]
 
     def _imports_throw(self) -> bool:
         for name in (".dynsym", ".symtab"):
@@ -263,8 +332,6 @@ class Binary:
         return False
 
     def _usdt(self) -> Iterator[Usdt]:
-        import struct
-
         section = self._elf.get_section_by_name(".note.stapsdt")
         if section is None:
             return
@@ -308,6 +375,14 @@ class Binary:
                 f"{path} is not an ELF program, so it has no functions to trace",
                 "name the program that the command runs with --binary (-b)",
             ) from None
+
+
+def _nearest(wanted: str, names: set[str]) -> str:
+    """A hint that names what is spelled like `wanted`, or the ten nearest names."""
+    if len(names) <= _NEAREST or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6):
+        return nearest(wanted, names)
+    close = difflib.get_close_matches(wanted, sorted(names), n=_NEAREST, cutoff=0.0)
+    return f"the nearest of its {len(names):,} names are: {', '.join(close)}"
 
 
 def _lines(program: Any, source: str) -> Iterator[tuple[int, int]]:
@@ -358,8 +433,6 @@ def _first_range(entry: Any) -> Iterator[tuple[int, int]]:
 
 
 def _write_cache(file: Path, content: bytes) -> None:
-    from perun import atomic
-
     with contextlib.suppress(OSError, ValueError):
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(file, content)

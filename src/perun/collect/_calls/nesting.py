@@ -3,6 +3,10 @@
 Entries and exits that fit are matched like parentheses, by array operations. Where an exit is missing (a
 longjmp, the end of a thread, a lost event), the next exit of a caller ends the call, too. An exit without an
 entry is dropped. Both are counted. An exit of the function :data:`UNKNOWN` ends the innermost open call.
+
+What recording costs is subtracted from the times of calls where it is known: at each event from what had been
+spent on recording until then, so that a call loses its own share and that of all calls within it. Where more
+would be subtracted than a call took, it takes 0; its callers lose the whole cost nevertheless.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perun.collect._calls.events import UNKNOWN, Calls, Events
-from perun.collect._common.columns import Bools, Columns, Ints
+from perun.collect._calls.overhead import Overhead
+from perun.collect._common.columns import Bools, Columns, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +26,7 @@ class _Steps(Columns):
     """Entries and exits; `order` and `callees` have a meaning at entries only.
 
     :param order: number of the entry. :param callees: nanoseconds of the calls that it has completed so far.
+    :param spent: nanoseconds that recording had cost until then. :param doubt: by how much they may be wrong.
     """
 
     time: Ints
@@ -29,6 +35,8 @@ class _Steps(Columns):
     size: Ints
     order: Ints
     callees: Ints
+    spent: Floats
+    doubt: Floats
 
 
 class Nesting:
@@ -37,8 +45,11 @@ class Nesting:
     :ivar missed: number of missing exits so far. :ivar stray: number of exits without an entry.
     """
 
-    def __init__(self, thread: int) -> None:
+    def __init__(self, thread: int, overhead: Overhead | None = None) -> None:
+        """:param overhead: what recording costs; None where times are to be as they were recorded."""
         self.thread = thread
+        self._overhead = overhead
+        self._spent = (0.0, 0.0)
         self.missed = 0
         self.stray = 0
         self._entries = 0
@@ -78,7 +89,11 @@ class Nesting:
         if len(order):
             self._entries = int(order[-1]) + 1
         callees = np.zeros(len(entry), np.int64)
-        steps = _Steps(events.time, events.function, entry, events.size, order, callees)
+        spent = doubt = np.broadcast_to(np.float64(0), len(entry))
+        if self._overhead is not None:
+            begun = entry.astype(np.int64) if counts is None else np.where(entry, counts, 0)
+            (spent, doubt), self._spent = self._overhead.spent(events.function, begun, self._spent)
+        steps = _Steps(events.time, events.function, entry, events.size, order, callees, spent, doubt)
         return _Steps.joined([self._open, steps])
 
     def _repaired(self, steps: _Steps) -> _Steps:
@@ -116,20 +131,30 @@ class Nesting:
         still_open = np.flatnonzero(exits < 0)
         done: Ints | slice = np.flatnonzero(exits >= 0) if len(still_open) else slice(None)
         function, time = steps.function[entries], steps.time[entries]
-        duration = np.maximum(steps.time[exits[done]] - time[done], 0)
+        ends, begins = exits[done], entries[done]
+        recorded = np.maximum(steps.time[ends] - time[done], 0)
+        left = recorded
+        if self._overhead is not None:
+            left = recorded - np.rint(steps.spent[ends] - steps.spent[begins]).astype(np.int64)
         callees, caller = steps.callees[entries], parents[done]
         has_caller = caller >= 0
-        np.add.at(callees, caller[has_caller], duration[has_caller])
+        np.add.at(callees, caller[has_caller], left[has_caller])
         self._open = steps.where(entries[still_open]).replace(callees=callees[still_open])
+        duration = np.maximum(left, 0)
+        exclusive = np.clip(left - callees[done], 0, duration)
+        callers = np.where(has_caller, function[caller], UNKNOWN)
+        if self._overhead is not None:
+            doubt = steps.doubt[ends] - steps.doubt[begins]
+            self._overhead.count(function[done], callers, recorded, (duration, exclusive), doubt)
         return Calls(
             function[done],
             np.full(len(duration), self.thread, np.int64),
             time[done],
             duration,
-            np.maximum(duration - callees[done], 0),
-            steps.size[entries[done]],
-            np.where(has_caller, function[caller], UNKNOWN),
-            steps.order[entries[done]],
+            exclusive,
+            steps.size[begins],
+            callers,
+            steps.order[begins],
         )
 
 

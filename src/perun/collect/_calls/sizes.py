@@ -25,6 +25,7 @@ from perun.collect._calls.dwarf import (
     type_of,
 )
 from perun.collect._calls.formulas import Formula, Path, Term, integer, moved
+from perun.collect._calls.names import is_rust
 from perun.collect._calls.parameters import REGISTERS, Parameter, formal_parameters, parameters_of
 from perun.errors import UsageError
 from perun.plugin.params import nearest
@@ -63,6 +64,8 @@ def find_size(binary: Binary, function: Function) -> Size | None:
     entry = binary.description(function)
     if entry is None or binary.machine != "EM_X86_64" or function.symbol == "main":
         return None
+    if _has_own_convention(binary, function):
+        return None
     parameters = [one for one in parameters_of(entry, function.clone) if one.place is not None]
     for parameter in parameters:
         found = _in_parameter(parameter)
@@ -75,6 +78,11 @@ def find_size(binary: Binary, function: Function) -> Size | None:
     return None
 
 
+def _has_own_convention(binary: Binary, function: Function) -> bool:
+    """Whether a compiler passes the parameters of a function otherwise than those of C do."""
+    return binary.is_go or is_rust(function.symbol)
+
+
 def size_of(binary: Binary, function: Function, expression: str) -> Size:
     """The size that `expression` names, e.g. `list->size`, `tree.root->count`, `n`, or `$2` for the second
     parameter that is a whole number or a pointer.
@@ -82,6 +90,11 @@ def size_of(binary: Binary, function: Function, expression: str) -> Size:
     :raises UsageError: where there is no such parameter or member, or it is no size.
     """
     where = f"the size {expression!r} of {function.name}"
+    if _has_own_convention(binary, function):
+        raise UsageError(
+            f"{where} cannot be read: compilers of Go and Rust pass parameters in ways of their own",
+            "leave out --size: the sizes are the numbers of the calls then",
+        )
     numbered = _PARAMETER.match(expression.strip())
     entry = binary.description(function)
     if numbered and (entry is None or not 1 <= int(numbered[1]) <= len(formal_parameters(entry))):

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-_TYPES: Final = {"Ints": np.int64, "Bools": np.bool_}
+Floats = NDArray[np.float64]
+_TYPES: Final = {"Ints": np.int64, "Bools": np.bool_, "Floats": np.float64}
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Base of tables: each field is one column, an array of shape (rows,), annotated `Ints` or `Bools`.
+    """Base of tables: each field is one column, an array of shape (rows,), annotated `Ints`,
+    `Bools` or `Floats`.
 
     Iterating yields the columns in the order of the fields. The length is the number of rows.
     """

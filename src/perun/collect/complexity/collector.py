@@ -15,6 +15,7 @@ from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.collect._calls.profile import Function
+    from perun.collect.complexity.calibration import Correction
     from perun.collect.complexity.records import Gaps, Process
     from perun.collect.complexity.selection import Selection
     from perun.process.execution import Sample
@@ -76,6 +77,7 @@ class ComplexityCollector:
         self, run: Run, measured: Run, program: str, params: ComplexityParams, ctx: CollectContext
     ) -> Profile:
         from perun.collect._common.runs import require_recorded
+        from perun.collect.complexity.calibration import correction
         from perun.collect.complexity.records import processes
         from perun.collect.complexity.selection import select
         from perun.process.execution import Execution
@@ -85,9 +87,13 @@ class ComplexityCollector:
         ctx.report("finding functions and sizes", 0, 0)
         selection = select(program, params, ctx)
         table.write_bytes(selection.table)
-        environ = _environment(measured, params, self._library, folder, table)
+
+        def recording(run: Run, folder: Path, table: Path) -> Run:
+            return run._replace(environ=_environment(run, params, self._library, folder, table))
+
+        corrected = correction(self._library, selection, recording, ctx)
         ctx.report(f"recording {run}", 0, 0)
-        measured = measured._replace(environ=environ)
+        measured = recording(measured, folder, table)
         with Execution(measured, ctx.scratch, params.timeout, once=True) as execution:
             sample = execution.record()
             errors = execution.last_errors()
@@ -96,7 +102,7 @@ class ComplexityCollector:
         found = processes(folder)
         if not any(process.places for process in found):
             raise sample.interruption or _nothing_recorded(program, params, sample)
-        return _profile(run, params, ctx, found, selection, sample)
+        return _profile(run, params, ctx, found, selection, corrected, sample)
 
 
 def _build(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run, str]:
@@ -158,6 +164,7 @@ def _profile(
     ctx: CollectContext,
     found: Sequence[Process],
     selection: Selection,
+    corrected: Correction,
     sample: Sample,
 ) -> Profile:
     import numpy as np
@@ -172,16 +179,19 @@ def _profile(
     for process in found:
         own = [numbers.setdefault(place, len(numbers)) for place in process.places]
         number = np.array([*own, UNKNOWN], np.int64)  # the caller -1 picks the last element
-        for calls in process.calls(found[0].started):
+        for calls in process.calls(found[0].started, corrected.of(process)):
             calls = calls.replace(function=number[calls.function], caller=number[calls.caller])
             table.add(calls, process.pid)
         gaps = gaps.plus(process.gaps)
     functions = selection.functions(list(numbers), run.cwd, ctx)
     early = early_end(sample, params.timeout)
+    overhead = corrected.region({place: functions[number].name for place, number in numbers.items()})
     notes = [*selection.notes, *_notes(gaps, table.total, found, functions, early)]
+    notes += corrected.notes(overhead)
     for note in notes:
         ctx.note(note)
     summary = _summary(gaps, table.total, found, sample.real, early, notes)
+    summary["overhead"] = overhead
     collector = {"name": ComplexityCollector.name, "params": to_mapping(params)}
     profile = table.profile(functions, run, collector, summary)
     return completed(profile, sample, shortfalls(sample, params.timeout, _lost(gaps)))

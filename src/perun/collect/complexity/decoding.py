@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
+from perun.collect._calls.overhead import Overhead
 from perun.collect._common.columns import Bools, Ints
 from perun.collect._common.recordings import Words
 
@@ -42,11 +43,13 @@ class Decoder:
     :ivar last: the latest tick of an event so far.
     """
 
-    def __init__(self, thread: int, functions: int) -> None:
-        """:param functions: number of defined functions."""
+    def __init__(self, thread: int, functions: int, overhead: Overhead | None = None) -> None:
+        """:param functions: number of defined functions. :param overhead: of the recording of these, then of
+        the same where sampling left out the entry, then of a call that sampling left out.
+        """
         self.last = 0
         self._functions = functions
-        self._nesting = Nesting(thread)
+        self._nesting = Nesting(thread, overhead)
         self._rest = np.zeros(0, np.uint64)
         self._tick = 0
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from perun.collect._calls.events import Calls
+from perun.collect._calls.overhead import Overhead
 from perun.collect._common.columns import Ints
 from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words, words
 from perun.collect.complexity.decoding import MAX_FUNCTIONS, Decoder, InvalidEvents
@@ -91,10 +92,16 @@ class Process:
             raise self._file.damaged("its clock values are out of range")
         self._end = ticks
 
-    def calls(self, origin: int) -> Iterator[Calls]:
+    @property
+    def speed(self) -> float:
+        """Nanoseconds of a tick of the clock."""
+        return self._speed
+
+    def calls(self, origin: int, overhead: Overhead | None = None) -> Iterator[Calls]:
         """All calls, thread by thread and piece by piece, with times in nanoseconds since `origin`.
 
-        :param origin: a time of CLOCK_MONOTONIC in nanoseconds.
+        :param origin: a time of CLOCK_MONOTONIC in nanoseconds. :param overhead: what is subtracted from the
+            times, see :class:`Decoder`.
         :raises DamagedRecording: where a file is not as the runtime writes it.
         """
         shift = self.started - origin
@@ -102,9 +109,9 @@ class Process:
             path = self._path.with_name(f"{self._path.name.removesuffix('.process')}-{number}.calls")
             if not path.exists():
                 return
-            yield from self._thread(path, shift)
+            yield from self._thread(path, shift, overhead)
 
-    def _thread(self, path: Path, shift: int) -> Iterator[Calls]:
+    def _thread(self, path: Path, shift: int, overhead: Overhead | None) -> Iterator[Calls]:
         file = RecordedFile(path, _CONTENT)
         fields = _header(file, THREAD)
         _, tid, error, _, events_at, written_at, written, window, following, end, *counts = fields
@@ -119,7 +126,7 @@ class Process:
             raise file.damaged("the positions of its events are out of range")
         if _is_twice(path, (written_at + written - kept, events_at), min(kept, written)):
             kept = 0
-        decoder = Decoder(tid, len(self.places))
+        decoder = Decoder(tid, len(self.places), overhead)
         try:
             for piece in _pieces(file, (written_at, written // WORD), (events_at, kept // WORD)):
                 yield self._scaled(decoder.add(piece), shift, file)

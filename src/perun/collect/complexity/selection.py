@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from perun.collect._calls.binary import Binary
+from perun.collect._calls.names import plain_name, without_arguments
 from perun.collect._calls.profile import Function
+from perun.collect._calls.sizes import find_size, size_of
+from perun.collect.complexity.programs import programs
 from perun.collect.complexity.table import Module, TableFunction, encoded
 from perun.errors import JobFailed, UsageError
 
 if TYPE_CHECKING:
-    from perun.collect._calls.binary import Binary
     from perun.collect._calls.binary import Function as Symbol
     from perun.collect._calls.sizes import Size
     from perun.collect.complexity.params import ComplexityParams
@@ -34,8 +37,6 @@ class Selection(NamedTuple):
 
     def functions(self, places: Sequence[Place], cwd: Path, ctx: CollectContext) -> list[Function]:
         """The functions at the places, by their numbers."""
-        from perun.collect._calls.binary import Binary
-
         names: dict[str, dict[int, str]] = {}
         for path in {place.path for place in places}:
             names[path] = {}
@@ -58,8 +59,6 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
     :raises UsageError: where none of the functions of the rules exists; names the most similar ones.
     :raises JobFailed: where the program cannot be read.
     """
-    from perun.collect._calls.binary import Binary
-
     if not _is_elf(program):
         if params.rules or params.sampling or params.size:
             raise UsageError(
@@ -68,7 +67,7 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
             )
         return Selection(encoded([], only_listed=False), "", {}, [])
     with Binary(program, ctx.cache) as binary:
-        notes: list[str] = []
+        notes: list[str] = list(binary.notes)
         listed = _listed(binary, params, notes)
         sizes = _sizes(binary, listed, params, notes)
         every = _sampling(binary, params, notes)
@@ -76,8 +75,6 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
             TableFunction(one.address, one.size, one in listed, every.get(one.address, 1))
             for one in binary.functions
         ]
-        from perun.collect.complexity.programs import programs
-
         table = encoded(
             [Module(binary.path, functions, programs(binary, sizes))], only_listed=bool(params.rules)
         )
@@ -125,8 +122,6 @@ def _sampling(binary: Binary, params: ComplexityParams, notes: list[str]) -> dic
 def _sizes(
     binary: Binary, listed: Iterable[Symbol], params: ComplexityParams, notes: list[str]
 ) -> dict[Symbol, Size]:
-    from perun.collect._calls.sizes import find_size, size_of
-
     wanted = [function for function in listed if not _is_without_size(function)]
     sizes = {function: find_size(binary, function) for function in wanted}
     for text in params.size:
@@ -138,8 +133,6 @@ def _sizes(
 
 def _is_without_size(function: Symbol) -> bool:
     """Whether it is `main`, whose parameters are no sizes, or a constructor, whose object has no size yet."""
-    from perun.collect._calls.names import plain_name, without_arguments
-
     *scopes, name = without_arguments(plain_name(function.name)).split("::")
     return function.symbol == "main" or scopes[-1:] == [name]
 

@@ -183,13 +183,13 @@ class _ProfileBuilder:
 
     def __init__(self, run: Run, params: MemoryParams, ctx: CollectContext) -> None:
         from perun.collect.memory.places import Places
-        from perun.collect.memory.symbols import Symboliser, find_tool
+        from perun.collect.memory.symbols import Symboliser, find_second, find_tool
 
         self._run = run
         self._params = params
         self._ctx = ctx
-        self._tool = find_tool(run.environ)
-        self._places: Places = Places(Symboliser(self._tool, ctx.cache), run.cwd)
+        self._tool, second = find_tool(run.environ), find_second(run.environ)
+        self._places: Places = Places(Symboliser(self._tool, ctx.cache, second), run.cwd)
         self._notes: list[str] = []
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:

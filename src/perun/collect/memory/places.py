@@ -28,7 +28,10 @@ _RUNTIME: Final = (
     *("libstdc++", "libgcc_s", "libc++", "libunwind", "libperun_memory", "linux-vdso", "[vdso]"),
 )
 """Prefixes of the names of runtime libraries, whose allocations count for their callers."""
-_SYSTEM_HEADERS: Final = ("/usr/include/", "/usr/lib/gcc", "/usr/lib/llvm", "/usr/local/include/c++")
+_SYSTEM_HEADERS: Final = (
+    *("/usr/include/", "/usr/lib/gcc", "/usr/lib/llvm", "/usr/local/include/c++"),
+    *("/rustc/", "/rust/deps/", "/usr/src/rustc-"),  # alloc, core and std of Rust, which every program has
+)
 _STARTS: Final = frozenset({"_start", "_init", "_fini", "_dl_relocate_static_pie", "__libc_csu_init"})
 _START_SIZE: Final = 64  # bytes of the code at the entry point of a program
 _BUFFER_ALLOCATORS: Final = frozenset(

@@ -1,13 +1,16 @@
 """Finds the functions and lines of addresses after the run, by one call of a symboliser for each module.
 
-That is `addr2line` of binutils or, if it is not installed, `llvm-symbolizer`. A cache keeps the answers by
-build-id, because they never change for one build.
+That is `addr2line` of binutils or, if it is not installed, `llvm-symbolizer`, which knows half as many
+functions of libraries without debug information. But where that is in files of its own (`-gsplit-dwarf`)
+addr2line does not find it, and sources that were optimised together (`-flto`) it calls `<artificial>`: there
+llvm-symbolizer is asked. A cache keeps the answers by build-id, because they never change for one build.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -19,7 +22,12 @@ from perun.collect._common.elf import Elf
 TOOLS: Final = ("addr2line", "llvm-symbolizer")
 CACHED_MODULES: Final = 300
 """How many modules the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 1
+_VERSION: Final = 2
+_ARTIFICIAL: Final = "<artificial>"
+"""What addr2line calls the source of code that was optimised together with that of other sources."""
+_CLONE: Final = re.compile(r"\.(isra|constprop|part|lto_priv|localalias|llvm|cold)(\.[0-9A-F]+)?(?=\.|$)")
+"""Suffixes that compilers give to copies of functions."""
+_RUST_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
 _UNKNOWN: Final = ("??", "")
 _PARTS: Final = (" (.cold)", " [clone .cold]")
 """Suffixes in the names of cold parts, which the compiler puts away from their functions."""
@@ -43,11 +51,15 @@ class Symboliser:
 
     :param tool: path of the symboliser; empty if none is installed, and then nothing is found.
     :param cache: folder of the cache; None for no cache.
+    :param second: path of another one, which is asked where the first does not know the source in a module
+        that has line numbers; empty for none.
     """
 
-    def __init__(self, tool: str, cache: Path | None = None) -> None:
+    def __init__(self, tool: str, cache: Path | None = None, second: str = "") -> None:
         self.tool = tool
-        self._cache = _Cache(cache, os.path.basename(tool)) if cache and tool else None
+        self._second = Symboliser(second) if second and second != tool else None
+        names = "+".join(os.path.basename(one) for one in (tool, second if self._second else "") if one)
+        self._cache = _Cache(cache, names) if cache and tool else None
 
     def frames(self, path: str, elf: Elf | None, addresses: Iterable[int]) -> dict[int, Frames]:
         """The frames at addresses in the file of a module; no frames for an address that is not known."""
@@ -58,10 +70,18 @@ class Symboliser:
         missing = [address for address in wanted if address not in known]
         if missing:
             answers = self._ask(path, missing)
+            if self._second and elf.has_lines:
+                answers |= self._second.better(path, answers)
             known |= answers
             if self._cache and answers:
                 self._cache.write(elf, known)
         return {address: known.get(address, NOTHING) for address in wanted}
+
+    def better(self, path: str, answers: Mapping[int, Frames]) -> dict[int, Frames]:
+        """Of answers of another symboliser without sources those that this one has with them."""
+        vague = [address for address, frames in answers.items() if _is_vague(frames)]
+        found = self._ask(path, vague) if vague else {}
+        return {address: frames for address, frames in found.items() if not _is_vague(frames)}
 
     def _ask(self, path: str, addresses: Sequence[int]) -> dict[int, Frames]:
         answers = self._answers(path, addresses)
@@ -91,6 +111,11 @@ class Symboliser:
         return {address: _frames(block) for address, block in zip(addresses, blocks, strict=False)}
 
 
+def _is_vague(frames: Frames) -> bool:
+    """Whether the function or the source of a frame is not known."""
+    return not frames or any(not frame.function or not frame.line for frame in frames)
+
+
 def _repeats(frames: Frames) -> bool:
     """Whether a function appears to be inlined in itself."""
     return any(one.function == other.function for one, other in pairwise(frames))
@@ -98,10 +123,18 @@ def _repeats(frames: Frames) -> bool:
 
 def find_tool(environ: Mapping[str, str]) -> str:
     """Path of the symboliser to use from the PATH of `environ`; empty if none is installed."""
+    return next(filter(None, (_installed(tool, environ) for tool in TOOLS)), "")
+
+
+def find_second(environ: Mapping[str, str]) -> str:
+    """Path of the symboliser to ask next; empty if it is not installed."""
+    return _installed(TOOLS[1], environ)
+
+
+def _installed(tool: str, environ: Mapping[str, str]) -> str:
     from shutil import which
 
-    found = (which(tool, path=environ.get("PATH", os.defpath)) for tool in TOOLS)
-    return next(filter(None, found), "")
+    return which(tool, path=environ.get("PATH", os.defpath)) or ""
 
 
 def _of_addr2line(answer: str) -> list[list[str]]:
@@ -128,6 +161,8 @@ def _frame(function: str, place: str) -> Frame:
     source, line = _place(place.partition(" (discriminator")[0])
     for part in _PARTS:
         function = function.removesuffix(part)
+    function = _RUST_HASH.sub("", _CLONE.sub("", function))
+    source = "" if os.path.basename(source) == _ARTIFICIAL else source
     return Frame("" if function in _UNKNOWN else function, source, line if source else 0)
 
 

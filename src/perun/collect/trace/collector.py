@@ -224,6 +224,8 @@ class _Session:
         paths += [str(run.cwd / library) for library in self._params.libs]
         with ExitStack() as stack:
             binaries = [stack.enter_context(Binary(path, self._ctx.cache)) for path in paths]
+            for note in (note for binary in binaries for note in binary.notes):
+                self._note(note)
             wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
             return make_plan(binaries, wanted)
 
@@ -254,6 +256,7 @@ class _Session:
     def _make_profile(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
         from perun.collect._calls.profile import CallTable
         from perun.collect._common.runs import early_end
+        from perun.collect.trace.engines import calibration
         from perun.process.outcome import outcome
 
         sample = recorded.sample
@@ -279,6 +282,9 @@ class _Session:
             )
         if engine.lost:
             self._note(f"the profile lacks {counted(engine.lost, 'call')} that the engine lost")
+        overhead = calibration.summary(engine, [one.name for one in _functions(plan)])
+        for note in calibration.notes(overhead):
+            self._note(note)
         if self._params.no_profile:
             self._note("the profile is empty because of --no-profile")
         elif not total:
@@ -291,6 +297,7 @@ class _Session:
             "lost": engine.lost,
             "duration": round(sample.real, 6),
             "ended": f"early: {early}" if early else "normally",
+            "overhead": overhead,
             "notes": list(self._notes),
         }
         if engine.method:

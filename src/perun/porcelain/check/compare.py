@@ -19,6 +19,7 @@ from perun.profile import incomplete
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.profile.session import are_pairs
+from perun.profile.uncertainty import without_doubtful
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -115,7 +116,8 @@ class Comparer:
     def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
         name = rule.check.name
         try:
-            return MethodResult(name, tuple(rule.check.compare(baseline, target, rule.params, self._context)))
+            found = rule.check.compare(baseline, target, rule.params, self._context)
+            return MethodResult(name, tuple(without_doubtful(found, baseline, target)))
         except ProfileError as problem:
             return MethodResult(name, reason="; ".join(filter(None, (problem.message, problem.hint))))
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from perun.collect._calls.events import Calls
 from perun.collect.trace.plan import Plan
 from perun.plugin.api import Run
 from perun.process.execution import Execution, Sample
 from perun.process.streams import Output
+
+if TYPE_CHECKING:
+    from perun.collect.trace.engines.calibration import Correction
 
 OUTPUTS = {"default": Output.SHOW, "capture": Output.COPY, "suppress": Output.DISCARD}
 """The values of `--output-handling`."""
@@ -78,6 +81,7 @@ class Engine(Protocol):
     :ivar notes: what the recording lacks and why; complete once all calls are read.
     :ivar method: how it attaches its probes, if it has several methods; set by :meth:`unavailable`.
     :ivar missed: number of exits that are missing. :ivar lost: number of lost calls.
+    :ivar correction: what :meth:`record` subtracts from times; measured by it where it is None.
     """
 
     name: ClassVar[str]
@@ -85,6 +89,7 @@ class Engine(Protocol):
     method: str
     missed: int
     lost: int
+    correction: Correction | None
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None: ...
 

@@ -25,6 +25,7 @@ from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines.calibration import Correction, Way, correction
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
@@ -46,6 +47,8 @@ SIZED_BIT: Final = 62
 _NUMBER: Final = (1 << 30) - 1
 STACK: Final = _NUMBER
 """In place of the number of a function: the record holds a stack pointer."""
+NO_THREAD: Final = 1 << 31
+"""Set in the number of a goroutine, which stands in place of that of a thread."""
 PAUSE: Final = _NUMBER - 1
 """In place of the number of a function: the record says for how long the loader has held up the thread."""
 MAX_RETURNS: Final = 60
@@ -70,7 +73,9 @@ class EbpfEngine:
         self.notes: list[str] = []
         self.missed = self.lost = 0
         self.method = ""
+        self.correction: Correction | None = None
         self._environ = environ
+        self._cache = cache
         self._uncaught = 0
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
@@ -109,6 +114,8 @@ class EbpfEngine:
         records, summary = context.folder / "records", context.folder / "summary"
         file = context.folder / "plan"
         code = self._code(plan)
+        ways = [Way.of(one, _is_emulated(one, code.get(one.path))) for one in plan.probes]
+        self.correction = self.correction or correction(self, plan, context, ways, self._cache)
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
         loader, probes = self.folder / "perun_trace", self.folder / "trace.bpf.o"
         paths = map(str, (probes, file, records, summary))
@@ -143,7 +150,9 @@ class EbpfEngine:
                 "of them with --binary (-b)"
             )
         sample = sample._replace(status=int(totals["status"]))
-        sampled = frozenset(number for number, probe in enumerate(plan.probes) if probe.sampling > 1)
+        sampled = frozenset(
+            number for number, probe in enumerate(plan.probes) if _is_sampled(probe, code.get(probe.path))
+        )
         return Recorded(self._calls(plan, records), sample, errors, sampled=sampled)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
@@ -168,6 +177,7 @@ class EbpfEngine:
 
     def _calls(self, plan: Plan, file: Path) -> Iterator[Calls]:
         nestings: dict[int, Nesting] = {}
+        overhead = self.correction.overhead if self.correction else None
         # Decodes a piece by array operations: the words of the records, then the events of each thread.
         specs: list[Size | None] = [probe.size for probe in plan.probes] + [None for _ in plan.pairs]
         unwinding: dict[int, _Unwinding] = {}
@@ -201,12 +211,12 @@ class EbpfEngine:
             threads, starts = np.unique(thread[order], return_index=True)
             for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
                 own = pauses.left_out(number, events.where(rows))
-                if plan.throws:
+                if plan.throws and not number & NO_THREAD:  # the stacks of goroutines move
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
                     own, calls = hits.separated(number, own)
                     yield calls
-                yield nestings.setdefault(number, Nesting(number)).add(own)
+                yield nestings.setdefault(number, Nesting(number, overhead)).add(own)
         for nesting in nestings.values():
             yield nesting.finish(last)
             self.missed += nesting.missed
@@ -317,6 +327,7 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
         entry = known.entries.get(address, -1) if known else _after_endbr64(probe)
         if entry < 0:
             continue
+        is_go = known is not None and known.is_go
         if plan.throws and known:
             own.append(f"e {entry + shift} {number} 0")
             own += [f"x {exit + shift} {number} 0" for exit in known.exits[address]]
@@ -324,10 +335,12 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
             own.append(f"f {entry + shift} {number} 0")
         if not plan.throws and known and probe.sampling < 2:
             own += [f"d {exit + shift} {number} 0" for exit in known.exits[address] if exit != entry]
-        if probe.sampling > 1:
+        if is_go:
+            own.append(f"G {number}")
+        if _is_sampled(probe, known):
             own.append(f"N {number} {probe.sampling}")
         if probe.size is not None or plan.throws:
-            own.append(_size_line(number, probe.size, plan.throws))
+            own.append(_size_line(number, probe.size, plan.throws and not is_go))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
         own = lines.setdefault(pair.path, [])
         own += [f"e {one.offset} {number} {one.semaphore}" for one in pair.start]
@@ -356,6 +369,24 @@ def _after_endbr64(probe: Probe) -> int:
     except OSError:
         has_marker = False
     return probe.function.address + has_marker * len(_ENDBR64)
+
+
+def _is_sampled(probe: Probe, code: Code | None) -> bool:
+    """Whether the kernel samples the calls of a function: it counts by threads, which goroutines are not."""
+    return probe.sampling > 1 and not (code is not None and code.is_go)
+
+
+def _is_emulated(probe: Probe, code: Code | None) -> bool:
+    """Whether the kernel emulates the instruction with the probe, so that it costs less."""
+    if code is not None:
+        return probe.function.address in code.emulated
+    try:
+        with open(probe.path, "rb") as file:
+            file.seek(_after_endbr64(probe) - probe.function.address + probe.function.offset)
+            first = file.read(1)
+    except OSError:
+        return False
+    return first == b"\x90" or b"\x50" <= first <= b"\x57"
 
 
 def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:

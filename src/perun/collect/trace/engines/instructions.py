@@ -13,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from perun.collect._calls.binary import Binary
+
 if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
     from perun.collect.trace.plan import Probe
@@ -46,6 +48,8 @@ _WRITING: Final = re.compile(
 repeat, and those that write registers which they do not name."""
 _PREFIXES: Final = ("lock", "cs", "ds", "es", "ss", "notrack", "xacquire", "xrelease")
 """The kernel refuses probes at instructions with one of these prefixes."""
+_GO_LIMIT: Final = "(%r14)"
+"""Go compares the stack pointer with a limit of the goroutine, to which this register points."""
 _EXTENDING: Final = {"cltq": "rax", "cwtl": "rax", "cbtw": "rax", "cltd": "rdx", "cqto": "rdx", "cwtd": "rdx"}
 
 
@@ -54,10 +58,17 @@ class Code(NamedTuple):
 
     :ivar entries: the instruction for the entry; without the functions for which the kernel refuses probes.
     :ivar exits: the returns, and jumps into other functions.
+    :ivar emulated: the functions whose entry the kernel emulates, which costs a fraction of a single step.
+    :ivar is_go: whether Go compiled the file.
     """
 
     entries: dict[int, int]
     exits: dict[int, list[int]]
+    emulated: frozenset[int] = frozenset()
+    is_go: bool = False
+
+
+_NO_CHECK, _COMPARED, _CHECKED, _BEHIND = range(4)
 
 
 class _Function:
@@ -71,6 +82,7 @@ class _Function:
     :ivar passed: the number of instructions in the straight line so far; -1 once it has ended.
     :ivar targets: targets of jumps near the entry.
     :ivar has_indirect_jumps: whether it jumps to addresses that are not known.
+    :ivar grown: state of the check of Go whether the stack has to grow: after that the function begins anew.
     :ivar is_refused: whether the kernel refuses a probe at its first instruction.
     """
 
@@ -84,6 +96,7 @@ class _Function:
         self.passed = 0
         self.targets: set[int] = set()
         self.has_indirect_jumps = self.is_refused = False
+        self.grown = _NO_CHECK
         self.exits: list[int] = []
 
     def extend(self, address: int, name: str, operands: str) -> None:
@@ -94,6 +107,15 @@ class _Function:
         if name in _PREFIXES and address == self.first:
             self.is_refused = self.first == self.start
             self.first = self.start
+        if self.grown == _CHECKED:
+            self.first, self.grown = address, _BEHIND
+            self.emulated.clear()
+            self.padding.clear()
+        elif _GO_LIMIT in operands and name.startswith("cmp") and self.grown == _NO_CHECK:
+            self.grown = _COMPARED
+        elif self.grown == _COMPARED and name.startswith("j"):
+            self.grown = _CHECKED
+            return
         is_push = name == "push" and operands in _REGISTERS
         if is_push or _is_emulated(name, operands):
             self.emulated.append((address, is_push))
@@ -106,11 +128,17 @@ class _Function:
 
     def entry(self) -> int:
         """The instruction that every call executes exactly once, at the least cost of a probe."""
+        if self.grown == _BEHIND:
+            return self.first  # each call passes what lies before once more after its stack has grown
         for place, is_push in self.emulated + self.padding:
             # Indirect jumps, as of a switch, do not lead to a `push`: it would grow the stack each time.
             if (is_push or not self.has_indirect_jumps) and not self._is_reached(place):
                 return place
         return self.start if self.has_indirect_jumps or self._is_reached(self.first) else self.first
+
+    def is_emulated(self, place: int) -> bool:
+        """Whether the kernel emulates the instruction at a place in the straight line from the entry."""
+        return any(place == one for one, _ in self.emulated + self.padding)
 
     def _is_reached(self, place: int) -> bool:
         """Whether a jump leads into the line from the entry to a place, so that a call may pass it again."""
@@ -130,6 +158,8 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
     }
     if not functions:
         return Code({}, {})
+    with Binary(path) as binary:
+        is_go = binary.is_go
     ordered = [functions[start] for start in sorted(functions)]
     cold = _read(_instructions(tool, path, ordered[0].start, ordered[-1].end), ordered)
     if cold:
@@ -137,7 +167,8 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
         parts = _instructions(tool, path, min(cold), max(cold) + _COLD_REACH)
         _read(parts, ordered, only_jumps=True)
     entries = {one.start: one.entry() for one in ordered if not one.is_refused}
-    return Code(entries, {one.start: one.exits for one in ordered})
+    emulated = {start for start, place in entries.items() if functions[start].is_emulated(place)}
+    return Code(entries, {one.start: one.exits for one in ordered}, frozenset(emulated), is_go)
 
 
 def _needed(size: Size | None) -> frozenset[str]:

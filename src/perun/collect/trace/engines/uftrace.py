@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 from perun.collect._calls.events import Calls
 from perun.collect._calls.nesting import Nesting
 from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines.calibration import Correction, Way, correction
 from perun.collect.trace.engines.records import pieces
 from perun.collect.trace.engines.uftrace_data import Decoder, read_tasks
 from perun.collect.trace.engines.uftrace_sizes import (
@@ -46,6 +47,8 @@ class UftraceEngine:
         self.missed = self.lost = 0
         self.method = ""
         self._tool = which("uftrace", path=environ.get("PATH", os.defpath)) or ""
+        self.correction: Correction | None = None
+        self._cache = cache
         self._deepest = 0
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
@@ -61,6 +64,8 @@ class UftraceEngine:
                 "uftrace cannot trace this program: it crashes programs that throw exceptions",
                 "trace it as root with --engine ebpf, or build and record it with perun collect complexity",
             )
+        ways = [Way.of(probe, is_emulated=True) for probe in plan.probes]
+        self.correction = self.correction or correction(self, plan, context, ways, self._cache)
         data, log = context.folder / "uftrace", context.folder / "uftrace.log"
         environ = dict(context.run.environ)
         if plan.pairs:
@@ -185,7 +190,7 @@ class UftraceEngine:
             )
 
     def _thread(self, thread: int, file: Path, decoder: Decoder) -> Iterator[Calls]:
-        nesting = Nesting(thread)
+        nesting = Nesting(thread, self.correction.overhead if self.correction else None)
         last = 0
         for words in pieces(file):
             events, used = decoder.events(words)

@@ -66,6 +66,7 @@ static void add_size(struct plan *plan, const char *line) {
  *     e offset number semaphore    an entry alone
  *     x offset number semaphore    an exit: an instruction that leaves the function
  *     S number place follow terms, for each term: factor width signed steps offset...; see struct perun_size
+ *     G number                     Go compiled the function
  *     N number sampling            only the first of so many calls is recorded; see struct perun_function
  */
 void read_plan(const char *path, struct plan *plan) {
@@ -88,6 +89,9 @@ void read_plan(const char *path, struct plan *plan) {
             plan->files[plan->file_count++].path = strdup(line + 2);
         } else if (line[0] == 'S') {
             add_size(plan, line + 2);
+        } else if (line[0] == 'G' && sscanf(line + 2, "%llu", &number) == 1) {
+            add_function(plan, number);
+            plan->functions[number].flags |= PERUN_GOROUTINE;
         } else if (line[0] == 'N' && sscanf(line + 2, "%llu %u", &number, &sampling) == 2) {
             add_function(plan, number);
             plan->functions[number].sampling = sampling;

@@ -25,10 +25,15 @@
  *     PERUN_RETURNS     it catches the returns of at most PERUN_MAX_RETURNS nested calls
  *     PERUN_HAS_EXITS   the loader knows the instructions that leave the function, and can probe them
  *     PERUN_AT_EXITS    it has done so, because calls were nested more deeply
+ *     PERUN_GOROUTINE   Go compiled the function: r14 is the goroutine, which goes from thread to thread
  */
 #define PERUN_RETURNS 1u
 #define PERUN_HAS_EXITS 2u
 #define PERUN_AT_EXITS 4u
+#define PERUN_GOROUTINE 8u
+
+/* Set in the number of a goroutine, which stands in place of that of a thread. */
+#define PERUN_NO_THREAD 0x80000000u
 
 /* With `sampling` above 1 the first of so many calls is recorded. */
 struct perun_function {

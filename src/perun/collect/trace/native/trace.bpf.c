@@ -309,6 +309,11 @@ static int is_left_out(int function, unsigned int sampling) {
     return !count || __sync_fetch_and_add(count, 1) % sampling;
 }
 
+/* The number of what the call is nested in: of the thread, or of the goroutine, which is at an address. */
+static unsigned int number_of(struct pt_regs *registers, unsigned long long process, unsigned int flags) {
+    return flags & PERUN_GOROUTINE ? (unsigned int)(registers->r14 >> 3) | PERUN_NO_THREAD : (unsigned int)process;
+}
+
 /* The entry of a call. With `may_refuse` the caller keeps the kernel from catching the return if the result is not
  * CAUGHT; else the kernel catches it in any case, up to its own limit. */
 static enum entered record_entry(struct pt_regs *registers, int may_refuse) {
@@ -317,9 +322,9 @@ static enum entered record_entry(struct pt_regs *registers, int may_refuse) {
     if (!thread)
         return NOT_RECORDED;
     int function = (int)bpf_get_attach_cookie(registers);
-    unsigned int number = (unsigned int)process;
     const struct perun_function *known = bpf_map_lookup_elem(&functions, &function);
     unsigned int flags = known ? known->flags : 0, sampling = known ? known->sampling : 0;
+    unsigned int number = number_of(registers, process, flags);
     enum entered entered = CAUGHT;
     if (is_left_out(function, sampling)) {
         if ((flags & PERUN_RETURNS) && !may_refuse)
@@ -391,7 +396,7 @@ static void record_exit(struct pt_regs *registers) {
         if (is_noted)
             thread->depth--;
     }
-    write_exit(now, function, (unsigned int)process);
+    write_exit(now, function, number_of(registers, process, known ? known->flags : 0));
 }
 
 SEC("kprobe/entry")

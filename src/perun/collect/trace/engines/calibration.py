@@ -1,0 +1,180 @@
+"""What an engine adds to the times of the calls it records: it records the program of empty functions once.
+
+The program is traced by the engine itself, with a plan like that of the user: functions with the same kinds
+of instructions, and sizes that take as many reads of memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.collect._calls.binary import Binary, Usdt
+from perun.collect._calls.calibration import (
+    BARE,
+    CALLS,
+    PROGRAM,
+    ROUNDS,
+    Costs,
+    Measured,
+    cost_of,
+    region,
+)
+from perun.collect._calls.calibration import notes as notes_of
+from perun.collect._calls.events import Calls
+from perun.collect._calls.formulas import Term
+from perun.collect._calls.overhead import Cost, Overhead
+from perun.collect._calls.sizes import Size
+from perun.collect.trace.engines import EngineContext
+from perun.collect.trace.plan import Pair, Plan, Probe
+from perun.errors import PerunError
+from perun.plugin.api import Run
+from perun.wording import counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perun.collect.trace.engines import Engine
+
+_MOST_READS: Final = 6
+"""The program has eight functions of a kind: one without a size, and one for each number of reads, 0 to 6."""
+_SECONDS: Final = 20.0
+_PAIR_KINDS: Final = ("pair stepped", "pair emulated")
+_PAIRS: Final = {"pair emulated": ("calibration_pair", 1), "pair stepped": ("calibration_line", 3)}
+"""Of pairs of probes the function, and where the second probe is, in bytes."""
+
+
+class Way(NamedTuple):
+    """How a function is recorded, as far as the cost of it depends on that.
+
+    :param is_emulated: whether the kernel emulates the probed instruction.
+    :param reads: how often memory is read for the size; -1 where no size is read.
+    """
+
+    is_emulated: bool
+    reads: int
+
+    def __str__(self) -> str:
+        size = "no size" if self.reads < 0 else f"size with {counted(self.reads, 'read')}"
+        return f"{'emulated' if self.is_emulated else 'stepped'}, {size}"
+
+    @classmethod
+    def of(cls, probe: Probe, is_emulated: bool) -> Way:
+        """The way of a probe."""
+        if probe.size is None:
+            return cls(is_emulated, -1)
+        return cls(is_emulated, min(sum(len(term.offsets) for term in probe.size.terms), _MOST_READS))
+
+
+class Correction(NamedTuple):
+    """What is subtracted from the times of a recording, and how it was found.
+
+    :param overhead: None where the times are as they were recorded. :param why_not: why so.
+    """
+
+    overhead: Overhead | None
+    costs: Mapping[str, Cost] = {}
+    ways: Sequence[str] = ()
+    why_not: str = ""
+
+
+def summary(engine: Engine, names: Sequence[str]) -> dict[str, Any]:
+    """The key `overhead` of the region `trace` of the profile, once all calls are decoded.
+
+    :param names: the names of the functions in the profile, by their numbers.
+    """
+    found = engine.correction or Correction(None, why_not=f"the engine {engine.name} is not calibrated")
+    if found.overhead is None:
+        return {"why-not": found.why_not}
+    return region(found.costs, found.ways, found.overhead.by_function(names))
+
+
+def notes(found: Mapping[str, Any]) -> list[str]:
+    """What the user should know of a :func:`summary`."""
+    return notes_of(found)
+
+
+def correction(
+    engine: Engine, plan: Plan, context: EngineContext, ways: Sequence[Way], cache: Path | None
+) -> Correction:
+    """What to subtract from the times of a plan; measured unless that was done since the machine started.
+
+    :param ways: of each probe of the plan.
+    """
+    names = [str(way) for way in ways]
+    names += [_PAIR_KINDS[any(one.provider for one in pair.start)] for pair in plan.pairs]
+    by_name = {str(way): way for way in ways}
+    throws = "at returns" if plan.throws else ""
+    recorder = " ".join((engine.name, engine.method, throws, os.uname().release))
+
+    def measure(missing: Sequence[str]) -> dict[str, Cost]:
+        return _measured(engine, plan.throws, context, missing, by_name)
+
+    if not PROGRAM.is_file():
+        return Correction(None, why_not=f"{PROGRAM.name} was not built when Perun was installed")
+    try:
+        costs = Costs(cache, recorder, PROGRAM).of(names, measure)
+    except (PerunError, OSError) as problem:
+        return Correction(None, why_not=str(problem))
+    missing = [name for name in dict.fromkeys(names) if name not in costs]
+    if missing:
+        return Correction(None, why_not=f"calls of the program {PROGRAM.name} are missing")
+    return Correction(Overhead([costs[name] for name in names]), costs, names)
+
+
+def _measured(
+    engine: Engine, throws: bool, context: EngineContext, missing: Sequence[str], ways: Mapping[str, Way]
+) -> dict[str, Cost]:
+    """Record the program with an engine of the same kind."""
+    folder = context.folder / "calibration"
+    folder.mkdir(exist_ok=True)
+    with Binary(PROGRAM) as binary:
+        places = _Places(binary)
+        known = {name: places.probe(ways[name]) for name in missing if name in ways}
+        pairs = {name: places.pair(name) for name in missing if name not in ways}
+        bare = Probe(binary.path, binary.find(BARE)[0], None, 1)
+    plan = Plan((*known.values(), bare), tuple(pairs.values()), throws, bare.path)
+    recorder = type(engine)(context.run.environ)
+    recorder.method = engine.method
+    recorder.correction = Correction(None)
+    run = Run(str(PROGRAM), f"{ROUNDS} {CALLS}", "", cwd=context.run.cwd, environ=context.run.environ)
+    recorded = recorder.record(plan, EngineContext(run, folder, "suppress", _SECONDS))
+    calls = Calls.joined(list(recorded.calls))
+    if recorded.sample.interruption is not None:
+        raise recorded.sample.interruption
+    rows = {name: Measured.of(calls, number) for number, name in enumerate(known)}
+    rows |= {name: Measured.of(calls, number) for number, name in enumerate(pairs, len(plan.probes))}
+    loop = Measured.of(calls, len(known))
+    return {name: cost for name, row in rows.items() if (cost := cost_of(row, loop)) is not None}
+
+
+class _Places:
+    """The functions of the program, for each way one."""
+
+    def __init__(self, binary: Binary) -> None:
+        self._binary = binary
+
+    def probe(self, way: Way) -> Probe:
+        """A function that is recorded in a way; each number of reads has its own."""
+        kind = "emulated" if way.is_emulated else "stepped"
+        function = self._binary.find(f"calibration_{kind}_{way.reads + 1}")[0]
+        return Probe(self._binary.path, function, _size(way.reads), 1)
+
+    def pair(self, name: str) -> Pair:
+        """Two probes in a function, with no instruction that does anything between them."""
+        symbol, distance = _PAIRS[name]
+        one = self._binary.find(symbol)[0]
+        start, end = (
+            Usdt("", symbol, one.address + shift, one.offset + shift, 0, "") for shift in (0, distance)
+        )
+        return Pair(self._binary.path, (start,), (end,), symbol, 1)
+
+
+def _size(reads: int) -> Size | None:
+    """A size that takes so many reads of memory, of what the parameter of the function points to."""
+    if reads < 0:
+        return None
+    if reads == 0:
+        return Size(0, 0, (Term(1, (), 8, True),))
+    return Size(0, 0, tuple(Term(1, (0,), 8, True) for _ in range(reads)))
