@@ -134,13 +134,14 @@ class MemoryCollector:
         if params.python:
             return _record_python(run, params, ctx)
         from perun.collect._common import native
+        from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
         from perun.process.execution import Execution
 
         native.require(self._library, _RECORDER)
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
-        recorded = run._replace(environ=_environment(run, params, self._library, file))
+        recorded = preloaded(run, self._library, _settings(params, file))
         ctx.report(f"recording {run}", 0, 0)
         with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
             sample = _record(execution, run, params)
@@ -294,7 +295,8 @@ class _ProfileBuilder:
         notes = self._notes
         first = recordings[0]
         for recording in recordings:
-            notes += [note for note in map(readable, recording.notes) if note not in notes]
+            found = map(readable, (*recording.notes, *self._unseen(recording)))
+            notes += [note for note in found if note not in notes]
             end = recording.end
             if end.error:
                 notes.append(
@@ -325,6 +327,17 @@ class _ProfileBuilder:
         early = self._early_end(first, sample)
         if early:
             notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
+
+    @staticmethod
+    def _unseen(recording: Recorded) -> Iterator[str]:
+        """Notes on allocators that the recorder of C programs cannot see."""
+        from perun.collect.memory import allocators
+        from perun.collect.memory.places import is_runtime
+        from perun.collect.memory.records import Recording
+
+        if isinstance(recording, Recording):
+            paths = {module.path for module in recording.modules if not is_runtime(module.path)}
+            yield from allocators.notes(recording.exe, sorted(paths - {recording.exe}))
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
@@ -363,14 +376,12 @@ class _ProfileBuilder:
         }
 
 
-def _environment(run: Run, params: MemoryParams, library: Path, file: Path) -> dict[str, str]:
-    environ = dict(run.environ)
-    environ["LD_PRELOAD"] = ":".join(filter(None, (str(library), environ.get("LD_PRELOAD", ""))))
-    environ["PERUN_MEMORY_FILE"] = str(file.absolute())
-    environ["PERUN_MEMORY_UNWIND"] = params.unwind
+def _settings(params: MemoryParams, file: Path) -> dict[str, str]:
+    """The settings of the recorder; see `native/record.h`."""
+    settings = {"PERUN_MEMORY_FILE": str(file.absolute()), "PERUN_MEMORY_UNWIND": params.unwind}
     if params.follow_children:
-        environ["PERUN_MEMORY_FOLLOW"] = "1"
-    return environ
+        settings["PERUN_MEMORY_FOLLOW"] = "1"
+    return settings
 
 
 def _recordings(file: Path) -> list[Path]:

@@ -556,11 +556,18 @@ static void end(void *argument) {
 
 void recorder_end(enum record_state state) { with_record(end, &state); }
 
-void recorder_aside(void (*action)(void)) {
+uint32_t recorder_pause(void) {
   uint32_t busy = own.busy;
   own.busy = PAUSED;
+  return busy;
+}
+
+void recorder_resume(uint32_t busy) { own.busy = busy; }
+
+void recorder_aside(void (*action)(void)) {
+  uint32_t busy = recorder_pause();
   action();
-  own.busy = busy;
+  recorder_resume(busy);
 }
 
 void recorder_ready(void) {

@@ -66,4 +66,8 @@ void recorder_end(enum record_state);
 /* Run `action` without recording what it allocates. */
 void recorder_aside(void (*action)(void));
 
+/* The same in two steps: what this thread allocates between them is not recorded. The second takes what the first returned. */
+uint32_t recorder_pause(void);
+void recorder_resume(uint32_t);
+
 #endif
