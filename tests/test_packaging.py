@@ -24,6 +24,7 @@ NOT_INSTALLED = {"meson.build", "meson.options"}
 BUILT = {
     "perun/collect/complexity/libperun_complexity.so",
     "perun/collect/memory/libperun_memory.so",
+    "perun/collect/memory/libperun_memory_analysis.so",
     "perun/process/perun_launch",
 }
 WITH_CLANG = {"perun/collect/trace/perun_trace", "perun/collect/trace/trace.bpf.o"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from perun.collect._common import params as common
 from perun.errors import JobFailed
@@ -18,6 +18,7 @@ from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.collect.memory.analysis import Analysis, Events
+    from perun.collect.memory.native import NativeAnalysis
     from perun.collect.memory.places import Places, Site
     from perun.collect.memory.profile import Process, Resources
     from perun.collect.memory.python import PythonRecording
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.profile.incomplete import Incomplete
 
-    Recorded = Recording | PythonRecording
+    Recorded: TypeAlias = Recording | PythonRecording
 
 COLLECTOR_TYPE: Final = "memory"
 COLLECTOR_DEFAULT_UNITS: Final = {"memory": "B"}
@@ -225,18 +226,17 @@ class _ProfileBuilder:
 
     def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
         """The processes after their replay; several have their joint peak."""
-        from perun.collect.memory import joint_peak
+        from perun.collect.memory import joint_peak, native
         from perun.collect.memory.analysis import Analysis
 
         sampling, first = self._params.sampling, recordings[0]
-        analyses = [
-            Analysis(
-                round((sampling or SAMPLING) * _SECOND),
-                0 if sampling else MAX_SNAPSHOTS,
-                keep=self._params.raw,
-            )
-            for _ in recordings
-        ]
+        interval, snapshots = round((sampling or SAMPLING) * _SECOND), 0 if sampling else MAX_SNAPSHOTS
+        if len(recordings) == 1 and not self._params.raw and (library := native.load()):
+            analysis = native.NativeAnalysis(library, interval, snapshots)
+            for events in self._events(first, first):
+                analysis.add(events)
+            return [self._process(first, analysis)]
+        analyses = [Analysis(interval, snapshots, keep=self._params.raw) for _ in recordings]
         joint_peak.replay(
             analyses,
             [self._events(recording, first) for recording in recordings],
@@ -263,7 +263,8 @@ class _ProfileBuilder:
             return 0
         return recording.started - first.started + recording.duration
 
-    def _process(self, recording: Recorded, analysis: Analysis) -> Process:
+    def _process(self, recording: Recorded, analysis: Analysis | NativeAnalysis) -> Process:
+        from perun.collect.memory.analysis import Analysis
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import Process
         from perun.collect.memory.records import Recording
@@ -279,7 +280,7 @@ class _ProfileBuilder:
             analysis.totals(),
             [None if site is None or self._is_excluded(site) else site for site in sites],
             analysis.interval,
-            analysis.single_events() if self._params.raw else None,
+            analysis.single_events() if isinstance(analysis, Analysis) and self._params.raw else None,
         )
 
     def _is_excluded(self, site: Site) -> bool:

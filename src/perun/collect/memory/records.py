@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from perun.collect._common.columns import Ints
 from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words
+from perun.collect.memory import native
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
 
@@ -208,6 +209,12 @@ class Recording:
             raise self.damaged("its clock values are out of range")
         planes = _Planes(chunk, self)
         self._define(self._words(chunk, planes))
+        library = native.load()
+        if library:
+            columns = native.decoded(planes.rest(), chunk, self._shift, library)
+            if columns:
+                return self._of_columns(columns, chunk)
+        # It tells what is wrong with a chunk that the library cannot decode.
         kinds = np.frombuffer(planes.bytes(chunk.sites), np.uint8).astype(np.int64)
         stacks = self._stack_numbers(planes.values(chunk.sites, 0))
         site = planes.values(chunk.events, 1)
@@ -227,6 +234,16 @@ class Recording:
         planes.finish()
         time = self._time(ticks, chunk.ticks, chunk.monotonic)
         return self._checked(Events(stacks, kinds, site, releases, address, size, thread, time))
+
+    def _of_columns(self, columns: native.Decoded, chunk: _Chunk) -> Events:
+        stack_ids, ticks = columns.stack_ids, columns.ticks
+        return self._checked(
+            Events(
+                self._stack_numbers(stack_ids),
+                *columns[1:-1],
+                self._time(ticks, chunk.ticks, chunk.monotonic),
+            )
+        )
 
     def _words(self, chunk: _Chunk, planes: _Planes) -> Words:
         """The words of the definitions of a chunk, in which the first word of each precedes its others.
@@ -439,6 +456,10 @@ class _Planes:
             raise self._recording.damaged(f"chunk {self._chunk.number} ends before its last column")
         self._position += count
         return piece
+
+    def rest(self) -> memoryview:
+        """All columns that are not read yet."""
+        return memoryview(self._chunk.data)[self._position :]
 
     def values(self, count: int, width_of: int) -> Ints:
         """The values of a column; `width_of` is its position among the widths of the chunk."""
