@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from perun.collect._common.columns import Bools, Columns, Ints
 from perun.collect.memory.kinds import REALLOC_RELEASE
+from perun.collect.memory.reach import LiveBlocks
 
 _NEVER: Final = np.iinfo(np.int64).max
 # The key of a row is one number: the stack in the high bits, 8 bits of subtype, and 24 bits of snapshot.
@@ -270,6 +271,11 @@ class Analysis:
             last_time=self._last_time,
             **self._sums,
         )
+
+    def live(self) -> LiveBlocks:
+        """The blocks that are live after all events so far."""
+        self._replay()
+        return LiveBlocks(self._live.address, self._live.size, self._live.key)
 
     def single_events(self) -> SingleEvents:
         """Every event so far; only with `keep`."""

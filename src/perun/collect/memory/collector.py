@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from perun.collect._common import params as common
-from perun.errors import JobFailed
+from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.wording import counted
@@ -79,6 +79,11 @@ class MemoryParams:
         "-fno-omit-frame-pointer), by the unwind tables of the program, or not at all (none).",
     )
     follow_children: bool = param(False, help="Also record the processes that the command starts.")
+    reachable: bool = param(
+        False,
+        help="Also find out at the end which of the blocks that were never released the program can still "
+        "reach, and which are lost.",
+    )
     python: bool = param(
         False,
         help="Record a Python program: what its objects and libraries allocate, by call stacks of Python "
@@ -128,11 +133,17 @@ class MemoryCollector:
         """Run the command once, with the recorder.
 
         :raises CollectorUnavailable: where the recorder was not built.
+        :raises UsageError: for `reachable` with `python`.
         :raises JobFailed: where the command cannot be started, fails (unless the parameters ignore that), or
             cannot be recorded, e.g. because it is linked statically.
         :raises Interrupted: where the user stops the run; it has the profile of what was recorded by then.
         """
         if params.python:
+            if params.reachable:
+                raise UsageError(
+                    "--reachable searches the memory of C and C++ programs, so it cannot be used with --python",
+                    "leave out one of both",
+                )
             return _record_python(run, params, ctx)
         from perun.collect._common import native
         from perun.collect.memory.preload import preloaded
@@ -267,6 +278,7 @@ class _ProfileBuilder:
         from perun.collect.memory.analysis import Analysis
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import Process
+        from perun.collect.memory.reach import reached
         from perun.collect.memory.records import Recording
 
         whole = self._params.all
@@ -281,6 +293,7 @@ class _ProfileBuilder:
             [None if site is None or self._is_excluded(site) else site for site in sites],
             analysis.interval,
             analysis.single_events() if isinstance(analysis, Analysis) and self._params.raw else None,
+            reached(analysis.live(), reach) if (reach := recording.reach) and reach.complete else None,
         )
 
     def _is_excluded(self, site: Site) -> bool:
@@ -325,6 +338,8 @@ class _ProfileBuilder:
             hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")
             wanted = self._params.unwind
             notes.append(f"the recorder found call stacks by {first.unwinder}, not by {wanted}{hint}")
+        if self._params.reachable:
+            notes += _unknown_reach(recordings)
         early = self._early_end(first, sample)
         if early:
             notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
@@ -372,9 +387,39 @@ class _ProfileBuilder:
             "leaked": found.leaked,
             "leaked-blocks": found.leaked_blocks,
             "temporary": sum(one.temporary for one in totals),
+            **_reachability(processes),
             "processes": len(totals),
             "notes": list(self._notes),
         }
+
+
+def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
+    """Notes on what `--reachable` does not tell."""
+    unknown = sum(recording.reach is None or not recording.reach.complete for recording in recordings)
+    unseen = sum(recording.reach.unseen_threads for recording in recordings if recording.reach)
+    if unknown:
+        processes = "the program" if len(recordings) == 1 else f"{unknown} of the processes"
+        yield (
+            f"what {processes} could reach at the end is unknown: only a process that ends by exit is searched, "
+            "and no forked one that executes no program"
+        )
+    if unseen:
+        yield (
+            f"the registers of {counted(unseen, 'thread')} could not be read at the end, because the system "
+            "does not allow ptrace; blocks to which only these refer count as lost"
+        )
+
+
+def _reachability(processes: Sequence[Process]) -> dict[str, int]:
+    """Bytes and blocks of all processes by how they can be reached at the end; empty where that is unknown."""
+    from perun.collect.memory.reach import STATES
+
+    known = [process.reached.totals for process in processes if process.reached]
+    found = {}
+    for name in STATES if known else ():
+        found[name] = sum(totals[name][0] for totals in known)
+        found[f"{name}-blocks"] = sum(totals[name][1] for totals in known)
+    return found
 
 
 def _settings(params: MemoryParams, file: Path) -> dict[str, str]:
@@ -382,6 +427,8 @@ def _settings(params: MemoryParams, file: Path) -> dict[str, str]:
     settings = {"PERUN_MEMORY_FILE": str(file.absolute()), "PERUN_MEMORY_UNWIND": params.unwind}
     if params.follow_children:
         settings["PERUN_MEMORY_FOLLOW"] = "1"
+    if params.reachable:
+        settings["PERUN_MEMORY_REACHABLE"] = "1"
     return settings
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from perun.collect._common.columns import Ints
 from perun.collect.memory.analysis import LAST_SNAPSHOT, Events, Rows, Totals
+from perun.collect.memory.reach import LiveBlocks
 
 LIBRARY: Final = Path(__file__).with_name("libperun_memory_analysis.so")
 """Made of `analysis_native/`, which the build puts beside this module."""
@@ -95,13 +96,16 @@ class Library:
         self.delete = functions.replay_delete
         self.interval = functions.replay_interval
         self.row_count = functions.replay_row_count
-        for function in (self.interval, self.row_count):
+        self.live_count = functions.replay_live_count
+        for function in (self.interval, self.row_count, self.live_count):
             function.restype = _NUMBER
+        self.live = functions.replay_live
+        self.live.argtypes, self.live.restype = (_POINTER,) * 4, None
         self.rows = functions.replay_rows
         self.totals = functions.replay_totals
         for function in (self.rows, self.totals):
             function.argtypes, function.restype = (_POINTER, _POINTER), None
-        for function in (self.delete, self.interval, self.row_count):
+        for function in (self.delete, self.interval, self.row_count, self.live_count):
             function.argtypes = (_POINTER,)
         self.delete.restype = None
 
@@ -168,6 +172,12 @@ class NativeAnalysis:
         columns = np.empty((len(Rows.names()), self._library.row_count(self._replay)), np.int64)
         self._library.rows(self._replay, columns.ctypes.data)
         return Rows(*columns[:, np.argsort(columns[0])])
+
+    def live(self) -> LiveBlocks:
+        """The blocks that are live after all events so far."""
+        blocks = LiveBlocks(*np.empty((3, self._library.live_count(self._replay)), np.int64))
+        self._library.live(self._replay, *(column.ctypes.data for column in blocks))
+        return blocks
 
     def totals(self) -> Totals:
         """The totals of all events so far."""

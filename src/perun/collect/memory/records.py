@@ -22,6 +22,7 @@ from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words
 from perun.collect.memory import native
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
+from perun.collect.memory.reach import Reach
 
 CHUNK_MAGIC: Final = b"PMCK"
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
@@ -33,7 +34,7 @@ CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
 """`struct record_chunk`."""
 TAIL: Final = Layout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x"))
 """`struct record_tail`."""
-EVENTS_CHUNK, TEXT_CHUNK = 1, 2
+EVENTS_CHUNK, TEXT_CHUNK, REACH_CHUNK = 1, 2, 3
 STACK, THREAD, MODULE = 1, 2, 3
 MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
 _MAX_EVENTS: Final = 1 << 24
@@ -104,6 +105,7 @@ class Recording:
     :ivar stacks: call stacks. :ivar threads: index of a thread to its id in the kernel.
     :ivar modules: in the order of definition; a later one replaces those that it overlaps.
     :ivar exe: path of the program. :ivar args: its arguments. :ivar notes: messages of the recorder.
+    :ivar reach: what the program can reach at its end; None without that, or where it did not end by itself.
     :ivar started: CLOCK_MONOTONIC at the start in nanoseconds.
     :ivar duration: nanoseconds from the start to the latest known moment.
     """
@@ -117,6 +119,7 @@ class Recording:
         self.args: list[str] = []
         self.notes: list[str] = []
         self.end = End()
+        self.reach: Reach | None = None
         self.duration = 0
         self._numbers = {0: 0}  # ids of stacks to positions in `stacks`
         self._known: dict[Stack, int] = {}
@@ -153,6 +156,8 @@ class Recording:
             while (chunk := self._chunk(file)) is not None:
                 if chunk.kind == TEXT_CHUNK:
                     self._text(chunk.data)
+                elif chunk.kind == REACH_CHUNK:
+                    self._reach(chunk)
                 elif chunk.kind == EVENTS_CHUNK:
                     if chunk.number != number:
                         raise self.damaged(f"chunk {chunk.number} stands where chunk {number} is expected")
@@ -196,6 +201,18 @@ class Recording:
                 self.args.append(value)
             elif name == "note":
                 self.notes.append(value)
+
+    def _reach(self, chunk: _Chunk) -> None:
+        if chunk.events > _MAX_EVENTS or chunk.width[0] > WORD:
+            raise self.damaged("what it says of reachable blocks is out of range")
+        planes = _Planes(chunk, self)
+        values = planes.values(chunk.events, 0)
+        planes.finish()
+        address, state = (values >> 2).cumsum(), values & 3
+        if self.reach is not None:
+            address = np.concatenate([self.reach.address, address])
+            state = np.concatenate([self.reach.state, state])
+        self.reach = Reach(address, state, chunk.sites, not chunk.fresh)
 
     def _events(self, chunk: _Chunk) -> Events:
         if (

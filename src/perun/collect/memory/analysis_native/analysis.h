@@ -64,6 +64,11 @@ EXPORT int64_t replay_row_count(const struct replay *);
 
 /* Write the rows, column after column, in no order. With the blocks that are live now as leaked ones. */
 EXPORT void replay_rows(const struct replay *, int64_t *columns);
+
+/* The blocks that are live now, in no order; as `LiveBlocks`. */
+EXPORT int64_t replay_live_count(const struct replay *);
+EXPORT void replay_live(const struct replay *, int64_t *address, int64_t *size, int64_t *key);
+
 EXPORT void replay_totals(const struct replay *, struct replay_totals *);
 
 #endif

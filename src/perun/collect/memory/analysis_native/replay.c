@@ -206,3 +206,15 @@ void replay_totals(const struct replay *replay, struct replay_totals *totals) {
   totals->leaked = replay->heap;
   totals->leaked_blocks = (int64_t)replay->live.count;
 }
+
+int64_t replay_live_count(const struct replay *replay) { return (int64_t)replay->live.count; }
+
+void replay_live(const struct replay *replay, int64_t *address, int64_t *size, int64_t *key) {
+  for (size_t i = 0, at = 0; i < (size_t)1 << replay->live.bits; i++) {
+    const struct block *block = replay->live.slots + i;
+    if (!block->row) continue;
+    address[at] = block->address;
+    size[at] = block->size;
+    key[at++] = replay->rows.all[block->row - 1].key;
+  }
+}

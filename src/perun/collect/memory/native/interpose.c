@@ -102,7 +102,7 @@ static inline void set_up(void) {
  * whether an operator of C++ ends in the functions below. Only used if `operators` is OF_PROGRAM. */
 static __thread struct {
   struct {
-    uintptr_t start;
+    uintptr_t start; /* inverted */
     size_t size;
   } latest[LATEST];
   uint32_t count;
@@ -115,7 +115,7 @@ static inline void *allocated(void *memory, size_t amount, enum record_kind kind
   struct call call;
   if (memory && recorder_enter(&call, place)) {
     if (UNLIKELY(operators == OF_PROGRAM)) {
-      within.latest[within.count % LATEST].start = (uintptr_t)memory;
+      within.latest[within.count % LATEST].start = ~(uintptr_t)memory; /* no pointer for the search of leaks */
       within.latest[within.count++ % LATEST].size = amount;
     }
     recorder_write(&call, kind, memory, amount);
@@ -344,7 +344,7 @@ static void find_operators(void) {
 static ptrdiff_t offset_since(uint32_t count, const void *memory) {
   if (within.count - count > LATEST) count = within.count - LATEST;
   for (; count != within.count; count++) {
-    size_t offset = (uintptr_t)memory - within.latest[count % LATEST].start;
+    size_t offset = (uintptr_t)memory - ~within.latest[count % LATEST].start;
     if (offset == 0 || offset < within.latest[count % LATEST].size) return (ptrdiff_t)offset;
   }
   return -1;
@@ -471,7 +471,7 @@ EXPORT int dlclose(void *handle) {
 
 static __attribute__((noreturn)) void leave(const char *name, int status) {
   void (*behind)(int) = NULL;
-  recorder_end(RECORD_QUICK_EXITED);
+  recorder_end(RECORD_QUICK_EXITED, !other_allocator);
   find(&behind, name);
   if (behind) behind(status);
   for (;;) syscall(SYS_exit_group, status);
@@ -488,4 +488,4 @@ __attribute__((constructor)) static void loaded(void) {
   recorder_ready();
 }
 
-__attribute__((destructor)) static void unloading(void) { recorder_end(RECORD_EXITED); }
+__attribute__((destructor)) static void unloading(void) { recorder_end(RECORD_EXITED, !other_allocator); }

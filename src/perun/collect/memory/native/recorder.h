@@ -60,8 +60,8 @@ void recorder_unloaded(void);
 /* Call this once the loader has initialized the program: loads libunwind if the settings choose it. */
 void recorder_ready(void);
 
-/* The process ends with this state; events may still come. */
-void recorder_end(enum record_state);
+/* The process ends with this state; events may still come. `allocator_of_libc`: malloc is that of the C library. */
+void recorder_end(enum record_state, bool allocator_of_libc);
 
 /* Run `action` without recording what it allocates. */
 void recorder_aside(void (*action)(void));
