@@ -25,6 +25,7 @@ BUILT = {
     "perun/collect/complexity/libperun_complexity.so",
     "perun/collect/memory/libperun_memory.so",
     "perun/process/perun_guard",
+    "perun/collect/memory/libperun_memory_analysis.so",
     "perun/process/perun_launch",
 }
 WITH_CLANG = {"perun/collect/trace/perun_trace", "perun/collect/trace/trace.bpf.o"}

@@ -34,7 +34,7 @@ PARTS_OF_CPU: Final = ("user", "sys")
 INSTRUCTIONS: Final = "instructions"
 EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
-_SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary"})
+_SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary", "lost"})
 _RELEASES: Final = frozenset({"free", "delete", "delete[]"})
 _OF_CALLS: Final = "mixed"
 _ORDER: Final = ("order", "call-order", "timestamp")

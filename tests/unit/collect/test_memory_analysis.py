@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perun.collect.memory.analysis as module
+from perun.collect.memory import native
 from perun.collect.memory.analysis import Analysis, Events
 from perun.collect.memory.kinds import FIRST_RELEASE, REALLOC_RELEASE
+from perun.collect.memory.native import NativeAnalysis
 
+AnalysisOf = Callable[..., Analysis | NativeAnalysis]
 KINDS = (1, 2, 10, 32, REALLOC_RELEASE)
 
 
@@ -107,12 +110,23 @@ class OneByOne:
         return self.rows.setdefault((stack, kind, snapshot), {"address": address, **dict.fromkeys(names, 0)})
 
 
-def rows_of(analysis: Analysis) -> dict[tuple[int, int, int], dict[str, int]]:
+def rows_of(analysis: Analysis | NativeAnalysis) -> dict[tuple[int, int, int], dict[str, int]]:
     rows = analysis.rows()
     keys = zip(rows.stack.tolist(), rows.subtype.tolist(), rows.snapshot.tolist(), strict=True)
     fields = rows.names()[1:]
     values = zip(*(getattr(rows, name).tolist() for name in fields), strict=True)
     return {key: dict(zip(fields, row, strict=True)) for key, row in zip(keys, values, strict=True)}
+
+
+@pytest.fixture(scope="module", params=["numpy", "native"])
+def analysis_of(request: pytest.FixtureRequest) -> AnalysisOf:
+    """Each of both implementations: `analysis_of(interval, max_snapshots)`."""
+    if request.param == "numpy":
+        return Analysis
+    library = native.load()
+    if library is None:
+        pytest.skip(f"{native.LIBRARY} was not built")
+    return lambda *arguments: NativeAnalysis(library, *arguments)
 
 
 @pytest.fixture(params=[(7, 11), (1 << 18, 1 << 20)], ids=["small pieces", "one piece"])
@@ -130,9 +144,11 @@ class TestReplay:
 
     @quick
     @given(events=EVENTS, places=st.lists(st.integers(0, 80), max_size=4))
-    def test_is_what_one_by_one_would_be(self, events: list[Event], places: list[int]) -> None:
+    def test_is_what_one_by_one_would_be(
+        self, analysis_of: AnalysisOf, events: list[Event], places: list[int]
+    ) -> None:
         every = events_of(events)
-        analysis = Analysis(50, keep=True)
+        analysis = analysis_of(50)
         for piece in cut(every, places):
             analysis.add(piece)
         expected = OneByOne(every, 50)
@@ -146,13 +162,22 @@ class TestReplay:
         assert (totals.unknown_releases, totals.temporary) == (expected.unknown, expected.temporary)
         assert totals.leaked == sum(block["size"] for block in expected.live.values())
         assert totals.leaked_blocks == len(expected.live)
-        assert analysis.single_events().ended_by.tolist() == expected.ended_by
+        assert totals.last_time == int(every.time.max())
+
+    @quick
+    @given(events=EVENTS, places=st.lists(st.integers(0, 80), max_size=4))
+    def test_knows_which_event_ended_a_block(self, events: list[Event], places: list[int]) -> None:
+        every = events_of(events)
+        analysis = Analysis(50, keep=True)
+        for piece in cut(every, places):
+            analysis.add(piece)
+        assert analysis.single_events().ended_by.tolist() == OneByOne(every, 50).ended_by
 
     @quick
     @given(events=EVENTS, most=st.integers(1, 12))
-    def test_snapshots_become_longer(self, events: list[Event], most: int) -> None:
+    def test_snapshots_become_longer(self, analysis_of: AnalysisOf, events: list[Event], most: int) -> None:
         every = events_of(events)
-        analysis = Analysis(3, most)
+        analysis = analysis_of(3, most)
         for piece in cut(every, [10, 20, 40]):
             analysis.add(piece)
         found = rows_of(analysis)
@@ -161,8 +186,27 @@ class TestReplay:
         assert found == OneByOne(every, analysis.interval).rows
 
 
-def test_nothing_at_all() -> None:
-    analysis = Analysis(50, keep=True)
+def test_nothing_at_all(analysis_of: AnalysisOf) -> None:
+    analysis = analysis_of(50)
     assert rows_of(analysis) == {}
     assert analysis.totals().peak == analysis.totals().events == 0
-    assert len(analysis.single_events().events) == 0
+    assert len(Analysis(50, keep=True).single_events().events) == 0
+
+
+def test_many_blocks_threads_and_snapshots(analysis_of: AnalysisOf) -> None:
+    """More than the first size of every table, released in another order, by another thread."""
+    chooser = np.random.default_rng(1)
+    count = 30_000
+    address = chooser.permutation(count) * 16 + (1 << 40)
+    released = chooser.permutation(address[:-100])
+    allocations = [Event(5 * (i % 3), int(at), i % 50, i % 700 * 1000, 1) for i, at in enumerate(address)]
+    releases = [Event(3 + 5 * (i % 4), int(at), 0, -i, 1) for i, at in enumerate(released)]
+    every = events_of([*allocations, *releases])
+    analysis = analysis_of(3, 3000)
+    for piece in cut(every, [17, 20_000, 45_000]):
+        analysis.add(piece)
+    found = rows_of(analysis)
+    expected = OneByOne(every, analysis.interval)
+    assert found == expected.rows
+    totals = analysis.totals()
+    assert (totals.peak, totals.leaked_blocks, totals.unknown_releases) == (expected.peak, 100, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect._common.recordings import DamagedRecording
+from perun.collect.memory import native
 from perun.collect.memory.analysis import Analysis, Events
 from perun.collect.memory.places import Places
 from perun.collect.memory.profile import Process, Shape, resources
@@ -255,6 +256,26 @@ def plain(events: Sequence[Event]) -> list[Event]:
     return [event._replace(amount=0) if event.kind >= 32 else event for event in events]
 
 
+@pytest.fixture(scope="module", params=["numpy", "native"], autouse=True)
+def implementation(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Both ways to decode chunks: all that is said here holds for each of them."""
+    library = native.load() if request.param == "native" else None
+    if request.param == "native" and library is None:
+        pytest.skip(f"{native.LIBRARY} was not built")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "load", lambda: library)
+        yield request.param
+
+
+def analysed(path: Path) -> tuple[Recording, Analysis | native.NativeAnalysis]:
+    """The recording and its replay, once all its events are read."""
+    recording, library = Recording(path), native.load()
+    analysis = native.NativeAnalysis(library, 1000, 10) if library else Analysis(1000, 10)
+    for events in recording.pieces():
+        analysis.add(events)
+    return recording, analysis
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("recordings")
@@ -384,10 +405,7 @@ def test_realloc_that_fails_did_not_happen(tmp_path: Path, cut: int) -> None:
     writer.events(events[:cut])
     writer.events(events[cut:])
     writer.tail(now=4)
-    analysis = Analysis(1000)
-    for piece in Recording(writer.path).pieces():
-        analysis.add(piece)
-    totals = analysis.totals()
+    totals = analysed(writer.path)[1].totals()
     assert (totals.allocations, totals.releases, totals.unknown_releases, totals.leaked) == (2, 1, 0, 7)
     assert totals.peak == 107
 
@@ -544,10 +562,7 @@ def read_or_refused(folder: Path, data: bytes, tail: bytes) -> None:
     path.write_bytes(data)
     path.with_name("damaged.tail").write_bytes(tail)
     try:
-        recording = Recording(path)
-        analysis = Analysis(1000, 10)
-        for events in recording.pieces():
-            analysis.add(events)
+        recording, analysis = analysed(path)
         sites = Places(Symboliser(""), Path("/project")).of(recording, whole=True)
         process = Process("program", analysis.rows(), analysis.totals(), sites, analysis.interval)
         resources([process], Shape(), "program")

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from perun.collect._common.columns import Bools, Columns, Ints
 from perun.collect.memory.kinds import REALLOC_RELEASE
+from perun.collect.memory.reach import LiveBlocks
 
 _NEVER: Final = np.iinfo(np.int64).max
 # The key of a row is one number: the stack in the high bits, 8 bits of subtype, and 24 bits of snapshot.
 _STACK_SHIFT: Final = 32
 _SUBTYPE_SHIFT: Final = 24
-_LAST_SNAPSHOT: Final = (1 << _SUBTYPE_SHIFT) - 1
+LAST_SNAPSHOT: Final = (1 << _SUBTYPE_SHIFT) - 1
+"""The largest number of a snapshot."""
 _PENDING_ROWS: Final = 1 << 20
 _EVENTS_AT_A_TIME: Final = 1 << 18
 
@@ -104,7 +106,7 @@ class Rows(Columns):
     @property
     def snapshot(self) -> Ints:
         """Number of the snapshot of each row."""
-        return self.key & _LAST_SNAPSHOT
+        return self.key & LAST_SNAPSHOT
 
 
 class Totals(NamedTuple):
@@ -161,7 +163,7 @@ class Analysis:
 
     def __init__(self, interval: int, max_snapshots: int = 0, *, keep: bool = False) -> None:
         self.interval = max(1, interval)
-        self._max_snapshots = min(max_snapshots or _LAST_SNAPSHOT, _LAST_SNAPSHOT)
+        self._max_snapshots = min(max_snapshots or LAST_SNAPSHOT, LAST_SNAPSHOT)
         self._live = _Live.empty()
         self._parts: list[NDArray[np.int64]] = []
         self._pending = 0
@@ -270,6 +272,11 @@ class Analysis:
             **self._sums,
         )
 
+    def live(self) -> LiveBlocks:
+        """The blocks that are live after all events so far."""
+        self._replay()
+        return LiveBlocks(self._live.address, self._live.size, self._live.key)
+
     def single_events(self) -> SingleEvents:
         """Every event so far; only with `keep`."""
         self._replay()
@@ -372,7 +379,7 @@ def _first_set(values: Ints, starts: Ints) -> Ints:
 
 
 def _halved_keys(keys: Ints) -> Ints:
-    return (keys & ~_LAST_SNAPSHOT) | ((keys & _LAST_SNAPSHOT) >> 1)
+    return (keys & ~LAST_SNAPSHOT) | ((keys & LAST_SNAPSHOT) >> 1)
 
 
 def _halved(part: NDArray[np.int64]) -> NDArray[np.int64]:

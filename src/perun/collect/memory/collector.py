@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from perun.collect._common import params as common
-from perun.errors import JobFailed
+from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.collect.memory.analysis import Analysis, Events
+    from perun.collect.memory.native import NativeAnalysis
     from perun.collect.memory.places import Places, Site
     from perun.collect.memory.profile import Process, Resources
     from perun.collect.memory.python import PythonRecording
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.profile.incomplete import Incomplete
 
-    Recorded = Recording | PythonRecording
+    Recorded: TypeAlias = Recording | PythonRecording
 
 COLLECTOR_TYPE: Final = "memory"
 COLLECTOR_DEFAULT_UNITS: Final = {"memory": "B"}
@@ -78,6 +79,11 @@ class MemoryParams:
         "-fno-omit-frame-pointer), by the unwind tables of the program, or not at all (none).",
     )
     follow_children: bool = param(False, help="Also record the processes that the command starts.")
+    reachable: bool = param(
+        False,
+        help="Also find out at the end which of the blocks that were never released the program can still "
+        "reach, and which are lost.",
+    )
     python: bool = param(
         False,
         help="Record a Python program: what its objects and libraries allocate, by call stacks of Python "
@@ -127,20 +133,27 @@ class MemoryCollector:
         """Run the command once, with the recorder.
 
         :raises CollectorUnavailable: where the recorder was not built.
+        :raises UsageError: for `reachable` with `python`.
         :raises JobFailed: where the command cannot be started, fails (unless the parameters ignore that), or
             cannot be recorded, e.g. because it is linked statically.
         :raises Interrupted: where the user stops the run; it has the profile of what was recorded by then.
         """
         if params.python:
+            if params.reachable:
+                raise UsageError(
+                    "--reachable searches the memory of C and C++ programs, so it cannot be used with --python",
+                    "leave out one of both",
+                )
             return _record_python(run, params, ctx)
         from perun.collect._common import native
+        from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
         from perun.process.execution import Execution
 
         native.require(self._library, _RECORDER)
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
-        recorded = run._replace(environ=_environment(run, params, self._library, file))
+        recorded = preloaded(run, self._library, _settings(params, file))
         ctx.report(f"recording {run}", 0, 0)
         with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
             sample = _record(execution, run, params)
@@ -224,18 +237,17 @@ class _ProfileBuilder:
 
     def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
         """The processes after their replay; several have their joint peak."""
-        from perun.collect.memory import joint_peak
+        from perun.collect.memory import joint_peak, native
         from perun.collect.memory.analysis import Analysis
 
         sampling, first = self._params.sampling, recordings[0]
-        analyses = [
-            Analysis(
-                round((sampling or SAMPLING) * _SECOND),
-                0 if sampling else MAX_SNAPSHOTS,
-                keep=self._params.raw,
-            )
-            for _ in recordings
-        ]
+        interval, snapshots = round((sampling or SAMPLING) * _SECOND), 0 if sampling else MAX_SNAPSHOTS
+        if len(recordings) == 1 and not self._params.raw and (library := native.load()):
+            analysis = native.NativeAnalysis(library, interval, snapshots)
+            for events in self._events(first, first):
+                analysis.add(events)
+            return [self._process(first, analysis)]
+        analyses = [Analysis(interval, snapshots, keep=self._params.raw) for _ in recordings]
         joint_peak.replay(
             analyses,
             [self._events(recording, first) for recording in recordings],
@@ -262,9 +274,11 @@ class _ProfileBuilder:
             return 0
         return recording.started - first.started + recording.duration
 
-    def _process(self, recording: Recorded, analysis: Analysis) -> Process:
+    def _process(self, recording: Recorded, analysis: Analysis | NativeAnalysis) -> Process:
+        from perun.collect.memory.analysis import Analysis
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import Process
+        from perun.collect.memory.reach import reached
         from perun.collect.memory.records import Recording
 
         whole = self._params.all
@@ -278,7 +292,8 @@ class _ProfileBuilder:
             analysis.totals(),
             [None if site is None or self._is_excluded(site) else site for site in sites],
             analysis.interval,
-            analysis.single_events() if self._params.raw else None,
+            analysis.single_events() if isinstance(analysis, Analysis) and self._params.raw else None,
+            reached(analysis.live(), reach) if (reach := recording.reach) and reach.complete else None,
         )
 
     def _is_excluded(self, site: Site) -> bool:
@@ -294,7 +309,8 @@ class _ProfileBuilder:
         notes = self._notes
         first = recordings[0]
         for recording in recordings:
-            notes += [note for note in map(readable, recording.notes) if note not in notes]
+            found = map(readable, (*recording.notes, *self._unseen(recording)))
+            notes += [note for note in found if note not in notes]
             end = recording.end
             if end.error:
                 notes.append(
@@ -322,9 +338,22 @@ class _ProfileBuilder:
             hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")
             wanted = self._params.unwind
             notes.append(f"the recorder found call stacks by {first.unwinder}, not by {wanted}{hint}")
+        if self._params.reachable:
+            notes += _unknown_reach(recordings)
         early = self._early_end(first, sample)
         if early:
             notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
+
+    @staticmethod
+    def _unseen(recording: Recorded) -> Iterator[str]:
+        """Notes on allocators that the recorder of C programs cannot see."""
+        from perun.collect.memory import allocators
+        from perun.collect.memory.places import is_runtime
+        from perun.collect.memory.records import Recording
+
+        if isinstance(recording, Recording):
+            paths = {module.path for module in recording.modules if not is_runtime(module.path)}
+            yield from allocators.notes(recording.exe, sorted(paths - {recording.exe}))
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
@@ -358,19 +387,49 @@ class _ProfileBuilder:
             "leaked": found.leaked,
             "leaked-blocks": found.leaked_blocks,
             "temporary": sum(one.temporary for one in totals),
+            **_reachability(processes),
             "processes": len(totals),
             "notes": list(self._notes),
         }
 
 
-def _environment(run: Run, params: MemoryParams, library: Path, file: Path) -> dict[str, str]:
-    environ = dict(run.environ)
-    environ["LD_PRELOAD"] = ":".join(filter(None, (str(library), environ.get("LD_PRELOAD", ""))))
-    environ["PERUN_MEMORY_FILE"] = str(file.absolute())
-    environ["PERUN_MEMORY_UNWIND"] = params.unwind
+def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
+    """Notes on what `--reachable` does not tell."""
+    unknown = sum(recording.reach is None or not recording.reach.complete for recording in recordings)
+    unseen = sum(recording.reach.unseen_threads for recording in recordings if recording.reach)
+    if unknown:
+        processes = "the program" if len(recordings) == 1 else f"{unknown} of the processes"
+        yield (
+            f"what {processes} could reach at the end is unknown: only a process that ends by exit is searched, "
+            "and no forked one that executes no program"
+        )
+    if unseen:
+        yield (
+            f"the registers of {counted(unseen, 'thread')} could not be read at the end, because the system "
+            "does not allow ptrace; blocks to which only these refer count as lost"
+        )
+
+
+def _reachability(processes: Sequence[Process]) -> dict[str, int]:
+    """Bytes and blocks of all processes by how they can be reached at the end; empty where that is unknown."""
+    from perun.collect.memory.reach import STATES
+
+    known = [process.reached.totals for process in processes if process.reached]
+    found = {}
+    for name in STATES if known else ():
+        found[name] = sum(totals[name][0] for totals in known)
+        found[f"{name}-blocks"] = sum(totals[name][1] for totals in known)
+    return found
+
+
+def _settings(params: MemoryParams, file: Path) -> dict[str, str]:
+    """The settings of the recorder; see `native/record.h`."""
+    settings = {"PERUN_MEMORY_FILE": str(file.absolute()), "PERUN_MEMORY_UNWIND": params.unwind}
     if params.follow_children:
-        environ["PERUN_MEMORY_FOLLOW"] = "1"
-    return environ
+        settings["PERUN_MEMORY_FOLLOW"] = "1"
+    if params.reachable:
+        settings["PERUN_MEMORY_REACHABLE"] = "1"
+    return settings
 
 
 def _recordings(file: Path) -> list[Path]:

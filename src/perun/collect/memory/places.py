@@ -26,6 +26,7 @@ UNKNOWN: Final = Frame("unknown", UNREACHABLE, 0)
 _RUNTIME: Final = (
     *("ld-linux", "ld-musl", "ld.so", "libc.", "libc-", "libpthread", "libdl.", "librt.", "libm."),
     *("libstdc++", "libgcc_s", "libc++", "libunwind", "libperun_memory", "linux-vdso", "[vdso]"),
+    *("libjemalloc", "libtcmalloc", "libmimalloc"),
 )
 """Prefixes of the names of runtime libraries, whose allocations count for their callers."""
 _SYSTEM_HEADERS: Final = (
@@ -119,7 +120,7 @@ class Places:
     def _in_module(self, path: str, offsets: dict[int, int]) -> Iterable[tuple[int, tuple[Place, ...]]]:
         elf = self._elf(path)
         name = readable(os.path.basename(path)) or "generated-code"
-        runtime = name.startswith(_RUNTIME)
+        runtime = is_runtime(path)
         addresses = {number: elf.address_of(at) if elf else at for number, at in offsets.items()}
         frames = self._symboliser.frames(path, elf, addresses.values())
         if elf and not runtime and not elf.has_lines and not elf.debug_file:
@@ -142,6 +143,11 @@ class Places:
         if path not in self._elves:
             self._elves[path] = read_elf(path) if path else None
         return self._elves[path]
+
+
+def is_runtime(path: str) -> bool:
+    """Whether a module is a runtime library, whose allocations count for their callers."""
+    return os.path.basename(path).startswith(_RUNTIME)
 
 
 def readable(name: str) -> str:

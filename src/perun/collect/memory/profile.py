@@ -20,6 +20,7 @@ from perun.collect.memory.analysis import Rows, SingleEvents, Totals
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
 from perun.collect.memory.places import Site
 from perun.collect.memory.raw import event_groups
+from perun.collect.memory.reach import STATES, Reached
 from perun.collect.memory.symbols import Frame
 from perun.collect.memory.table import OTHERS, Table, fitted, table_of
 from perun.profile.factory import flatten
@@ -35,6 +36,8 @@ METRICS: Final = {
     "temporary": "temporary",
 }
 """Subtype of a resource that sums up a function or the program, to the summed column of the table."""
+LOST: Final = "lost"
+"""Subtype of a resource as those above with `--reachable`: bytes that are definitely or indirectly lost."""
 _SIZE: Final = 3_400_000
 """Bytes of JSON for resources with a trace, so that the whole file stays below 5 MB."""
 _MAX_METRICS: Final = 3000
@@ -52,6 +55,7 @@ class Process:
     :ivar name: base name of its program. :ivar interval: length of its snapshots in nanoseconds.
     :ivar sites: of each of its stacks the site, None for one that is not shown.
     :ivar single_events: with `--raw` only.
+    :ivar reached: its live blocks by how it can reach them; only with `--reachable`.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Process:
     sites: Sequence[Site | None]
     interval: int
     single_events: SingleEvents | None = None
+    reached: Reached | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resou
     interval = max(process.interval for process in processes)
     table = table_of(
         [
-            (process.rows, process.sites, (interval // process.interval).bit_length() - 1)
+            (process.rows, process.sites, (interval // process.interval).bit_length() - 1, process.reached)
             for process in processes
         ]
     )
@@ -132,7 +137,7 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resou
         for group in _groups(table, shape, interval, names):
             regions.add(*group)
     leaks = whole_table.rows.leaked.sum(), whole_table.rows.leaked_blocks.sum()
-    for group in _metrics(whole_table, [process.totals for process in processes], interval, program):
+    for group in _metrics(whole_table, processes, interval, program):
         regions.add(*group)
     return Resources(regions, interval, shortened, *map(int, leaks))
 
@@ -168,6 +173,7 @@ _LIVENESS: Final = {
     "leaked": "leaked",
     "leaked-blocks": "leaked_blocks",
     "temporary": "temporary",
+    **{name: name.replace("-", "_") for name in STATES},
 }
 
 
@@ -196,8 +202,10 @@ def _add_events(regions: Regions, process: Process, shape: Shape, interval: int,
 
 
 def _metrics(
-    table: Table, totals: Sequence[Totals], interval: int, program: str
+    table: Table, processes: Sequence[Process], interval: int, program: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    totals = [process.totals for process in processes]
+    lost = table.rows.definitely_lost + table.rows.indirectly_lost
     last = max(one.last_time for one in totals) // interval
     peak = max(totals, key=lambda one: one.peak).peak_time // interval
 
@@ -210,7 +218,7 @@ def _metrics(
             "snapshot": snapshot,
             "time": _time(snapshot, interval),
         }
-        if metric == "leaked":  # checks take 0 for a profile without leaks, which lacks this resource
+        if metric in ("leaked", "lost"):  # checks take 0 for a profile without leaks, which lacks this resource
             constants["absent"] = 0
         return constants, {"amount": [amount]}
 
@@ -220,8 +228,10 @@ def _metrics(
         if metric == "leaked":
             amount = int(getattr(table.rows, metric).sum())
         yield resource({"source": program}, metric, amount)
+    if any(process.reached for process in processes):
+        yield resource({"source": program}, LOST, int(lost.sum()))
     for function, sums in _functions(table):
-        for metric, column in METRICS.items():
+        for metric, column in {**METRICS, LOST: LOST}.items():
             if sums[column]:
                 uid = {"source": function.source, "function": function.function}
                 yield resource(uid, metric, sums[column])
@@ -237,6 +247,9 @@ def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:
         column: np.bincount(place, weights=getattr(table.rows, column), minlength=len(known)).astype(np.int64)
         for column in METRICS.values()
     }
+    sums[LOST] = np.bincount(
+        place, weights=table.rows.definitely_lost + table.rows.indirectly_lost, minlength=len(known)
+    ).astype(np.int64)
     weights = sums["amount"] + sums["peak"] + sums["leaked"]
     functions = list(known)
     for number in np.argsort(-weights, kind="stable").tolist()[: _MAX_METRICS // len(METRICS)]:

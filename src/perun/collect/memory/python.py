@@ -22,6 +22,7 @@ from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS
 from perun.collect.memory.places import Place, Places, Site, site_of
+from perun.collect.memory.reach import Reach
 from perun.collect.memory.records import End, State
 from perun.collect.memory.symbols import Frame
 from perun.errors import CollectorUnavailable, JobFailed
@@ -70,6 +71,7 @@ class PythonRecording:
         self.unwinder = UNWINDER
         self.notes: list[str] = []
         self.end = End(State.EXITED)
+        self.reach: Reach | None = None
         self.started = 0
         self.pid = int(path.suffix[1:]) if path.suffix[1:].isdecimal() else 0
         self._python = python

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from perun.collect._common.columns import Ints
 from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words
+from perun.collect.memory import native
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
+from perun.collect.memory.reach import Reach
 
 CHUNK_MAGIC: Final = b"PMCK"
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
@@ -32,7 +34,7 @@ CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
 """`struct record_chunk`."""
 TAIL: Final = Layout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x"))
 """`struct record_tail`."""
-EVENTS_CHUNK, TEXT_CHUNK = 1, 2
+EVENTS_CHUNK, TEXT_CHUNK, REACH_CHUNK = 1, 2, 3
 STACK, THREAD, MODULE = 1, 2, 3
 MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
 _MAX_EVENTS: Final = 1 << 24
@@ -103,6 +105,7 @@ class Recording:
     :ivar stacks: call stacks. :ivar threads: index of a thread to its id in the kernel.
     :ivar modules: in the order of definition; a later one replaces those that it overlaps.
     :ivar exe: path of the program. :ivar args: its arguments. :ivar notes: messages of the recorder.
+    :ivar reach: what the program can reach at its end; None without that, or where it did not end by itself.
     :ivar started: CLOCK_MONOTONIC at the start in nanoseconds.
     :ivar duration: nanoseconds from the start to the latest known moment.
     """
@@ -116,6 +119,7 @@ class Recording:
         self.args: list[str] = []
         self.notes: list[str] = []
         self.end = End()
+        self.reach: Reach | None = None
         self.duration = 0
         self._numbers = {0: 0}  # ids of stacks to positions in `stacks`
         self._known: dict[Stack, int] = {}
@@ -152,6 +156,8 @@ class Recording:
             while (chunk := self._chunk(file)) is not None:
                 if chunk.kind == TEXT_CHUNK:
                     self._text(chunk.data)
+                elif chunk.kind == REACH_CHUNK:
+                    self._reach(chunk)
                 elif chunk.kind == EVENTS_CHUNK:
                     if chunk.number != number:
                         raise self.damaged(f"chunk {chunk.number} stands where chunk {number} is expected")
@@ -196,6 +202,18 @@ class Recording:
             elif name == "note":
                 self.notes.append(value)
 
+    def _reach(self, chunk: _Chunk) -> None:
+        if chunk.events > _MAX_EVENTS or chunk.width[0] > WORD:
+            raise self.damaged("what it says of reachable blocks is out of range")
+        planes = _Planes(chunk, self)
+        values = planes.values(chunk.events, 0)
+        planes.finish()
+        address, state = (values >> 2).cumsum(), values & 3
+        if self.reach is not None:
+            address = np.concatenate([self.reach.address, address])
+            state = np.concatenate([self.reach.state, state])
+        self.reach = Reach(address, state, chunk.sites, not chunk.fresh)
+
     def _events(self, chunk: _Chunk) -> Events:
         if (
             max(chunk.events, chunk.sites, chunk.amounts, chunk.fresh, chunk.words, chunk.definitions)
@@ -208,6 +226,12 @@ class Recording:
             raise self.damaged("its clock values are out of range")
         planes = _Planes(chunk, self)
         self._define(self._words(chunk, planes))
+        library = native.load()
+        if library:
+            columns = native.decoded(planes.rest(), chunk, self._shift, library)
+            if columns:
+                return self._of_columns(columns, chunk)
+        # It tells what is wrong with a chunk that the library cannot decode.
         kinds = np.frombuffer(planes.bytes(chunk.sites), np.uint8).astype(np.int64)
         stacks = self._stack_numbers(planes.values(chunk.sites, 0))
         site = planes.values(chunk.events, 1)
@@ -227,6 +251,16 @@ class Recording:
         planes.finish()
         time = self._time(ticks, chunk.ticks, chunk.monotonic)
         return self._checked(Events(stacks, kinds, site, releases, address, size, thread, time))
+
+    def _of_columns(self, columns: native.Decoded, chunk: _Chunk) -> Events:
+        stack_ids, ticks = columns.stack_ids, columns.ticks
+        return self._checked(
+            Events(
+                self._stack_numbers(stack_ids),
+                *columns[1:-1],
+                self._time(ticks, chunk.ticks, chunk.monotonic),
+            )
+        )
 
     def _words(self, chunk: _Chunk, planes: _Planes) -> Words:
         """The words of the definitions of a chunk, in which the first word of each precedes its others.
@@ -439,6 +473,10 @@ class _Planes:
             raise self._recording.damaged(f"chunk {self._chunk.number} ends before its last column")
         self._position += count
         return piece
+
+    def rest(self) -> memoryview:
+        """All columns that are not read yet."""
+        return memoryview(self._chunk.data)[self._position :]
 
     def values(self, count: int, width_of: int) -> Ints:
         """The values of a column; `width_of` is its position among the widths of the chunk."""

@@ -13,9 +13,13 @@ from numpy.typing import NDArray
 from perun.collect._common.columns import Bools, Columns, Ints
 from perun.collect.memory.analysis import Rows
 from perun.collect.memory.places import Site
+from perun.collect.memory.reach import Reached
 from perun.collect.memory.symbols import Frame
 
-SUMS: Final = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
+_OF_ROWS: Final = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
+REACH: Final = ("definitely_lost", "indirectly_lost", "possibly_lost", "still_reachable")
+"""Bytes by how they can be reached at the end, in the order of `STATES`; 0 where that is not known."""
+SUMS: Final = (*_OF_ROWS, *REACH)
 """Columns that are added up when rows are merged."""
 
 
@@ -38,6 +42,10 @@ class SiteRows(Columns):
     leaked_blocks: Ints
     temporary: Ints
     lifetime: Ints
+    definitely_lost: Ints
+    indirectly_lost: Ints
+    possibly_lost: Ints
+    still_reachable: Ints
 
 
 @dataclass(frozen=True)
@@ -73,16 +81,17 @@ class Table:
         return _runs(keys)
 
 
-def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Table:
+def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int, Reached | None]]) -> Table:
     """The rows of the processes by site, without the stacks that have no site.
 
     Memory that the C library keeps until the end does not count as leaked.
 
-    :param processes: for each its rows, the sites of its stacks, and how often to double its snapshots.
+    :param processes: for each its rows, the sites of its stacks, how often to double its snapshots, and how
+        its live blocks can be reached, if that is known.
     """
     known: dict[Site, int] = {}
     parts = []
-    for number, (rows, sites, doubled) in enumerate(processes):
+    for number, (rows, sites, doubled, reach) in enumerate(processes):
         of_stack = np.array(
             [-1 if site is None else known.setdefault(site, len(known)) for site in sites], np.int64
         )
@@ -98,10 +107,19 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int]]) -> Ta
             rows.subtype,
             rows.snapshot >> doubled,
             rows.address,
-            *(getattr(rows, name) for name in SUMS),
+            *(getattr(rows, name) for name in _OF_ROWS),
+            *(np.where(of_libc, 0, column) for column in _reach(rows, reach)),
         )
         parts.append(found.where(kept))
     return Table(list(known), _grouped(SiteRows.joined(parts)))
+
+
+def _reach(rows: Rows, reach: Reached | None) -> Ints:
+    """Bytes of the live blocks of each row by state, shape (states, rows)."""
+    sizes = np.zeros((len(REACH), len(rows)), np.int64)
+    if reach is not None:
+        sizes[:, np.searchsorted(rows.key, reach.keys)] = reach.sizes
+    return sizes
 
 
 def _grouped(rows: SiteRows) -> SiteRows:

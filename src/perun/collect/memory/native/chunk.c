@@ -208,3 +208,14 @@ size_t chunk_pack_text(struct packer *packer, const char *text, size_t size) {
   add_bytes(packer, &at, size);
   return finish(packer, &header, at);
 }
+
+size_t chunk_pack_reach(struct packer *packer, const struct reach_block *blocks, uint32_t count,
+                        unsigned unseen_threads, bool complete) {
+  struct record_chunk header = {.kind = RECORD_REACH, .events = count, .sites = unseen_threads, .fresh = !complete};
+  size_t at = 0;
+  start(packer);
+  for (uint32_t i = 0; i < count; i++)
+    packer->values[i] = (blocks[i].address - (i ? blocks[i - 1].address : 0)) << 2 | blocks[i].state;
+  header.width[0] = add_values(packer, &at, count);
+  return finish(packer, &header, at);
+}

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "deflate.h"
+#include "reach.h"
 #include "record.h"
 
 #define CHUNK_EVENTS 32768 /* most events of a chunk */
@@ -31,6 +32,10 @@ struct packer {
  * `monotonic` are taken from `header`. */
 size_t chunk_pack(struct packer *, struct record_chunk header, const uint64_t *words, uint32_t word_count,
                   const struct record_event *events, uint32_t event_count, unsigned tick_shift);
+
+/* The same for blocks of a search that was `complete` or not; at most CHUNK_EVENTS ones. */
+size_t chunk_pack_reach(struct packer *, const struct reach_block *blocks, uint32_t count, unsigned unseen_threads,
+                        bool complete);
 
 /* The same for a text of at most CHUNK_UNPACKED bytes. */
 size_t chunk_pack_text(struct packer *, const char *text, size_t size);

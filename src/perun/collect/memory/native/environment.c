@@ -32,6 +32,7 @@ bool environment_read(struct settings *settings) {
   if (*file == '/' && strlen(file) < sizeof settings->file - 64) strcpy(settings->file, file);
   if (strlen(library) < sizeof settings->libunwind) strcpy(settings->libunwind, library);
   settings->unwinder = unwinder_of(value_of(OWN_PREFIX "UNWIND"));
+  settings->reachable = strcmp(value_of(OWN_PREFIX "REACHABLE"), "1") == 0;
   settings->follow = strcmp(value_of(OWN_PREFIX "FOLLOW"), "1") == 0;
   return true;
 }

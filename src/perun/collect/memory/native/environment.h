@@ -12,6 +12,7 @@ struct settings {
   char libunwind[PATH_MAX];
   enum record_unwinder unwinder;
   bool follow;
+  bool reachable;
 };
 
 /* Read the settings; false if there is no environment yet. `file` is empty if nothing shall be recorded. */

@@ -24,13 +24,14 @@ static struct mapping parse(const char *line) {
   line = hexadecimal(line, &start);
   line = hexadecimal(line + (*line == '-'), &end);
   bool executable = strlen(line) > 5 && line[3] == 'x';
+  bool writable = strlen(line) > 5 && line[1] == 'r' && line[2] == 'w';
   line = hexadecimal(line + (strlen(line) > 6 ? 6 : 0), &offset);
   for (int column = 0; column < 2; column++) {
     line += strspn(line, " ");
     line += strcspn(line, " ");
   }
   line += strspn(line, " ");
-  return (struct mapping){(uintptr_t)start, (uintptr_t)end, offset, executable, line};
+  return (struct mapping){(uintptr_t)start, (uintptr_t)end, offset, executable, writable, line};
 }
 
 bool maps_read(struct maps_buffer *buffer, bool (*each)(void *, const struct mapping *), void *argument) {

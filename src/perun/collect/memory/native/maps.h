@@ -10,6 +10,7 @@ struct mapping {
   uintptr_t start, end;
   uint64_t offset;
   bool executable;
+  bool writable; /* and readable */
   const char *path; /* empty for anonymous memory; also a name of the kernel in brackets, e.g. [stack] */
 };
 

@@ -120,7 +120,20 @@ struct record_header { /* 128 bytes */
 enum record_chunk_kind {
   RECORD_EVENTS = 1,
   RECORD_TEXT = 2, /* unpacks to UTF-8 lines `name value`: exe PATH, arg ARGUMENT (each), note TEXT (for the user) */
+  RECORD_REACH = 3, /* how blocks can be reached at the end; only with PERUN_MEMORY_REACHABLE */
 };
+
+/* How a block can be reached at the end, in the terms of valgrind's memcheck; a larger value wins. */
+enum record_reach {
+  RECORD_LOST = 0,
+  RECORD_INDIRECTLY_LOST = 1, /* another lost block refers to it */
+  RECORD_POSSIBLY_LOST = 2,   /* pointers refer to its inside only, or are in possibly lost blocks */
+  RECORD_REACHABLE = 3,
+};
+
+/* A chunk RECORD_REACH has `events` blocks, ordered by address, as values of width[0] bytes: the difference to the address
+ * before (the first: to 0), shifted left by 2, and in the low bits the enum record_reach. `sites` is the number of threads
+ * whose registers are unknown. `fresh` is 1 if the search was not completed, and then there are no blocks. */
 
 /* A chunk. Its packed bytes are one raw deflate stream (zlib: wbits -15) of `unpacked` bytes. Those of a chunk
  * RECORD_EVENTS are, one after the other:
@@ -219,6 +232,7 @@ _Static_assert(sizeof(struct record_tail) == 128, "format");
  *                        and is recorded.
  * PERUN_MEMORY_UNWIND    auto (the default: tables), tables, libunwind, fp, none
  * PERUN_MEMORY_LIBUNWIND library to load for libunwind; default libunwind.so.8
+ * PERUN_MEMORY_REACHABLE 1: find out at the end which blocks the program can still reach
  * PERUN_MEMORY_FOLLOW    1: also record forked and executed children, into FILE.PID (FILE.PID.1, ... if that exists,
  *                        because the process has executed another program), each with its tail (FILE.PID.tail).
  *                        Otherwise the recorder removes these settings and itself from the environment, and children

@@ -9,8 +9,10 @@
 #include "chunk.h"
 #include "clock.h"
 #include "environment.h"
+#include "held.h"
 #include "modules.h"
 #include "output.h"
+#include "reach.h"
 #include "system.h"
 
 /* -- state of the process ----------------------------------------------------------------------------------- */
@@ -435,6 +437,7 @@ static bool start_forked(void) {
   if (!settings.follow) return false;
   lock = packing = 0;
   unwind_forked();
+  held_forget();
   threads = stack_count = unknown = previous_frames = 0;
   memset(stacks, 0, sizeof stacks);
   modules_forget();
@@ -495,6 +498,7 @@ void recorder_leave(struct call *call) {
 
 void recorder_write(struct call *call, enum record_kind kind, const void *address, uint64_t amount) {
   uint32_t stack = 0;
+  if (UNLIKELY(settings.reachable)) held_event(kind, (uintptr_t)address, amount);
   if (LIKELY(!off) && call->stack.frames) {
     stack = find_stack(&call->stack);
     if (UNLIKELY(!stack)) stack = new_stack(call);
@@ -554,13 +558,51 @@ static void end(void *argument) {
   lock_release(&packing);
 }
 
-void recorder_end(enum record_state state) { with_record(end, &state); }
+static void write_reach(const struct reach_result *result) {
+  size_t at = 0;
+  lock_take(&packing);
+  do {
+    size_t count = result->count - at < CHUNK_EVENTS ? result->count - at : CHUNK_EVENTS;
+    size_t size = chunk_pack_reach(&packer, result->blocks + at, (uint32_t)count, result->unseen_threads,
+                                   result->complete);
+    int error = output_append(packer.packed, size);
+    if (error) fail(error);
+    at += count;
+  } while (at < result->count && !off);
+  lock_release(&packing);
+}
 
-void recorder_aside(void (*action)(void)) {
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+/* Find out what the program can still reach, and write it. */
+static void search(void *allocator_of_libc) {
+  const struct reach_range ranges[] = {
+      {(uintptr_t)__ehdr_start, (uintptr_t)_end},
+      {(uintptr_t)tail, (uintptr_t)tail + tail_size(CHUNK_WORDS, CHUNK_EVENTS)},
+      {(uintptr_t)alive, (uintptr_t)alive + sizeof *alive},
+  };
+  reach_search(*(const bool *)allocator_of_libc, ranges, sizeof ranges / sizeof *ranges, write_reach);
+  settings.reachable = false; /* once is enough */
+}
+
+void recorder_end(enum record_state state, bool allocator_of_libc) {
+  if (settings.reachable) with_record(search, &allocator_of_libc);
+  with_record(end, &state);
+}
+
+uint32_t recorder_pause(void) {
   uint32_t busy = own.busy;
   own.busy = PAUSED;
+  return busy;
+}
+
+void recorder_resume(uint32_t busy) { own.busy = busy; }
+
+void recorder_aside(void (*action)(void)) {
+  uint32_t busy = recorder_pause();
   action();
-  own.busy = busy;
+  recorder_resume(busy);
 }
 
 void recorder_ready(void) {

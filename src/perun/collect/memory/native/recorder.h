@@ -60,10 +60,14 @@ void recorder_unloaded(void);
 /* Call this once the loader has initialized the program: loads libunwind if the settings choose it. */
 void recorder_ready(void);
 
-/* The process ends with this state; events may still come. */
-void recorder_end(enum record_state);
+/* The process ends with this state; events may still come. `allocator_of_libc`: malloc is that of the C library. */
+void recorder_end(enum record_state, bool allocator_of_libc);
 
 /* Run `action` without recording what it allocates. */
 void recorder_aside(void (*action)(void));
+
+/* The same in two steps: what this thread allocates between them is not recorded. The second takes what the first returned. */
+uint32_t recorder_pause(void);
+void recorder_resume(uint32_t);
 
 #endif

@@ -1,0 +1,66 @@
+"""Which of the blocks that are live at the end the program can still reach, in the terms of valgrind's memcheck.
+
+The recorder searches for that at the end of the program (`native/reach.h`); here its answer is joined with the
+blocks of the replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from perun.collect._common.columns import Columns, Ints
+
+STATES: Final = ("definitely-lost", "indirectly-lost", "possibly-lost", "still-reachable")
+"""`enum record_reach` of `native/record.h`: the names of fields in profiles."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiveBlocks(Columns):
+    """The blocks that are live at the end: address, requested bytes, and the key of their row in `Rows`."""
+
+    address: Ints
+    size: Ints
+    key: Ints
+
+
+class Reach(NamedTuple):
+    """What a recorder found at the end: addresses of blocks in ascending order, and positions in `STATES`.
+
+    :param unseen_threads: how many threads had registers that could not be read.
+    :param complete: whether the search was completed; otherwise there are no blocks.
+    """
+
+    address: Ints
+    state: Ints
+    unseen_threads: int
+    complete: bool
+
+
+class Reached(NamedTuple):
+    """The live blocks of a process by state.
+
+    :param keys: of rows, ascending. :param sizes: bytes of each row by state, shape (states, rows).
+    :param totals: name of a state to bytes and number of blocks.
+    """
+
+    keys: Ints
+    sizes: Ints
+    totals: Mapping[str, tuple[int, int]]
+
+
+def reached(live: LiveBlocks, reach: Reach) -> Reached:
+    """The live blocks by state. One that was allocated after the search counts as still reachable."""
+    state = np.full(len(live), len(STATES) - 1, np.int64)
+    if len(reach.address):
+        place = np.minimum(np.searchsorted(reach.address, live.address), len(reach.address) - 1)
+        state = np.where(reach.address[place] == live.address, reach.state[place], state)
+    keys, row = np.unique(live.key, return_inverse=True)
+    sizes = np.zeros((len(STATES), len(keys)), np.int64)
+    np.add.at(sizes, (state, row), live.size)
+    blocks = np.bincount(state, minlength=len(STATES)).tolist()
+    totals = {name: (int(sizes[number].sum()), blocks[number]) for number, name in enumerate(STATES)}
+    return Reached(keys, sizes, totals)
