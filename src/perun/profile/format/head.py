@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from perun.errors import ProfileError
+from perun.profile.format.columnar import is_columnar
 from perun.profile.format.json import decode_head
 
 REGIONS: Final = ("header", "collector_info", "postprocessors", "origin")
@@ -43,7 +44,8 @@ def decode(pieces: Iterable[bytes], source: str, *, origin: bool = True) -> dict
         if len(start) > DECODED_WHOLE:
             break
     else:
-        return decode_head(start, source)
+        if not is_columnar(start):
+            return decode_head(start, source)
     scanner = _Scanner(start, iterator, source)
     return decode_head(b"{" + b",".join(scanner.regions(origin)) + b"}", source)
 

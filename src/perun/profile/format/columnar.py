@@ -1,0 +1,333 @@
+"""Profiles by columns: the head as JSON, then the numbers in chunks, then a directory of them.
+
+JSON spells ten million calls in 440 MB; by columns they are 20 to 50 MB, and who asks for one function reads
+its chunks only. `docs/storage.md` describes the file; in short::
+
+    {"perun-columns":1,...}     all regions but the resources, as one line of JSON, the head first
+    chunks                      see :mod:`perun.profile.format.chunks`, in the order of the directory
+    directory                   by zlib, JSON: `resource_type_map`, and `resources` without long columns
+    trailer                     where all that is, and checksums
+
+Whatever a file holds, the result is a profile or a :class:`~perun.errors.ProfileError`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Container, Iterator, Mapping
+from typing import Any, BinaryIO, Final, NamedTuple
+from zlib import crc32
+
+from perun.errors import ProfileError
+from perun.profile.format import bulk
+from perun.profile.format.chunks import MAX_NUMBERS
+from perun.profile.format.columns import PACKED_FROM, is_packed, pack
+from perun.profile.format.compressed import KINDS, Chunk, CompressedColumn
+from perun.profile.format.core import Profile
+from perun.profile.format.encoding import COMPACT, encoded
+from perun.profile.format.validation import validate
+from perun.profile.uid import flatten
+
+KEY: Final = "perun-columns"
+"""The first key of the file; its value is the version of the layout."""
+VERSION: Final = 1
+DEFAULT_LIMIT: Final = 512 << 20
+"""Bytes of a file that are read at most."""
+
+_START: Final = b'{"%s":' % KEY.encode()
+_VERSION: Final = re.compile(re.escape(_START) + rb"([0-9]{1,9})[,}]")
+_TRAILER: Final = struct.Struct("<IIQQQQI8s")
+_END: Final = b"\0columns"
+_OF_DIRECTORY: Final = ("resource_type_map", "resources")
+_SHORTEST_NUMBER: Final = 2
+"""Bytes of a number and its comma in JSON: a file may hold as many numbers as JSON of the largest size."""
+
+
+def is_columnar(start: bytes) -> bool:
+    """Whether data that begins so is a profile by columns."""
+    return start.startswith(_START)
+
+
+def pieces(regions: Mapping[str, Any]) -> Iterator[bytes]:
+    """The file of a profile, piece by piece; of columns that are packed a chunk at a time is compressed.
+
+    :param regions: as :meth:`Profile.regions` gives them; what was read from a file is verified.
+    :raises ProfileError: if a value has no JSON, or a column of a file is damaged.
+    """
+    head = {key: value for key, value in regions.items() if key not in (*_OF_DIRECTORY, KEY)}
+    length = checksum = 0
+    opening = b"%s%d" % (_START, VERSION)
+    for piece in encoded(head, COMPACT):
+        if not length:
+            piece = opening + (b"," if head else b"") + piece[1:]
+        length, checksum = length + len(piece), crc32(piece, checksum)
+        yield piece
+    length, checksum = length + 1, crc32(b"\n", checksum)
+    yield b"\n"
+    at = length
+    resources: dict[str, dict[str, Any]] = {}
+    for key, columns in regions.get("resources", {}).items():
+        own = resources[key] = dict(columns)
+        for name, column in own.items():
+            compressed = _compressed(column)
+            if compressed is not None:
+                own[name] = _entry(compressed)
+                for chunk in compressed.chunks:
+                    at += len(chunk.data)
+                    yield bytes(chunk.data)
+    directory = {"resource_type_map": regions.get("resource_type_map", {}), "resources": resources}
+    stream = zlib.compressobj()
+    size = directory_checksum = 0
+    packed = []
+    for piece in encoded(directory, COMPACT):
+        size, directory_checksum = size + len(piece), crc32(piece, directory_checksum)
+        packed.append(stream.compress(piece))
+    tail = b"".join([*packed, stream.flush()])
+    total = at + len(tail) + _TRAILER.size
+    fields = (checksum, directory_checksum, length, at, size, total)
+    trailer = _TRAILER.pack(*fields, 0, _END)
+    yield tail + _TRAILER.pack(*fields, crc32(trailer), _END)
+
+
+def head_of(data: bytes, source: str) -> bytes:
+    """The JSON of the head, which the file begins with.
+
+    :raises ProfileError: if there is no whole line of it, or a newer release wrote the file.
+    """
+    _check_version(data, source)
+    head, newline, _ = data.partition(b"\n")
+    if not newline:
+        raise _damaged(source, "the file is cut short")
+    return head
+
+
+def load(
+    file: BinaryIO, source: str, *, limit: int = DEFAULT_LIMIT, uids: Container[str] | None = None
+) -> Profile:
+    """The profile in a file, which is sought in; columns of numbers stay compressed until somebody asks.
+
+    :param limit: number of bytes that are read at most, and half as many numbers.
+    :param uids: read the columns only of resources that have one of these uids, flattened; others are left
+        out. A group whose resources differ in their uids is read.
+    :raises ProfileError: if it is not whole, not a profile, or larger than `limit`.
+    """
+    layout = _Layout.read(file, source, limit)
+    regions = layout.regions(file)
+    found = _Directory(layout, file, limit, uids)
+    regions["resource_type_map"], regions["resources"] = found.constants, found.resources
+    validate(regions, source)
+    return Profile(regions)
+
+
+def verify(file: BinaryIO, source: str, *, limit: int = DEFAULT_LIMIT) -> Profile:
+    """As :func:`load`, and decode all that is stored; its columns are still compressed."""
+    profile = load(file, source, limit=limit)
+    for columns in profile.regions()["resources"].values():
+        for column in columns.values():
+            if isinstance(column, CompressedColumn):
+                column.verify()
+    return profile
+
+
+class _Layout(NamedTuple):
+    """Where the parts of a file are, from its trailer."""
+
+    source: str
+    head_checksum: int
+    directory_checksum: int
+    head_size: int
+    directory_at: int
+    directory_size: int
+    total: int
+
+    @classmethod
+    def read(cls, file: BinaryIO, source: str, limit: int) -> _Layout:
+        """:raises ProfileError: if the file is not whole, of a newer version, or too large."""
+        _check_version(file.read(64), source)
+        size = file.seek(0, 2)
+        if size > limit:
+            raise _too_large(source, f"{size} bytes", limit)
+        if size < _TRAILER.size:
+            raise _damaged(source, "the file is cut short")
+        file.seek(size - _TRAILER.size)
+        *fields, checksum, end = _TRAILER.unpack(file.read(_TRAILER.size))
+        layout = cls(source, *fields)
+        if end != _END or layout.total != size:
+            raise _damaged(source, "the file is cut short, or something follows it")
+        if crc32(_TRAILER.pack(*fields, 0, _END)) != checksum:
+            raise _damaged(source, "its trailer does not match its checksum")
+        if not layout.head_size <= layout.directory_at <= size - _TRAILER.size:
+            raise _damaged(source, "its trailer names places outside the file")
+        if layout.directory_size > limit:
+            raise _too_large(source, f"a directory of {layout.directory_size} bytes", limit)
+        return layout
+
+    def regions(self, file: BinaryIO) -> dict[str, Any]:
+        """All regions but those of the directory."""
+        file.seek(0)
+        data = file.read(self.head_size)
+        if crc32(data) != self.head_checksum:
+            raise _damaged(self.source, "its head does not match its checksum")
+        regions = _decoded(data, self.source)
+        regions.pop(KEY, None)
+        return regions
+
+    def directory(self, file: BinaryIO) -> dict[str, Any]:
+        """The directory: `resource_type_map` and `resources`."""
+        file.seek(self.directory_at)
+        stream = zlib.decompressobj()
+        try:
+            data = stream.decompress(
+                file.read(self.total - _TRAILER.size - self.directory_at), self.directory_size + 1
+            )
+        except zlib.error as problem:
+            raise _damaged(self.source, f"its directory does not decompress: {problem}") from None
+        if len(data) != self.directory_size or not stream.eof or stream.unused_data:
+            raise _damaged(self.source, "its directory does not have the size that the trailer says")
+        if crc32(data) != self.directory_checksum:
+            raise _damaged(self.source, "its directory does not match its checksum")
+        return _decoded(data, self.source)
+
+
+class _Directory:
+    """The groups of a file, with the columns of those that are chosen."""
+
+    def __init__(self, layout: _Layout, file: BinaryIO, limit: int, uids: Container[str] | None) -> None:
+        self._layout = layout
+        self._file = file
+        self._numbers_left = limit // _SHORTEST_NUMBER
+        self._limit = limit
+        self._at = layout.head_size
+        directory = layout.directory(file)
+        self.constants: Any = directory.get("resource_type_map", {})
+        self.resources: Any = directory.get("resources", {})
+        if not isinstance(self.constants, dict) or not isinstance(self.resources, dict):
+            return  # validation says what is wrong
+        self._choose(uids)
+        if self._at != layout.directory_at:
+            raise _damaged(layout.source, "its directory does not name all of its chunks")
+
+    def _choose(self, uids: Container[str] | None) -> None:
+        for key, columns in list(self.resources.items()):
+            if not isinstance(columns, dict):
+                continue
+            places = {name: self._place(one) for name, one in columns.items() if isinstance(one, dict)}
+            if uids is None or has_uid(self.constants.get(key), uids):
+                columns.update((name, self._column(place)) for name, place in places.items())
+            else:
+                del self.resources[key], self.constants[key]
+
+    def _place(self, entry: dict[str, Any]) -> _Place:
+        """Where the chunks of the next column are; its entry is `{kind: [count, bytes, CRC-32, ...]}`."""
+        (kind, numbers), *others = entry.items() or [("", None)]
+        if (
+            others
+            or kind not in KINDS
+            or not isinstance(numbers, list)
+            or len(numbers) % 3
+            or any(type(number) is not int for number in numbers)
+        ):
+            raise _damaged(self._layout.source, "its directory has an entry of no known form")
+        at = self._at
+        counts, sizes = numbers[::3], numbers[1::3]
+        if any(not 0 < count <= MAX_NUMBERS for count in counts) or any(size <= 0 for size in sizes):
+            raise _damaged(self._layout.source, "its directory has an entry of no possible size")
+        self._at += sum(sizes)
+        self._numbers_left -= sum(counts)
+        if self._at > self._layout.directory_at:
+            raise _damaged(self._layout.source, "its directory names chunks outside the file")
+        if self._numbers_left < 0:
+            raise _too_large(self._layout.source, "more numbers than JSON of that size holds", self._limit)
+        return _Place(kind, at, numbers)
+
+    def _column(self, place: _Place) -> CompressedColumn:
+        numbers = place.numbers
+        self._file.seek(place.at)
+        view = memoryview(self._file.read(sum(numbers[1::3])))
+        stored = []
+        start = 0
+        for count, size, checksum in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+            stored.append(Chunk(count, view[start : start + size], checksum))
+            start += size
+        return CompressedColumn("d" if place.kind == "d" else "q", stored, self._layout.source)
+
+
+class _Place(NamedTuple):
+    """Where the chunks of a column begin, and count, bytes and CRC-32 of each."""
+
+    kind: str
+    at: int
+    numbers: list[int]
+
+
+def has_uid(constants: Any, uids: Container[str]) -> bool:
+    """Whether resources with these constants have, or may have, one of the flattened uids."""
+    if not isinstance(constants, dict) or "uid" not in constants:
+        return True  # each resource has its own, or validation says what is wrong
+    return str(flatten(constants["uid"])) in uids
+
+
+def _compressed(column: Any) -> CompressedColumn | None:
+    """The column in chunks; None if it is stored as JSON."""
+    if isinstance(column, CompressedColumn):
+        column.verify()
+        return column if len(column) else None
+    packed = pack(column) if isinstance(column, list) else column
+    if isinstance(packed, list) or not is_packed(packed) or len(packed) < PACKED_FROM:
+        return None
+    return CompressedColumn.of(packed)
+
+
+def _entry(column: CompressedColumn) -> dict[str, list[int]]:
+    return {
+        column.kind: [
+            number
+            for chunk in column.chunks
+            for number in (chunk.size, len(chunk.data), chunk.checksum)
+        ]
+    }
+
+
+def _decoded(data: bytes, source: str) -> dict[str, Any]:
+    try:
+        return bulk.regions(data)
+    except bulk.Unsuitable:
+        pass  # msgspec is stricter
+    import json
+
+    try:
+        regions = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as problem:
+        reason = "nested too deeply" if isinstance(problem, RecursionError) else problem
+        raise _damaged(source, f"not JSON in UTF-8: {reason}") from None
+    if not isinstance(regions, dict):
+        raise _damaged(source, "expected a mapping of regions")
+    return regions
+
+
+def _check_version(start: bytes, source: str) -> None:
+    found = _VERSION.match(start)
+    if found is None:
+        raise _damaged(source, f"it does not begin with {_START.decode()}VERSION")
+    if int(found[1]) != VERSION:
+        raise ProfileError(
+            f"{source}: a profile by columns of version {int(found[1])}, but this release of Perun reads "
+            f"version {VERSION}",
+            "export it with the release that wrote it: perun show PROFILE raw > exported.perf",
+        )
+
+
+def _damaged(source: str, why: str) -> ProfileError:
+    return ProfileError(
+        f"{source}: the profile by columns is damaged: {why}",
+        "restore the file from a copy, or collect the profile again",
+    )
+
+
+def _too_large(source: str, what: str, limit: int) -> ProfileError:
+    return ProfileError(
+        f"{source}: {what} of profile, more than the limit of {limit} (profiles.max_size)",
+        "collect fewer resources, e.g. with a coarser sampling, or raise the limit",
+    )
