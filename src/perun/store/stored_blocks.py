@@ -16,6 +16,7 @@ BLOCK: Final = 65535
 """Bytes of each block but the last."""
 _HEAD: Final = b"\x78\x01"
 _BLOCK_HEAD: Final = struct.Struct("<BHH")
+_BUFFER: Final = 1 << 12  # more would be read in vain behind each small piece
 _END: Final = struct.Struct(">I")
 
 
@@ -52,7 +53,7 @@ def opened(file: BinaryIO, start: int, size: int) -> BinaryIO | None:
     first = _BLOCK_HEAD.pack(blocks == 1, min(length, BLOCK), min(length, BLOCK) ^ 0xFFFF)
     if file.read(len(_HEAD) + len(first)) != _HEAD + first or file.seek(0, io.SEEK_END) != expected:
         return None
-    return io.BufferedReader(_Content(file, start, size), BLOCK)
+    return io.BufferedReader(_Content(file, start, size), _BUFFER)
 
 
 class _Content(io.RawIOBase):
