@@ -28,7 +28,7 @@ from perun.profile.format.compressed import KINDS, Chunk, CompressedColumn
 from perun.profile.format.core import Profile
 from perun.profile.format.encoding import COMPACT, encoded
 from perun.profile.format.validation import validate
-from perun.profile.uid import flatten
+from perun.profile.uid import may_have_uid
 
 KEY: Final = "perun-columns"
 """The first key of the file; its value is the version of the layout."""
@@ -214,7 +214,7 @@ class _Directory:
             if not isinstance(columns, dict):
                 continue
             places = {name: self._place(one) for name, one in columns.items() if isinstance(one, dict)}
-            if uids is None or has_uid(self.constants.get(key), uids):
+            if uids is None or _may_have_uid(self.constants.get(key), uids):
                 columns.update((name, self._column(place)) for name, place in places.items())
             else:
                 del self.resources[key], self.constants[key]
@@ -262,11 +262,9 @@ class _Place(NamedTuple):
     numbers: list[int]
 
 
-def has_uid(constants: Any, uids: Container[str]) -> bool:
-    """Whether resources with these constants have, or may have, one of the flattened uids."""
-    if not isinstance(constants, dict) or "uid" not in constants:
-        return True  # each resource has its own, or validation says what is wrong
-    return str(flatten(constants["uid"])) in uids
+def _may_have_uid(constants: Any, uids: Container[str]) -> bool:
+    # Of what is not as it should be validation says what is wrong.
+    return not isinstance(constants, dict) or may_have_uid(constants, uids)
 
 
 def _compressed(column: Any) -> CompressedColumn | None:

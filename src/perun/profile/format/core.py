@@ -13,7 +13,7 @@ leaves the columns as they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from perun.errors import ProfileError
@@ -29,7 +29,7 @@ from perun.profile.format.compressed import (
 )
 from perun.profile.format.grouping import COLUMNS, Group, Grouping, identity_of
 from perun.profile.head import Configuration, Head
-from perun.profile.uid import flatten, too_deep
+from perun.profile.uid import flatten, may_have_uid, too_deep
 
 if TYPE_CHECKING:
     from perun.models.record import ModelRecord
@@ -168,20 +168,25 @@ class Profile(MutableMapping[str, Any]):
             shape = tuple(sorted(group.constants)), tuple(sorted(columns))
             self._add(identity_of(shape, group.constants), dict(group.constants), columns)
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self, uids: Container[str] | None = None) -> Iterator[Group]:
         """Each group of resources with its constants and columns, which are for reading only.
 
         Columns of a large profile are packed; going through them needs no dictionary per resource. Of a very
         large one they are unpacked one by one, when they are asked for, and kept no longer than the group.
 
+        :param uids: leave out groups of other uids, given as text (:func:`flatten`); those whose resources
+            differ in their uids are given.
         :raises ProfileError: if a group has columns of unequal length.
         """
         type_map = self._constants
         for key, columns in self._columns.items():
+            constants = type_map.get(key, {})
+            if uids is not None and not may_have_uid(constants, uids):
+                continue
             sizes = set(map(len, columns.values()))
             if len(sizes) > 1:
                 raise ProfileError(f"resources of {key!r}: the columns are of unequal length")
-            yield Group(key, type_map.get(key, {}), open_columns(columns), sizes.pop() if sizes else 1)
+            yield Group(key, constants, open_columns(columns), sizes.pop() if sizes else 1)
 
     def all_resources(self, flatten_values: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each resource with the number of its snapshot, group by group.

@@ -12,6 +12,7 @@ from perun.profile.format.columns import is_packed
 from perun.profile.format.compressed import CompressedColumn
 from perun.profile.format.head import decode
 from perun.profile.format.json import SIZE_LIMIT, dumps_object, loads, pending_pieces
+from perun.profile.uid import may_have_uid
 
 if TYPE_CHECKING:
     from perun.profile.format.core import Profile
@@ -104,7 +105,7 @@ def with_uids(profile: Profile, uids: Container[str]) -> Profile:
     """
     regions = profile.regions()
     constants = regions["resource_type_map"]
-    kept = [key for key in regions["resources"] if columnar.has_uid(constants.get(key, {}), uids)]
+    kept = [key for key in regions["resources"] if may_have_uid(constants.get(key, {}), uids)]
     for region in ("resources", "resource_type_map"):
         regions[region] = {key: regions[region][key] for key in kept if key in regions[region]}
     return type(profile)(regions)

@@ -21,7 +21,9 @@ from perun.profile.factory import Profile, load_profile
 from perun.profile.format import chunks, columnar, layouts
 from perun.profile.format import json as formats
 from perun.profile.format.compressed import CompressedColumn
+from perun.profile.query import unique_resource_values_of
 from perun.profile.series import series
+from perun.profile.table import table_of
 
 HEAD = {
     "origin": "a" * 40,
@@ -188,6 +190,13 @@ def test_columns_are_unpacked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not taken
     assert [sum(group.columns["exclusive"]) > 0 for group in profile.groups()] == [True, True]
     assert taken == ["q", "q"]
+    taken.clear()
+    assert [len(one.x) for one in series(profile, "exclusive", "call-order", uids={"outer"})] == [50_000]
+    assert taken == ["q", "q"]
+    assert len(list(unique_resource_values_of(profile, "call-order", uids={"outer"}))) == 50_000
+    assert table_of(profile, {"outer"}).size == 50_000
+    assert len(taken) == 2 + 1 + 4
+    assert [one.key for one in profile.groups({"inner", "none"})] == ["inner#0"]
 
 
 def test_profiles_by_columns_take_part_in_everything() -> None:
