@@ -28,6 +28,7 @@ from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
 from perun.porcelain.run import in_place, journal
+from perun.profile.format import chunks
 from perun.profile.format import json as formats
 from perun.profile.head import Head
 from perun.store import Store, changes, index_file, objects, tree
@@ -39,6 +40,8 @@ from perun.vcs.tagit import files as tagit_files
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
 """Of a memory recording: bytes of its header, and the header of a chunk (see `memory/native/record.h`)."""
+_TRAILER = struct.Struct("<IIQQQQI8s")
+"""Of a profile by columns."""
 Read = Callable[[bytes, Path], object]
 """From the bytes, and an empty folder, to anything; it may raise `PerunError`, and nothing else."""
 
@@ -47,6 +50,31 @@ def _profile(data: bytes, folder: Path) -> object:
     profile = formats.loads(data, "p.perf")
     # What views and checks begin with.
     return profile.type, sum(1 for _ in profile.all_resources()), sum(1 for _ in profile.all_models())
+
+
+def _columns(data: bytes, folder: Path) -> object:
+    return _profile(b'{"perun-columns":' + data.removeprefix(b'{"perun-columns":'), folder)
+
+
+def _sealed_columns(data: bytes, folder: Path) -> object:
+    # The parts of a file as its trailer names them, with checksums that are right.
+    if len(data) < _TRAILER.size:
+        return _columns(data, folder)
+    _, _, head, at, size, _, _, end = _TRAILER.unpack(data[-_TRAILER.size :])
+    try:
+        directory = zlib.decompressobj().decompress(data[at : -_TRAILER.size], 1 << 20)
+    except zlib.error:
+        directory = b""
+    fields = zlib.crc32(data[:head]), zlib.crc32(directory), head, at, size, len(data)
+    seal = zlib.crc32(_TRAILER.pack(*fields, 0, end))
+    return _columns(data[: -_TRAILER.size] + _TRAILER.pack(*fields, seal, end), folder)
+
+
+def _chunk_of_a_column(data: bytes, folder: Path) -> object:
+    for kind in "qd":
+        with contextlib.suppress(chunks.InvalidChunk):
+            assert len(chunks.decoded(data, kind)) <= chunks.MAX_NUMBERS
+    return None
 
 
 def _header(data: bytes, folder: Path) -> object:
@@ -258,6 +286,9 @@ def _format(data: bytes, folder: Path) -> object:
 READERS: Mapping[str, Read] = {
     "profile": _profile,
     "profile-header": _header,
+    "columns": _columns,
+    "columns-sealed": _sealed_columns,
+    "chunk": _chunk_of_a_column,
     "object": _object,
     "object-content": _content_of_an_object,
     "index": _index,
@@ -291,6 +322,7 @@ READERS: Mapping[str, Read] = {
 }
 CORPUS_OF: Mapping[str, str] = {
     "profile-header": "profile",
+    "columns-sealed": "columns",
     "pending": "profile",
     "index-sealed": "index",
     "pending-cache": "index",
