@@ -28,7 +28,7 @@ from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
 from perun.porcelain.run import in_place, journal
-from perun.profile.format import chunks
+from perun.profile.format import chunks, columnar, seven_bits
 from perun.profile.format import json as formats
 from perun.profile.head import Head
 from perun.store import Store, changes, index_file, objects, tree
@@ -40,8 +40,8 @@ from perun.vcs.tagit import files as tagit_files
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
 """Of a memory recording: bytes of its header, and the header of a chunk (see `memory/native/record.h`)."""
-_TRAILER = struct.Struct("<IIQQQQI8s")
-"""Of a profile by columns."""
+_TRAILER = 104
+"""Bytes at the end of a profile by columns."""
 Read = Callable[[bytes, Path], object]
 """From the bytes, and an empty folder, to anything; it may raise `PerunError`, and nothing else."""
 
@@ -58,22 +58,21 @@ def _columns(data: bytes, folder: Path) -> object:
 
 def _sealed_columns(data: bytes, folder: Path) -> object:
     # The parts of a file as its trailer names them, with checksums that are right.
-    if len(data) < _TRAILER.size:
-        return _columns(data, folder)
-    _, _, head, at, size, _, _, end = _TRAILER.unpack(data[-_TRAILER.size :])
     try:
-        directory = zlib.decompressobj().decompress(data[at : -_TRAILER.size], 1 << 20)
-    except zlib.error:
-        directory = b""
-    fields = zlib.crc32(data[:head]), zlib.crc32(directory), head, at, size, len(data)
-    seal = zlib.crc32(_TRAILER.pack(*fields, 0, end))
-    return _columns(data[: -_TRAILER.size] + _TRAILER.pack(*fields, seal, end), folder)
+        head, at, size = (int(field, 16) for field in data[-_TRAILER:].split()[2:5])
+        packed = seven_bits.unpacked(data[at:-_TRAILER]) or b""
+        directory = zlib.decompressobj().decompress(packed, 1 << 20)
+        ends = zlib.crc32(data[:head]), zlib.crc32(directory), head, at, size, len(data)
+        data = data[:-_TRAILER] + columnar.trailer(*ends)
+    except (ValueError, OverflowError, zlib.error):
+        pass
+    return _columns(data, folder)
 
 
 def _chunk_of_a_column(data: bytes, folder: Path) -> object:
     for kind in "qd":
         with contextlib.suppress(chunks.InvalidChunk):
-            assert len(chunks.decoded(data, kind)) <= chunks.MAX_NUMBERS
+            assert len(chunks.decoded(seven_bits.packed(data), kind)) <= chunks.MAX_NUMBERS
     return None
 
 

@@ -7,7 +7,8 @@ them by, in as few bytes as hold the largest, all lowest bytes first; deflate th
 The head of a chunk, little-endian: form (0: whole numbers; 1: floats that are a whole number of thousandths,
 stored as that number; 2: the bits of floats), 1 if steps are stored, bytes of each number (0, 1, 2, 4, 8), a
 zero byte, count of numbers (32 bits), the least number, and the first one where steps are stored (64 bits
-each). Raw deflate follows, if the numbers have any bytes.
+each). Raw deflate follows, if the numbers have any bytes. All of it is written as ASCII
+(:mod:`perun.profile.format.seven_bits`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 import struct
 import zlib
 from typing import TYPE_CHECKING, Any, Final
+
+from perun.profile.format import seven_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,15 +100,18 @@ def _tried(form: int, values: NDArray[Any], steps: bool) -> bytes:
     width = next(one for one in _WIDTHS if largest < 1 << 8 * one)
     head = _HEAD.pack(form, steps, width, len(values), least, int(values[0]) if steps else 0)
     if not width:
-        return head
+        return seven_bits.packed(head)
     planes = excess.astype(f"<u{width}").view(np.uint8).reshape(-1, width).T.tobytes()
     stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW)
-    return head + stream.compress(planes) + stream.flush()
+    return seven_bits.packed(head + stream.compress(planes) + stream.flush())
 
 
-def _decoded(data: bytes | memoryview) -> tuple[int, NDArray[Any]]:
+def _decoded(text: bytes | memoryview) -> tuple[int, NDArray[Any]]:
     import numpy as np
 
+    data = seven_bits.unpacked(text)
+    if data is None:
+        raise InvalidChunk("a chunk is not written in seven bits")
     if len(data) < _HEAD.size:
         raise InvalidChunk("a chunk is shorter than its head")
     form, steps, width, count, least, first = _HEAD.unpack_from(data)
@@ -127,9 +133,9 @@ def _decoded(data: bytes | memoryview) -> tuple[int, NDArray[Any]]:
     return form, np.cumsum(whole, out=whole)
 
 
-def _inflated(data: bytes | memoryview, size: int) -> bytes:
+def _inflated(data: bytes, size: int) -> bytes:
     """Exactly `size` bytes, from raw deflate that ends with the data."""
-    if not size and not len(data):
+    if not size and not data:
         return b""
     stream = zlib.decompressobj(_RAW)
     try:

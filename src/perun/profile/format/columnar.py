@@ -6,7 +6,9 @@ its chunks only. `docs/storage.md` describes the file; in short::
     {"perun-columns":1,...}     all regions but the resources, as one line of JSON, the head first
     chunks                      see :mod:`perun.profile.format.chunks`, in the order of the directory
     directory                   by zlib, JSON: `resource_type_map`, and `resources` without long columns
-    trailer                     where all that is, and checksums
+    trailer                     where all that is, and checksums, as text
+
+All of it is ASCII, so that releases which do not know it see that it is no JSON, and do not stop.
 
 Whatever a file holds, the result is a profile or a :class:`~perun.errors.ProfileError`.
 """
@@ -14,14 +16,13 @@ Whatever a file holds, the result is a profile or a :class:`~perun.errors.Profil
 from __future__ import annotations
 
 import re
-import struct
 import zlib
 from collections.abc import Container, Iterator, Mapping
 from typing import Any, BinaryIO, Final, NamedTuple
 from zlib import crc32
 
 from perun.errors import ProfileError
-from perun.profile.format import bulk
+from perun.profile.format import bulk, seven_bits
 from perun.profile.format.chunks import MAX_NUMBERS
 from perun.profile.format.columns import PACKED_FROM, is_packed, pack
 from perun.profile.format.compressed import KINDS, Chunk, CompressedColumn
@@ -37,9 +38,10 @@ DEFAULT_LIMIT: Final = 512 << 20
 """Bytes of a file that are read at most."""
 
 _START: Final = b'{"%s":' % KEY.encode()
+_DIGITS: Final = tuple(b"[0-9a-f]{%d}" % count for count in (8, 8, 16, 16, 16, 16, 8))
 _VERSION: Final = re.compile(re.escape(_START) + rb"([0-9]{1,9})[,}]")
-_TRAILER: Final = struct.Struct("<IIQQQQI8s")
-_END: Final = b"\0columns"
+_TRAILER: Final = re.compile(rb"\n(%b %b %b %b %b %b )(%b) columns\n" % _DIGITS)
+_TRAILER_SIZE: Final = 104
 _OF_DIRECTORY: Final = ("resource_type_map", "resources")
 _SHORTEST_NUMBER: Final = 2
 """Bytes of a number and its comma in JSON: a file may hold as many numbers as JSON of the largest size."""
@@ -84,11 +86,15 @@ def pieces(regions: Mapping[str, Any]) -> Iterator[bytes]:
     for piece in encoded(directory, COMPACT):
         size, directory_checksum = size + len(piece), crc32(piece, directory_checksum)
         packed.append(stream.compress(piece))
-    tail = b"".join([*packed, stream.flush()])
-    total = at + len(tail) + _TRAILER.size
-    fields = (checksum, directory_checksum, length, at, size, total)
-    trailer = _TRAILER.pack(*fields, 0, _END)
-    yield tail + _TRAILER.pack(*fields, crc32(trailer), _END)
+    tail = seven_bits.packed(b"".join([*packed, stream.flush()]))
+    yield tail
+    yield trailer(checksum, directory_checksum, length, at, size, at + len(tail) + _TRAILER_SIZE)
+
+
+def trailer(*fields: int) -> bytes:
+    """The end of a file: the fields of :class:`_Layout` in hexadecimal digits, and their CRC-32."""
+    start = b"\n%08x %08x %016x %016x %016x %016x " % fields
+    return b"%s%08x columns\n" % (start, crc32(start))
 
 
 def head_of(data: bytes, source: str) -> bytes:
@@ -149,16 +155,16 @@ class _Layout(NamedTuple):
         size = file.seek(0, 2)
         if size > limit:
             raise _too_large(source, f"{size} bytes", limit)
-        if size < _TRAILER.size:
-            raise _damaged(source, "the file is cut short")
-        file.seek(size - _TRAILER.size)
-        *fields, checksum, end = _TRAILER.unpack(file.read(_TRAILER.size))
-        layout = cls(source, *fields)
-        if end != _END or layout.total != size:
+        file.seek(max(size - _TRAILER_SIZE, 0))
+        found = _TRAILER.fullmatch(file.read(_TRAILER_SIZE))
+        if found is None:
             raise _damaged(source, "the file is cut short, or something follows it")
-        if crc32(_TRAILER.pack(*fields, 0, _END)) != checksum:
+        layout = cls(source, *(int(field, 16) for field in found[1].split()))
+        if crc32(b"\n" + found[1]) != int(found[2], 16):
             raise _damaged(source, "its trailer does not match its checksum")
-        if not layout.head_size <= layout.directory_at <= size - _TRAILER.size:
+        if layout.total != size:
+            raise _damaged(source, f"it has {size} bytes, but its trailer says {layout.total}")
+        if not layout.head_size <= layout.directory_at <= size - _TRAILER_SIZE:
             raise _damaged(source, "its trailer names places outside the file")
         if layout.directory_size > limit:
             raise _too_large(source, f"a directory of {layout.directory_size} bytes", limit)
@@ -177,11 +183,12 @@ class _Layout(NamedTuple):
     def directory(self, file: BinaryIO) -> dict[str, Any]:
         """The directory: `resource_type_map` and `resources`."""
         file.seek(self.directory_at)
+        packed = seven_bits.unpacked(file.read(self.total - _TRAILER_SIZE - self.directory_at))
+        if packed is None:
+            raise _damaged(self.source, "its directory is not written in seven bits")
         stream = zlib.decompressobj()
         try:
-            data = stream.decompress(
-                file.read(self.total - _TRAILER.size - self.directory_at), self.directory_size + 1
-            )
+            data = stream.decompress(packed, self.directory_size + 1)
         except zlib.error as problem:
             raise _damaged(self.source, f"its directory does not decompress: {problem}") from None
         if len(data) != self.directory_size or not stream.eof or stream.unused_data:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from perun.errors import ProfileError
 from perun.profile.factory import Profile, load_profile
-from perun.profile.format import chunks, columnar, layouts
+from perun.profile.format import chunks, columnar, layouts, seven_bits
 from perun.profile.format import json as formats
 from perun.profile.format.compressed import CompressedColumn
 from perun.profile.query import unique_resource_values_of
@@ -120,9 +120,19 @@ def test_thousandths_come_back(values: list[int]) -> None:
 def test_no_other_error_comes_of_any_bytes(data: bytes, kind: str) -> None:
     for head in (b"", struct.pack("<BBBxIqq", 0, 1, 2, 40, 0, 0)):
         try:
-            assert len(chunks.decoded(head + data, kind)) <= chunks.MAX_NUMBERS
+            assert len(chunks.decoded(seven_bits.packed(head + data), kind)) <= chunks.MAX_NUMBERS
         except chunks.InvalidChunk as problem:
             assert str(problem)
+
+
+@given(st.binary(max_size=70))
+@small
+def test_any_bytes_are_written_in_ascii(data: bytes) -> None:
+    text = seven_bits.packed(data)
+    assert text.isascii() and b"\0" not in text
+    assert seven_bits.unpacked(text) == data
+    for other in (text + b"\x80", text[:-1] + b"\xff", b"\0" + text, text + b"\1", b"\1\4" + text):
+        assert seven_bits.unpacked(other) is None
 
 
 @given(groups)
@@ -130,7 +140,7 @@ def test_no_other_error_comes_of_any_bytes(data: bytes, kind: str) -> None:
 def test_both_layouts_hold_the_same_profile(found: list[tuple[Any, dict[str, list[Any]]]]) -> None:
     profile = profile_of(found, models=[{"uid": "f", "model": "constant", "coeffs": []}], own={"key": [1.5]})
     data = by_columns(profile)
-    assert columnar.is_columnar(data)
+    assert columnar.is_columnar(data) and data.isascii() and b"\0" not in data
     from_columns = formats.loads(data, "columns")
     from_json = formats.loads(formats.dumps_pending(profile), "json")
     for one in from_columns.regions()["resources"].values():
@@ -238,33 +248,28 @@ def test_damage_is_told(how: str, place: float, change: int, seal: bool) -> None
 
 def resealed(data: bytes) -> bytes:
     """The file with checksums of head, directory and trailer that are right where that is possible."""
-    form = struct.Struct("<IIQQQQI8s")
-    if len(data) < form.size:
-        return data
-    _, _, head, at, size, _, _, end = form.unpack(data[-form.size :])
-    head_sum = zlib.crc32(data[: min(head, len(data))])
     try:
-        directory = zlib.decompress(data[min(at, len(data)) : -form.size], bufsize=4096)[: 1 << 20]
-    except zlib.error:
-        directory = b""
-    fields = (head_sum, zlib.crc32(directory), head, at, size, len(data))
-    return data[: -form.size] + form.pack(*fields, zlib.crc32(form.pack(*fields, 0, end)), end)
+        head, at, size = (int(field, 16) for field in data[-TRAILER:].split()[2:5])
+        directory = zlib.decompress(seven_bits.unpacked(data[at:-TRAILER]) or b"")
+    except (ValueError, zlib.error):
+        return data
+    ends = zlib.crc32(data[:head]), zlib.crc32(directory), head, at, size, len(data)
+    return data[:-TRAILER] + columnar.trailer(*ends)
 
 
+TRAILER = 104
 DAMAGED = by_columns(calls(200))
 
 
 def rewritten(change: Any) -> bytes:
     """The file with another directory."""
-    form = struct.Struct("<IIQQQQI8s")
-    head_sum, _, head, at, *_ = form.unpack(DAMAGED[-form.size :])
-    directory = json.loads(zlib.decompress(DAMAGED[at : -form.size]))
+    head_sum, _, head, at = (int(field, 16) for field in DAMAGED[-TRAILER:].split()[:4])
+    directory = json.loads(zlib.decompress(seven_bits.unpacked(DAMAGED[at:-TRAILER]) or b""))
     change(directory)
     text = json.dumps(directory).encode()
-    packed = zlib.compress(text)
-    fields = (head_sum, zlib.crc32(text), head, at, len(text), at + len(packed) + form.size)
-    trailer = form.pack(*fields, zlib.crc32(form.pack(*fields, 0, b"\0columns")), b"\0columns")
-    return DAMAGED[:at] + packed + trailer
+    packed = seven_bits.packed(zlib.compress(text))
+    size = at + len(packed) + TRAILER
+    return DAMAGED[:at] + packed + columnar.trailer(head_sum, zlib.crc32(text), head, at, len(text), size)
 
 
 def numbers_of(directory: Any) -> list[Any]:
