@@ -53,6 +53,10 @@ class CompressedColumn:
     def __len__(self) -> int:
         return self._size
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        stored = [chunk._replace(data=bytes(chunk.data)) for chunk in self.chunks]
+        return CompressedColumn, (self.kind, stored, self._source)
+
     def __repr__(self) -> str:
         return f"<CompressedColumn of {len(self)} numbers, kind {self.kind!r}>"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
+import pickle
 import struct
 import zlib
 from array import array
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +212,8 @@ def test_columns_are_unpacked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_profiles_by_columns_take_part_in_everything() -> None:
+    profile = formats.loads(by_columns(calls(400)), "x")
+    assert pickle.loads(pickle.dumps(profile)) == deepcopy(profile) == calls(400)
     profile = formats.loads(by_columns(calls(400)), "x")
     points = {one.uid: len(one.x) for one in series(profile, "amount", "call-order")}
     assert points == {"inner": 400, "outer": 100}
