@@ -7,22 +7,21 @@ import resource
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perun.collect.complexity.collector import LIBRARY, ComplexityCollector
-from perun.collect.complexity.params import ComplexityParams
+from perun.collect.complexity.collector import LIBRARY
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.collector import TraceParams
 from perun.collect.trace.engines.ebpf import ANY_METHOD, EbpfEngine
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
+from perun.profile.factory import load_profile
 from report import Measured, Place, Row
+from whole import whole
 
 SOURCE = Path(__file__).with_name("calls.c")
 CALLS = 2_000_000
@@ -38,10 +37,11 @@ PAIR = (
     'uretprobe:{0}:leaf {{ printf("x %llu %d\\n", nsecs, tid); }}'
 )
 INSTRUMENT = ("-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-finstrument-functions")
-PROGRAM = """
+AUTHOR = ("-c", "user.name=Benchmark", "-c", "user.email=benchmark@example.org")
+PROGRAM = r"""
 #include <stdlib.h>
-int inner(int n) { return n + 1; }
-int outer(int n) { return inner(n) + inner(n + 1); }
+__attribute__((noinline)) int inner(int n) { __asm__ volatile("" ::: "rbx"); return n + 1; }
+__attribute__((noinline)) int outer(int n) { return inner(n) + inner(n + 1); }
 int main(int count, char **arguments) {
   volatile int sum = 0;
   for (long left = atol(arguments[1]) / 3; left; left--) sum = outer(sum & 1023);
@@ -57,7 +57,7 @@ def complexity(place: Place) -> Iterator[Row]:
     folder = place.folder / "complexity"
     folder.mkdir()
     yield from one_call(folder, max(3, place.rounds // 3))
-    yield from many_calls(folder)
+    yield from many_calls(place.perun, folder, "complexity")
 
 
 def engines(place: Place) -> Iterator[Row]:
@@ -78,6 +78,8 @@ def engines(place: Place) -> Iterator[Row]:
     for engine in ("ebpf", "uftrace"):
         yield from without_loss(folder, engine, pushes)
     yield from many_functions(folder, rounds)
+    if not EbpfEngine(os.environ).unavailable()[0]:
+        yield from many_calls(place.perun, folder, "trace")
 
 
 class Cost(NamedTuple):
@@ -354,35 +356,29 @@ def one_call(folder: Path, rounds: int) -> Iterator[Row]:
     yield Row("data of a call, complexity", size / CALLS, 40, "limit", 1, "B")
 
 
-def many_calls(folder: Path) -> Iterator[Row]:
-    """A profile of ten million calls, and the memory that it takes to make it.
-
-    In a process of its own, as the peak of this one may be that of what was measured before.
-    """
-    argv = [sys.executable, __file__, str(folder)]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
-    taken, peak = map(float, done.stdout.split())
-    yield Row(f"profile of {MANY:,} calls, all in all", taken, 20, "limit", 1)
-    yield Row(f"memory for {MANY:,} calls", peak, 1024, "limit", 1, "MB")
-
-
-def profile_many(folder: Path) -> tuple[float, float]:
-    """Seconds of a profile of ten million calls, and the most megabytes of this process since it was started.
-
-    The peak that `getrusage` tells is also that of the process which this one was made from.
-    """
-    source = folder / "many.c"
-    source.write_text(PROGRAM)
-    run = Run("many", str(MANY), cwd=folder, environ=dict(os.environ))
-    start = time.perf_counter()
-    profile = ComplexityCollector().collect(
-        run, ComplexityParams(files=(str(source),)), CollectContext(folder)
-    )
-    taken = time.perf_counter() - start
-    assert profile["trace"]["calls"] == MANY // 3 * 3 + 1
-    status = Path("/proc/self/status").read_text("utf-8")
-    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
-    return taken, peak / 1024
+def many_calls(perun: str, folder: Path, collector: str) -> Iterator[Row]:
+    """Ten million calls, from the command line to the stored profile: time, memory and room on the disk."""
+    folder = folder / "many"
+    folder.mkdir()
+    (folder / "many.c").write_text(PROGRAM)
+    subprocess.run(["cc", "-O2", "-g", "-o", "many", "many.c"], cwd=folder, check=True)
+    for argv in (["git", "init", "-q"], ["git", "add", "many.c"], ["git", *AUTHOR, "commit", "-qm", "1"]):
+        subprocess.run(argv, cwd=folder, check=True)
+    subprocess.run([perun, "init"], cwd=folder, check=True, capture_output=True)
+    chosen = {
+        "trace": ["--engine", "ebpf", "--strategy", "custom", "--func", "inner", "--func", "outer"],
+        "complexity": ["--files", "many.c"],
+    }
+    argv = [perun, "collect", "-c", "./many", "-a", str(MANY), collector, *chosen[collector]]
+    used = whole(argv, folder, "many")
+    (path,) = (folder / ".perun" / "jobs").glob("*.perf")
+    calls = load_profile(path)["trace"]["calls"]
+    assert calls in (MANY // 3 * 3, MANY // 3 * 3 + 1), f"{calls} calls"
+    what = f"perun collect {collector}, {MANY:,} calls"
+    yield Row(f"{what}: CPU time without the program", used.cpu, 15, "limit", 1)
+    yield Row(f"{what}: memory of all processes", used.memory, 500, "limit", 1, "MB")
+    size = path.stat().st_size / (1 << 20)
+    yield Row(f"{what}: stored", size, 50, "limit", 1, "MB")
 
 
 def compiled(folder: Path, name: str, *options: str) -> str:
@@ -398,6 +394,3 @@ def printed(argv: Sequence[str]) -> tuple[float, float]:
     first, second = done.stdout.split()[:2]
     return float(first), float(second)
 
-
-if __name__ == "__main__":
-    print(*profile_many(Path(sys.argv[1])))

@@ -28,6 +28,7 @@ from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
 from perun.porcelain.run import in_place, journal
+from perun.profile.format import chunks, columnar, seven_bits
 from perun.profile.format import json as formats
 from perun.profile.head import Head
 from perun.store import Store, changes, index_file, objects, tree
@@ -39,6 +40,8 @@ from perun.vcs.tagit import files as tagit_files
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
 """Of a memory recording: bytes of its header, and the header of a chunk (see `memory/native/record.h`)."""
+_TRAILER = 104
+"""Bytes at the end of a profile by columns."""
 Read = Callable[[bytes, Path], object]
 """From the bytes, and an empty folder, to anything; it may raise `PerunError`, and nothing else."""
 
@@ -47,6 +50,30 @@ def _profile(data: bytes, folder: Path) -> object:
     profile = formats.loads(data, "p.perf")
     # What views and checks begin with.
     return profile.type, sum(1 for _ in profile.all_resources()), sum(1 for _ in profile.all_models())
+
+
+def _columns(data: bytes, folder: Path) -> object:
+    return _profile(b'{"perun-columns":' + data.removeprefix(b'{"perun-columns":'), folder)
+
+
+def _sealed_columns(data: bytes, folder: Path) -> object:
+    # The parts of a file as its trailer names them, with checksums that are right.
+    try:
+        head, at, size = (int(field, 16) for field in data[-_TRAILER:].split()[2:5])
+        packed = seven_bits.unpacked(data[at:-_TRAILER]) or b""
+        directory = zlib.decompressobj().decompress(packed, 1 << 20)
+        ends = zlib.crc32(data[:head]), zlib.crc32(directory), head, at, size, len(data)
+        data = data[:-_TRAILER] + columnar.trailer(*ends)
+    except (ValueError, OverflowError, zlib.error):
+        pass
+    return _columns(data, folder)
+
+
+def _chunk_of_a_column(data: bytes, folder: Path) -> object:
+    for kind in "qd":
+        with contextlib.suppress(chunks.InvalidChunk):
+            assert len(chunks.decoded(seven_bits.packed(data), kind)) <= chunks.MAX_NUMBERS
+    return None
 
 
 def _header(data: bytes, folder: Path) -> object:
@@ -258,6 +285,9 @@ def _format(data: bytes, folder: Path) -> object:
 READERS: Mapping[str, Read] = {
     "profile": _profile,
     "profile-header": _header,
+    "columns": _columns,
+    "columns-sealed": _sealed_columns,
+    "chunk": _chunk_of_a_column,
     "object": _object,
     "object-content": _content_of_an_object,
     "index": _index,
@@ -291,6 +321,7 @@ READERS: Mapping[str, Read] = {
 }
 CORPUS_OF: Mapping[str, str] = {
     "profile-header": "profile",
+    "columns-sealed": "columns",
     "pending": "profile",
     "index-sealed": "index",
     "pending-cache": "index",

@@ -191,6 +191,12 @@ _ROWS: Final[tuple[Key, ...]] = (
         example=2048,
     ),
     Key(
+        "profiles.columnar_from", Kind.NUMBER, Scope.RECURSIVE, 1 << 20,
+        "Profiles with at least so many numbers in their resources are stored by columns, in a tenth of the "
+        "room; older releases read JSON only, which is what 0 stores always.",
+        example=0,
+    ),
+    Key(
         "degradation.collect_before_check", Kind.BOOL, Scope.RECURSIVE, False,
         "Whether `perun check` first collects new profiles with the job matrix.",
         example=True,

@@ -173,7 +173,7 @@ class _Store(Store):
     """
 
     def __init__(self, root: Path, config: Config, environ: Mapping[str, str]) -> None:
-        super().__init__(root, limit=_max_size(config))
+        super().__init__(root, limit=_max_size(config), columnar_from=_columnar_from(config))
         self._config = config
         self._environ = environ
         self._is_cached = all(layer.origin != "file" for layer in config.layers)
@@ -196,6 +196,17 @@ def _max_size(config: Config) -> int:
             "e.g. perun config --shared set profiles.max_size 1024",
         )
     return int(number * (1 << 20))
+
+
+def _columnar_from(config: Config) -> int:
+    """`profiles.columnar_from`."""
+    number = float(config.get("profiles.columnar_from"))
+    if not 0 <= number < 1 << 60:
+        raise ConfigError(
+            f"profiles.columnar_from is {number:g}: expected a count of numbers, or 0 for never",
+            "e.g. perun config set profiles.columnar_from 0",
+        )
+    return int(number)
 
 
 def cache_config(config: Config, perun_folder: Path, environ: Mapping[str, str]) -> None:

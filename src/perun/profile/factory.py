@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from pathlib import Path
 
 from perun.errors import ProfileError, ProfileNotFound
@@ -24,25 +25,28 @@ __all__ = [
 ]
 
 
-def load_profile(path: str | os.PathLike[str]) -> Profile:
+def load_profile(path: str | os.PathLike[str], *, uids: Container[str] | None = None) -> Profile:
     """The profile in a file of `.perun/jobs` or an exported one, in any layout that Perun reads.
 
     The file may be a link to one.
 
+    :param uids: only the resources that have one of these uids, nested ones flattened. Of a profile that is
+        stored by columns no more than these is read. A group whose resources differ in their uids is kept.
     :raises ProfileNotFound: if there is no such file.
     :raises ProfileError: if it cannot be read, is a pipe or a device, is too large, or holds no profile.
     """
-    from perun.profile.format.json import SIZE_LIMIT, loads
-    from perun.regular import read_regular
+    from perun.profile.format.json import SIZE_LIMIT
+    from perun.profile.format.layouts import load
+    from perun.regular import open_regular
 
     name = os.fspath(path)
     try:
-        data = read_regular(os.path.realpath(name), SIZE_LIMIT)
+        with open_regular(os.path.realpath(name), SIZE_LIMIT) as file:
+            return load(file, name, uids=uids)
     except FileNotFoundError:
         raise ProfileNotFound(f"there is no profile {name}", "perun status lists the profiles") from None
     except OSError as problem:
         raise ProfileError(f"cannot read {name}: {problem.strerror}") from None
-    return loads(data, name)
 
 
 def store_profile(profile: Profile, path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ A key may lead into nested values: `:` goes to a key of a mapping, `::` to all i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from perun.profile.format.columns import Column, is_packed
@@ -71,14 +71,17 @@ def all_numerical_resource_fields_of(profile: Profile) -> Iterator[str]:
     yield from sorted(found)
 
 
-def unique_resource_values_of(profile: Profile, resource_key: str) -> Iterator[Any]:
+def unique_resource_values_of(
+    profile: Profile, resource_key: str, *, uids: Container[str] | None = None
+) -> Iterator[Any]:
     """Values of a key over all resources, each once, in the order of their first occurrence.
 
     Nested values are flattened.
 
     :param resource_key: may hold `:` and `::`.
+    :param uids: leave out groups of other uids, as :meth:`Profile.groups` does.
     """
-    return _unique(value for part in _parts(profile, resource_key) for value in part)
+    return _unique(value for part in _parts(profile, resource_key, uids) for value in part)
 
 
 def all_key_values_of(resource: Mapping[str, Any], resource_key: str) -> Iterator[Any]:
@@ -104,10 +107,10 @@ def unique_model_values_of(profile: Profile, model_key: str) -> Iterator[Any]:
     return _unique(value for model in models for value in all_key_values_of(model, model_key))
 
 
-def _parts(profile: Profile, key: str) -> Iterator[Iterable[Any]]:
+def _parts(profile: Profile, key: str, uids: Container[str] | None) -> Iterator[Iterable[Any]]:
     # A group at a time: constants answer for the whole group, so nobody walks its resources.
     field = key.partition(":")[0]
-    for _, constants, columns, size in profile.groups():
+    for _, constants, columns, size in profile.groups(uids):
         if key in columns:
             yield columns[key]
         elif field in columns:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -49,27 +49,32 @@ class Series(NamedTuple):
 
 
 def series(
-    profile: Profile, of: str = "amount", per: str = "structure-unit-size", *, apart: bool = False
+    profile: Profile,
+    of: str = "amount",
+    per: str = "structure-unit-size",
+    *,
+    apart: bool = False,
+    uids: Container[str] | None = None,
 ) -> Iterator[Series]:
     """The points of each uid, uids in the order of their first resource.
 
     :param of: the dependent field; :param per: the independent one.
     :param apart: whether what was measured of a uid in several ways, such as `real` and `user` time, are
         series of their own, which are called by :attr:`perun.profile.measurements.Metric.location` then.
+    :param uids: only these, given as text; nothing else is unpacked of a profile by columns.
     :raises ProfileError: if no resource of the profile has a number in both fields.
     """
-    found: dict[str, tuple[_FieldValues, _FieldValues]] = {}
-    for uid, group in _by_uid(profile):
-        if apart:
-            uid = location_of(uid, group)
-        if uid not in found:
-            found[uid] = _FieldValues(), _FieldValues()
-        xs, ys = found[uid]
-        xs.add(group, per)
-        ys.add(group, of)
+    found: dict[str, list[Group]] = {}
+    for uid, group in _by_uid(profile, uids):
+        found.setdefault(location_of(uid, group) if apart else uid, []).append(group)
     without: list[Series] = []
     has_points = False
-    for uid, (xs, ys) in found.items():
+    for uid in list(found):
+        xs, ys = _FieldValues(), _FieldValues()
+        # What is unpacked of one uid is not kept beside that of the next.
+        for group in found.pop(uid):
+            xs.add(group, per)
+            ys.add(group, of)
         points = _points(uid, xs.numbers(), ys.numbers())
         if not has_points and not points.x.size:
             without.append(points)  # an error may come of it
@@ -150,21 +155,22 @@ class _FieldValues:
         return np.concatenate([np.frombuffer(part, part.typecode) for part in packed], dtype=np.float64)
 
 
-def _by_uid(profile: Profile) -> Iterator[tuple[str, Group]]:
-    """Each group with the uid of its resources; a group that has several uids is taken apart."""
+def _by_uid(profile: Profile, uids: Container[str] | None) -> Iterator[tuple[str, Group]]:
+    """Each group with the uid of its resources, if that is wanted; a group of several uids is taken apart."""
     names: dict[int, str] = {}  # of nested uids, which many groups share
-    for group in profile.groups():
+    for group in profile.groups(uids):
         if not group.size:
             continue
         if "uid" in group.columns:
-            yield from _split_by_uid(group)
+            yield from (one for one in _split_by_uid(group) if uids is None or one[0] in uids)
             continue
         uid = group.constants.get("uid", "")
         if type(uid) is not str:
             if id(uid) not in names:
                 names[id(uid)] = str(flatten(uid))
             uid = names[id(uid)]
-        yield uid, group
+        if uids is None or uid in uids:
+            yield uid, group
 
 
 def _split_by_uid(group: Group) -> Iterator[tuple[str, Group]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -52,3 +52,11 @@ def _uid_order(keys: tuple[str, ...]) -> list[str]:
 def too_deep(what: str) -> ProfileError:
     """The error for what Python's own recursion cannot follow."""
     return ProfileError(f"{what} of the profile is nested too deeply", "nest lists and mappings less")
+
+
+def may_have_uid(constants: Mapping[str, Any], uids: Container[str]) -> bool:
+    """Whether resources with these constants have one of the uids, given as text (:func:`flatten`).
+
+    So may those that differ in their uids, or have none.
+    """
+    return "uid" not in constants or str(flatten(constants["uid"])) in uids

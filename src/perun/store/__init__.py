@@ -37,11 +37,20 @@ class Store:
     :param lock_timeout: seconds that a writer waits for another one.
     :param limit: largest accepted size of a profile or of statistics, in bytes before compression;
         :data:`perun.store.limits.DEFAULT` if it is None.
+    :param columnar_from: numbers from which a profile is stored by columns, 0 for never;
+        :data:`perun.profile.format.layouts.COLUMNAR_FROM` if it is None.
     """
 
-    def __init__(self, root: Path, lock_timeout: float = 60.0, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        lock_timeout: float = 60.0,
+        limit: int | None = None,
+        columnar_from: int | None = None,
+    ) -> None:
         self.root = root
         self._limit = limit
+        self._columnar_from = columnar_from
         self._lock_timeout = lock_timeout
 
     def create(self) -> None:
@@ -78,9 +87,11 @@ class Store:
     @cached_property
     def objects(self) -> FileObjects:
         """Registered profiles by checksum."""
+        from perun.profile.format.layouts import COLUMNAR_FROM
         from perun.store.objects import FileObjects
 
-        return FileObjects(self.root / "objects", self.limit)
+        columnar_from = COLUMNAR_FROM if self._columnar_from is None else self._columnar_from
+        return FileObjects(self.root / "objects", self.limit, columnar_from)
 
     @cached_property
     def indexes(self) -> Indexes:
@@ -101,7 +112,8 @@ class Store:
         """Profiles that no minor version has yet."""
         from perun.store.pending import Pending
 
-        return Pending(self.root / "jobs", self.lock, self.root / "sums" / "jobs", self.limit)
+        sums = self.root / "sums" / "jobs"
+        return Pending(self.root / "jobs", self.lock, sums, self.limit, self._columnar_from)
 
     @cached_property
     def summaries(self) -> Summaries:

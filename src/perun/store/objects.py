@@ -1,7 +1,9 @@
 """Registered profiles, named by the SHA-1 of their content (manual 13.2.2).
 
 An object is `profile <type> <length>`, a zero byte and the profile as JSON, compressed by zlib; `length`
-counts characters. Its name is the SHA-1 of all that before the compression.
+counts characters. Its name is the SHA-1 of all that before the compression. The object of a profile by
+columns (:mod:`perun.profile.format.columnar`) begins with `columns` in place of `profile`, which older
+releases refuse, and `length` counts bytes.
 
 A small file may unpack to a thousand times its size. So objects are unpacked piece by piece, never beyond the
 limit of the store, and who needs only the checksum or the head keeps no more than one piece in memory.
@@ -14,17 +16,19 @@ import io
 import re
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.profile.format import columnar
 from perun.profile.format import head as format_head
-from perun.profile.format.json import dumps_object, loads
+from perun.profile.format.json import loads
+from perun.profile.format.layouts import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.head import Head
 from perun.regular import TooLarge, open_regular
-from perun.store import limits, tree
+from perun.store import limits, stored_blocks, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +39,7 @@ KNOWN_TYPES = frozenset({"memory", "mixed", "time"})
 """The types of the manual; a plugin may make others, which need be no more than a word."""
 
 _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_HEADER = re.compile(rb"profile ([A-Za-z0-9_.-]{1,64}) (0|[1-9][0-9]{0,17})\0")
+_HEADER = re.compile(rb"(profile|columns) ([A-Za-z0-9_.-]{1,64}) (0|[1-9][0-9]{0,17})\0")
 _HEADER_ROOM = 128
 _CHUNK = 1 << 18
 _LEVEL = zlib.Z_DEFAULT_COMPRESSION
@@ -51,18 +55,22 @@ class FileObjects:
     Storing needs no lock. What :meth:`delete` removes may be in use: hold the lock of the repository.
 
     :param limit: largest accepted size of an object before compression, in bytes.
+    :param columnar_from: numbers from which a profile is stored by columns; 0 for never.
     """
 
-    def __init__(self, root: Path, limit: int = limits.DEFAULT) -> None:
+    def __init__(
+        self, root: Path, limit: int = limits.DEFAULT, columnar_from: int = COLUMNAR_FROM
+    ) -> None:
         self.root = root
         self.limit = limit
+        self.columnar_from = columnar_from
 
     def put(self, profile: Profile) -> str:
         """Store the profile (without its origin) and return the checksum; what is whole is not rewritten.
 
         :raises ProfileError: if its type is not a single word, or it is larger than could be read again.
         """
-        return self.put_body(profile.type, dumps_object(profile))
+        return self.put_body(profile.type, object_body(profile, self.columnar_from))
 
     def put_many(self, profiles: Iterable[Profile]) -> list[str]:
         """As :meth:`put` for each, in order; faster, as the disk flushes many files at once."""
@@ -75,21 +83,17 @@ class FileObjects:
             return list(pool.map(self.put, profiles))
 
     def put_body(self, type_: str, body: bytes) -> str:
-        """Store a profile that is JSON already; the checksum."""
+        """Store a profile that is JSON, or by columns, already; the checksum."""
         if len(body) > self.limit:
             raise ProfileError(
-                f"the profile has {len(body)} bytes of JSON, {limits.exceeded(self.limit)}",
+                f"the profile has {len(body)} bytes, {limits.exceeded(self.limit)}",
                 f"collect fewer resources, e.g. with a coarser sampling, or {limits.HINT}",
             )
         header = _header(type_, body)
         checksum = tree.sha1(header, body).hex()
         if not self._is_whole(checksum):
-            stream = zlib.compressobj(_LEVEL if len(body) < _LARGE else _LEVEL_OF_LARGE)
             with atomic.writing(tree.object_path(self.root, checksum)) as file:
-                file.write(stream.compress(header))
-                for start in range(0, len(body), _CHUNK):
-                    file.write(stream.compress(body[start : start + _CHUNK]))
-                file.write(stream.flush())
+                file.writelines(_packed(header, body))
         return checksum
 
     def _is_whole(self, checksum: str) -> bool:
@@ -100,16 +104,25 @@ class FileObjects:
             return False
         return True
 
-    def get(self, checksum: str) -> Profile:
+    def get(self, checksum: str, uids: Container[str] | None = None) -> Profile:
         """The profile.
 
+        :param uids: only its resources that have one of these uids, flattened. Of a profile by columns no
+            more than these is read then, and only their own checksums are verified.
         :raises ProfileNotFound: if there is no such object.
         :raises DamagedStore: if the object is not what its name promises.
         """
-        return loads(self.get_body(checksum), str(tree.object_path(self.root, checksum)), limit=self.limit)
+        source = str(tree.object_path(self.root, checksum))
+        if uids is not None:
+            with self._opened(checksum) as unpacked:
+                content = unpacked.content()
+                if content is not None:
+                    return columnar.load(content, source, limit=self.limit, uids=uids)
+        profile = loads(self.get_body(checksum), source, limit=self.limit)
+        return profile if uids is None else with_uids(profile, uids)
 
     def get_body(self, checksum: str) -> bytes:
-        """The profile as JSON; errors as :meth:`get`."""
+        """The profile as JSON, or by columns; errors as :meth:`get`."""
         return self.read(checksum)[1]
 
     def head(self, checksum: str) -> Head:
@@ -128,11 +141,14 @@ class FileObjects:
         """Whether the object is whole, and a profile; its type. Errors as :meth:`get`.
 
         Of one that is larger than :data:`limits.READ_WHOLE` only the head is looked at: that the rest is
-        what was registered, the checksum proves.
+        what was registered, the checksum proves. Columns are decoded, chunk by chunk.
         """
         with self._opened(checksum) as unpacked:
-            type_, length = unpacked.type, unpacked.length
-        if length <= limits.READ_WHOLE:
+            type_, length, by_columns = unpacked.type, unpacked.length, unpacked.by_columns
+        if by_columns:
+            source = str(tree.object_path(self.root, checksum))
+            columnar.verify(io.BytesIO(self.get_body(checksum)), source, limit=self.limit)
+        elif length <= limits.READ_WHOLE:
             self.get(checksum)
         else:
             self.regions(checksum)
@@ -144,7 +160,7 @@ class FileObjects:
             deque(unpacked.pieces(), maxlen=0)
 
     def read(self, checksum: str) -> tuple[str, bytes]:
-        """Type and JSON of the profile; errors as :meth:`get`."""
+        """Type of the profile, and its JSON or columns; errors as :meth:`get`."""
         with self._opened(checksum) as unpacked:
             return unpacked.type, unpacked.body()
 
@@ -186,7 +202,7 @@ class FileObjects:
 
 
 def encode(type_: str, body: bytes) -> tuple[str, bytes]:
-    """Checksum and content, not yet compressed, of the object that holds the JSON `body`."""
+    """Checksum and content, not yet compressed, of the object that holds `body`, JSON or columns."""
     content = _header(type_, body) + body
     return tree.sha1(content).hex(), content
 
@@ -197,7 +213,21 @@ def _header(type_: str, body: bytes) -> bytes:
             f"header.type of the profile is {type_!r}",
             "it must be one word of letters, digits, dots and dashes, e.g. " + ", ".join(sorted(KNOWN_TYPES)),
         )
+    if columnar.is_columnar(body):
+        return b"columns %s %d\0" % (type_.encode(), len(body))
     return b"profile %s %d\0" % (type_.encode(), len(body) if body.isascii() else len(body.decode()))
+
+
+def _packed(header: bytes, body: bytes) -> Iterator[bytes | memoryview]:
+    """The content of the file of an object, piece by piece."""
+    if columnar.is_columnar(body):
+        yield from stored_blocks.pieces(header, body)
+        return
+    stream = zlib.compressobj(_LEVEL if len(body) < _LARGE else _LEVEL_OF_LARGE)
+    yield stream.compress(header)
+    for start in range(0, len(body), _CHUNK):
+        yield stream.compress(body[start : start + _CHUNK])
+    yield stream.flush()
 
 
 def decode(data: bytes, checksum: str, source: str, limit: int = limits.DEFAULT) -> tuple[str, bytes]:
@@ -234,7 +264,8 @@ class _Unpacked:
     """An object that is unpacked piece by piece and verified at its end.
 
     :raises zlib.error: :raises UnicodeDecodeError: :raises _Damage: each says what is wrong.
-    :ivar type: of the profile. :ivar length: characters of its JSON, as the header says.
+    :ivar type: of the profile. :ivar by_columns: whether it is stored by columns.
+    :ivar length: characters of its JSON, or bytes of its columns, as the header says.
     """
 
     def __init__(self, file: BinaryIO, checksum: str, limit: int) -> None:
@@ -248,16 +279,23 @@ class _Unpacked:
         header = _HEADER.match(head)
         if header is None:
             raise _Damage(f"does not begin with 'profile <type> <length>': {head[:40]!r}")
-        self.type, self.length = header[1].decode(), int(header[2])
+        self.by_columns = header[1] == b"columns"
+        self.type, self.length = header[2].decode(), int(header[3])
+        self._unit = "bytes" if self.by_columns else "characters"
         if self.length > limit:
-            raise _Damage(f"holds {self.length} characters, {limits.exceeded(limit)}", limits.HINT)
+            raise _Damage(f"holds {self.length} {self._unit}, {limits.exceeded(limit)}", limits.HINT)
         # A character has at most four bytes, so an honest header bounds what is worth unpacking.
-        self._room = min(4 * self.length, limit)
+        self._room = min((1 if self.by_columns else 4) * self.length, limit)
+        self._content_at = header.end()
         self._hash = tree.sha1_of(head[: header.end()], self.length)
         self._rest = head[header.end() :]
 
+    def content(self) -> BinaryIO | None:
+        """The profile by columns, for seeking in it, not verified; None if it is JSON, or compressed."""
+        return stored_blocks.opened(self._file, self._content_at, self.length) if self.by_columns else None
+
     def body(self) -> bytes:
-        """The JSON, after everything was verified."""
+        """The JSON or the columns, after everything was verified."""
         buffer = io.BytesIO()  # hands out what it holds without a copy
         buffer.writelines(self.pieces())
         return buffer.getvalue()
@@ -274,19 +312,19 @@ class _Unpacked:
         return b""
 
     def pieces(self) -> Iterator[bytes]:
-        """The pieces of the JSON; whether it is what its name promises shows at the end."""
+        """The pieces of the body; whether it is what its name promises shows at the end."""
         size = characters = 0
         while piece := self._rest or self._piece(_CHUNK):
             self._rest = b""
             size += len(piece)
             if size > self._room:
-                raise _Damage(f"is longer than the {self.length} characters that its header says")
-            characters += len(self._decoder.decode(piece))
+                raise _Damage(f"is longer than the {self.length} {self._unit} that its header says")
+            characters += len(piece if self.by_columns else self._decoder.decode(piece))
             self._hash.update(piece)
             yield piece
         self._decoder.decode(b"", True)
         if characters != self.length:
-            raise _Damage(f"has {characters} characters, but its header says {self.length}")
+            raise _Damage(f"has {characters} {self._unit}, but its header says {self.length}")
         if surplus := len(self._stream.unused_data) + len(self._file.read(_CHUNK)):
             raise _Damage(f"is followed by {surplus} bytes that do not belong to it")
         if (actual := self._hash.hexdigest()) != self._checksum:

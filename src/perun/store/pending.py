@@ -13,7 +13,7 @@ from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.head import Head
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
-from perun.regular import open_regular, read_regular
+from perun.regular import open_regular
 from perun.store import limits, tree
 from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
@@ -58,9 +58,11 @@ class Pending:
         lock: Callable[[], AbstractContextManager[None]],
         checksums: Path,
         limit: int = limits.DEFAULT,
+        columnar_from: int | None = None,
     ) -> None:
         self.root = root
         self.limit = limit
+        self._columnar_from = columnar_from
         self._checksums_path = checksums
         self._lock = lock
 
@@ -109,15 +111,16 @@ class Pending:
         :returns: the file.
         :raises ProfileError: if `name` cannot be the name of a file.
         """
-        from perun.profile.format.json import pending_pieces
+        from perun.profile.format.layouts import COLUMNAR_FROM, job_pieces
 
+        columnar_from = COLUMNAR_FROM if self._columnar_from is None else self._columnar_from
         stem = _stem(name)
         # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
         temporary = self.root / f"{atomic.temporary_name()}.new"
         try:
             sha1 = tree.sha1_of(b"", tree.OPENSSL_FROM)
             with atomic.writing(temporary) as file:
-                for piece in pending_pieces(profile):
+                for piece in job_pieces(profile, columnar_from):
                     sha1.update(piece)
                     file.write(piece)
             if announce is not None:
@@ -138,36 +141,32 @@ class Pending:
                         return self.root / name
         return None
 
-    def load(self, path: Path | str) -> Profile:
+    def load(self, path: Path | str, uids: Container[str] | None = None) -> Profile:
         """The pending profile; `path` is its file, or its base name alone.
 
+        :param uids: only its resources that have one of these uids, flattened. Of a profile by columns no
+            more than these is read then.
         :raises ProfileNotFound: if there is no such file; :raises ProfileError: if it is damaged.
         """
-        from perun.profile.format.json import loads
+        from perun.profile.format.layouts import load
 
         path = self.root / path
-        with _naming_file(path):
-            data = read_regular(path, self.limit)
-        return loads(data, str(path), limit=self.limit)
+        with _naming_file(path), open_regular(path, self.limit) as file:
+            return load(file, str(path), limit=self.limit, uids=uids)
 
     def check(self, path: Path | str) -> str:
-        """Whether it is a profile; of one that is larger than :data:`limits.READ_WHOLE` only the head is.
+        """Whether it is a profile; of JSON larger than :data:`limits.READ_WHOLE` only the head is looked at.
 
         :returns: the SHA-1 of the file in hexadecimal digits, empty if only its head was read.
         Errors as :meth:`load`.
         """
-        from perun.profile.format.json import loads
+        from perun.profile.format.layouts import verify
 
         path = self.root / path
-        with _naming_file(path):
-            size = path.lstat().st_size
-        if size > limits.READ_WHOLE:
-            self.regions(path)
-            return ""
-        with _naming_file(path):
-            data = read_regular(path, self.limit)
-        loads(data, str(path), limit=self.limit)
-        return tree.sha1(data).hex()
+        with _naming_file(path), open_regular(path, self.limit) as file:
+            if verify(file, str(path), limit=self.limit, read_whole=limits.READ_WHOLE):
+                return tree.sha1_of_file(path, self.limit)
+        return ""
 
     def info(self, path: Path | str) -> ProfileInfo:
         """The pending profile, or one anywhere else, as lists show it; errors as :meth:`load`."""

@@ -12,6 +12,7 @@ from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.profile import BY_ORDER, CallTable, Function
 from perun.plugin.api import Run
+from perun.profile.format.compressed import CompressedColumn
 from perun.profile.format.json import dumps_pending, loads, validate
 
 Row = tuple[int, int, int, int]
@@ -214,6 +215,27 @@ def test_long_columns_are_packed(pieces: int) -> None:
         "structure-unit-size": "q",
     }
     assert list(group.columns["structure-unit-size"]) == list(range(100 * pieces))
+
+
+@pytest.mark.parametrize("sized", [1, -1])
+def test_many_calls_are_compressed_on_the_way(sized: int) -> None:
+    """In less room than the calls need the profile is the same, to the last digit."""
+    texts = []
+    for room in (1 << 20, 2000):
+        table = CallTable(room)
+        for piece in range(8):
+            order = np.arange(1000) + 1000 * piece
+            function, caller, thread = (order // 8 % 2, order % 3 % 2, 5 + order % 5 // 4)
+            start = order * 10 + (order % 7 == 0) * 4000  # not sorted within a group
+            size = np.where(function == 1, order * sized, UNKNOWN)
+            table.add(Calls(function, thread, start, order % 90, order % 40, size, caller, order), piece // 7)
+        assert table.total == 8000
+        profile = table.profile(FUNCTIONS, Run("./prog"), COLLECTOR, {})
+        columns = [one for own in profile.regions()["resources"].values() for one in own.values()]
+        assert any(isinstance(one, CompressedColumn) for one in columns) == (room < 8000)
+        texts.append(dumps_pending(profile))
+        assert table.total == 0
+    assert texts[0] == texts[1]
 
 
 def test_nothing() -> None:

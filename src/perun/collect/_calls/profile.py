@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,16 +22,21 @@ from perun.collect._calls.events import UNKNOWN, Calls
 from perun.collect._common.profiles import new_profile
 from perun.profile.factory import Profile
 from perun.profile.format.columns import PACKED_FROM, is_packed
+from perun.profile.format.compressed import CompressedColumn
 
 if TYPE_CHECKING:
     from perun.plugin.api import Run
     from perun.profile.format.columns import Column
+    from perun.profile.format.compressed import Kind, StoredColumn
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
 BY_ORDER: Final = "call-order"
 """The `size-source` of resources whose size is the number of earlier calls of their function."""
 _MICROSECOND: Final = 1000.0
+ROOM: Final = 1 << 20
+"""Calls that are kept as they are: 40 MB."""
+_WORTH_IT: Final = 1 << 8  # calls of a group from which on compressing them saves room
 _MAX_NUMBERS: Final = 1 << 20  # combinations of keys that an array can count
 
 
@@ -55,34 +60,82 @@ class _Key(NamedTuple):
     sized: bool
 
 
-class _GroupColumns:
-    """The columns of one group while they grow; times are in nanoseconds."""
+class _Field(NamedTuple):
+    """A column of calls, and what it is in a profile: in microseconds, or as it is."""
 
-    FIELDS: Final = ("start", "duration", "exclusive", "size", "order")
+    column: str
+    name: str
+    is_time: bool = False
+
+
+_FIELDS: Final = (
+    _Field("duration", "amount", True),
+    _Field("exclusive", "exclusive"),
+    _Field("order", "call-order"),
+    _Field("start", "timestamp", True),
+    _Field("size", "structure-unit-size"),
+)
+_SIZE: Final = "structure-unit-size"
+
+
+class _GroupColumns:
+    """The columns of one group while they grow; times are in nanoseconds.
+
+    :ivar packed: by field of the profile, what was added last. :ivar compressed: what was added before that.
+    """
 
     def __init__(self) -> None:
-        self.columns = [array("q") for _ in self.FIELDS]
+        self.packed = {field.name: array("q") for field in _FIELDS}
+        self.compressed: dict[str, CompressedColumn] = {}
+
+    def __len__(self) -> int:
+        """The number of calls that are not compressed."""
+        return len(self.packed[_SIZE])
 
     def add(self, values: Sequence[NDArray[np.int64]]) -> None:
         """Append equally many values to each column."""
-        for column, more in zip(self.columns, values, strict=True):
+        for column, more in zip(self.packed.values(), values, strict=True):
             column.frombytes(np.ascontiguousarray(more, np.int64).data.cast("B"))
 
-    def take(self) -> dict[str, array[int]]:
-        """Remove and return the columns."""
-        taken = dict(zip(self.FIELDS, self.columns, strict=True))
-        self.columns = []
-        return taken
+    def compress(self) -> None:
+        """Compress what is not yet."""
+        if not self.compressed:
+            kinds: dict[str, Kind] = {field.name: "d" if field.is_time else "q" for field in _FIELDS}
+            self.compressed = {name: CompressedColumn(kind) for name, kind in kinds.items()}
+        for field in _FIELDS:
+            column = self.packed[field.name]
+            self.compressed[field.name].append(np.frombuffer(column, np.int64), thousandths=field.is_time)
+            self.packed[field.name] = array("q")
+
+    def starts(self) -> Iterator[NDArray[np.int64]]:
+        """When the calls started, in nanoseconds, piece by piece."""
+        if self.compressed:
+            yield from self.compressed["timestamp"].parts(thousandths=True)
+        yield np.array(self.packed["timestamp"], np.int64)
+
+    def take(self) -> dict[str, StoredColumn]:
+        """Remove and return the columns as they are in a profile."""
+        if self.compressed:
+            self.compress()
+            taken, self.compressed = self.compressed, {}
+            return dict(taken)
+        found: dict[str, StoredColumn] = {}
+        for field in _FIELDS:
+            column = self.packed.pop(field.name)
+            found[field.name] = _microseconds(column) if field.is_time else _column(column)
+        return found
 
 
 class CallTable:
-    """Collects the calls of a profile, in 40 bytes each.
+    """Collects the calls of a profile: 40 bytes each, and compressed where there are more than `room`.
 
     :ivar total: number of calls so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = ROOM) -> None:
         self.total = 0
+        self._room = room
+        self._packed = 0
         self._groups: dict[_Key, _GroupColumns] = {}
 
     def add(self, calls: Calls, process: int = 0) -> None:
@@ -101,11 +154,24 @@ class CallTable:
             sorted_key = key[by_group]
             changed |= sorted_key[1:] != sorted_key[:-1]
         starts = [0, *(np.flatnonzero(changed) + 1).tolist(), len(calls)]
-        columns = [getattr(calls, name)[by_group] for name in _GroupColumns.FIELDS]
+        columns = [getattr(calls, field.column)[by_group] for field in _FIELDS]
         for start, end in pairwise(starts):
             function, caller, thread, has_size = (int(key[by_group[start]]) for key in keys)
             group = _Key(function, caller, process, thread, bool(has_size))
             self._groups.setdefault(group, _GroupColumns()).add([column[start:end] for column in columns])
+        self._packed += len(calls)
+        if self._packed > self._room:
+            self._compress()
+
+    def _compress(self) -> None:
+        """Compress the longest groups until half of the room is free."""
+        for group in sorted(self._groups.values(), key=len, reverse=True):
+            if self._packed <= self._room // 2 or len(group) < _WORTH_IT:
+                break
+            self._packed -= len(group)
+            group.compress()
+        # Many short groups would take more room in many short chunks.
+        self._room = max(self._room, 2 * self._packed)
 
     def profile(
         self,
@@ -124,7 +190,7 @@ class CallTable:
             run, COLLECTOR_TYPE, COLLECTOR_DEFAULT_UNITS, collector["name"], collector["params"]
         )
         profile["trace"] = dict(summary)
-        resources: dict[str, dict[str, Column]] = {}
+        resources: dict[str, dict[str, StoredColumn]] = {}
         constants: dict[str, dict[str, Any]] = {}
         counts: Counter[str] = Counter()
         has_processes = len({key.process for key in self._groups}) > 1
@@ -133,36 +199,33 @@ class CallTable:
             group = f"{name}#{counts[name]}"
             counts[name] += 1
             resources[group] = columns
-            constants[group] = _constants(key, functions, "structure-unit-size" in columns)
+            constants[group] = _constants(key, functions, _SIZE in columns)
             if key.process and has_processes:
                 constants[group]["process"] = key.process
         profile["resource_type_map"] = constants
         profile["resources"] = resources
-        self.total = 0
+        self.total = self._packed = 0
         return profile
 
-    def _finished(self) -> Iterator[tuple[_Key, dict[str, Column]]]:
+    def _finished(self) -> Iterator[tuple[_Key, dict[str, StoredColumn]]]:
         """The groups in the order of their keys, each with its columns in the profile."""
         by_function: dict[int, list[_Key]] = {}
         for key in sorted(self._groups):
             by_function.setdefault(key.function, []).append(key)
         for keys in by_function.values():
             measured = any(key.sized for key in keys)
-            taken = [self._groups.pop(key).take() for key in keys]
-            ranks = [] if measured else _ranks([columns["start"] for columns in taken])
-            for number, key in enumerate(keys):
-                columns = taken[number]
-                packed = {
-                    "amount": _microseconds(columns.pop("duration")),
-                    "exclusive": _column(columns.pop("exclusive")),
-                    "call-order": _column(columns.pop("order")),
-                    "timestamp": _microseconds(columns.pop("start")),
-                }
-                if key.sized or not measured:
-                    sizes = columns.pop("size") if measured else ranks[number]
-                    packed["structure-unit-size"] = _column(sizes)
-                columns.clear()
-                yield key, packed
+            groups = [self._groups.pop(key) for key in keys]
+            ranks = repeat(None) if measured else _ranks(groups)
+            for key, rank in zip(keys, ranks, strict=False):
+                group = groups.pop(0)
+                columns = group.take()
+                if rank is not None:
+                    is_compressed = isinstance(columns[_SIZE], CompressedColumn)
+                    own = _compressed(rank) if is_compressed else _column(array("q", rank.tobytes()))
+                    columns[_SIZE] = own
+                elif not key.sized:
+                    del columns[_SIZE]
+                yield key, columns
 
 
 def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -200,13 +263,25 @@ def _constants(
     return constants
 
 
-def _ranks(starts: Sequence[array[int]]) -> list[array[int]]:
-    """For each value its rank among those of all arrays, from 0; of equal values the first comes first."""
-    joined = np.concatenate([np.array(some, np.int64) for some in starts])
-    ranks = np.empty(len(joined), np.int64)
-    ranks[np.argsort(joined, kind="stable")] = np.arange(len(joined))
-    parts = np.split(ranks, np.cumsum([len(some) for some in starts])[:-1])
-    return [array("q", part.tobytes()) for part in parts]
+def _ranks(groups: Sequence[_GroupColumns]) -> list[NDArray[np.int64]]:
+    """For each call its rank among those of all groups by their starts, from 0; of equal ones the first comes
+    first."""
+    pieces = [list(group.starts()) for group in groups]
+    sizes = [sum(map(len, own)) for own in pieces]
+    starts = np.concatenate([piece for own in pieces for piece in own])
+    pieces.clear()
+    ranks = np.arange(len(starts))
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        del starts
+        ranks[order] = np.arange(len(order))
+    return np.split(ranks, np.cumsum(sizes)[:-1])
+
+
+def _compressed(values: NDArray[np.int64]) -> CompressedColumn:
+    column = CompressedColumn("q")
+    column.append(values)
+    return column
 
 
 def _microseconds(nanoseconds: array[int]) -> Column:

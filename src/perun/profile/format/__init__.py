@@ -2,5 +2,7 @@
 
 From the bottom up: `columns` (one field of many resources), `grouping` (resources that agree in the other
 fields), `core` (:class:`~perun.profile.factory.Profile`), `older` (layouts of older releases), `validation`,
-`bulk` (reading many resources at once) and `json`.
+`bulk` (reading many resources at once), `encoding` and `json`. Beside it `chunks`, `compressed` (columns that
+stay compressed in memory), `columnar` (profiles by columns), and `layouts`: in which of the two a profile is
+stored.
 """

@@ -4,24 +4,32 @@ Resources that agree in everything but their measured numbers are one group. Wha
 in `resource_type_map`, what differs in columns of equal length in `resources`, both under the same key:
 the flattened uid, `#`, and the number of the group among those of that uid.
 
-Long columns of numbers are packed (:mod:`perun.profile.format.columns`). Who asks for the region
-`resources` gets the documented lists, which are the profile's from then on; who goes through
-:meth:`Profile.groups`, as all of Perun does, leaves the columns as they are.
+Long columns of numbers are packed (:mod:`perun.profile.format.columns`), those of very large profiles
+compressed (:mod:`perun.profile.format.compressed`). Who asks for the region `resources` gets the documented
+lists, which are the profile's from then on; who goes through :meth:`Profile.groups`, as all of Perun does,
+leaves the columns as they are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from perun.errors import ProfileError
 from perun.profile.format import older
 from perun.profile.format.bulk import Rows
-from perun.profile.format.columns import Column, extended, is_packed, pack, unpacked
+from perun.profile.format.columns import extended, pack, unpacked
+from perun.profile.format.compressed import (
+    CompressedColumn,
+    StoredColumn,
+    open_columns,
+    opened,
+    with_stored_columns,
+)
 from perun.profile.format.grouping import COLUMNS, Group, Grouping, identity_of
 from perun.profile.head import Configuration, Head
-from perun.profile.uid import flatten, too_deep
+from perun.profile.uid import flatten, may_have_uid, too_deep
 
 if TYPE_CHECKING:
     from perun.models.record import ModelRecord
@@ -100,7 +108,7 @@ class Profile(MutableMapping[str, Any]):
             {
                 **{key: _shallow(value) for key, value in self._storage.items() if key != "resources"},
                 "resources": {
-                    key: {name: column[:] for name, column in columns.items()}
+                    key: {name: _copied(column) for name, column in columns.items()}
                     for key, columns in self._columns.items()
                 },
             }
@@ -111,7 +119,8 @@ class Profile(MutableMapping[str, Any]):
         return dict(self)
 
     def regions(self) -> dict[str, Any]:
-        """As :meth:`serialize`, but with columns that are packed left as they are; for reading only."""
+        """As :meth:`serialize`, but with columns that are packed or compressed left as they are; for reading
+        only."""
         return dict(self._storage)
 
     def update_resources(
@@ -159,19 +168,25 @@ class Profile(MutableMapping[str, Any]):
             shape = tuple(sorted(group.constants)), tuple(sorted(columns))
             self._add(identity_of(shape, group.constants), dict(group.constants), columns)
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self, uids: Container[str] | None = None) -> Iterator[Group]:
         """Each group of resources with its constants and columns, which are for reading only.
 
-        Columns of a large profile are packed; going through them needs no dictionary per resource.
+        Columns of a large profile are packed; going through them needs no dictionary per resource. Of a very
+        large one they are unpacked one by one, when they are asked for, and kept no longer than the group.
 
+        :param uids: leave out groups of other uids, given as text (:func:`flatten`); those whose resources
+            differ in their uids are given.
         :raises ProfileError: if a group has columns of unequal length.
         """
         type_map = self._constants
         for key, columns in self._columns.items():
+            constants = type_map.get(key, {})
+            if uids is not None and not may_have_uid(constants, uids):
+                continue
             sizes = set(map(len, columns.values()))
             if len(sizes) > 1:
                 raise ProfileError(f"resources of {key!r}: the columns are of unequal length")
-            yield Group(key, type_map.get(key, {}), columns, sizes.pop() if sizes else 1)
+            yield Group(key, constants, open_columns(columns), sizes.pop() if sizes else 1)
 
     def all_resources(self, flatten_values: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each resource with the number of its snapshot, group by group.
@@ -264,7 +279,7 @@ class Profile(MutableMapping[str, Any]):
         if key is not None and values:
             columns = self._columns[key]
             for name, column in values.items():
-                columns[name] = extended(columns[name], column)
+                columns[name] = extended(opened(columns[name]), column)
             return
         uid = str(flatten(constants.get("uid", "")))
         key = f"{uid}#{self._uid_counter[uid]}"
@@ -275,8 +290,8 @@ class Profile(MutableMapping[str, Any]):
         self._may_be_packed = True
 
     @property
-    def _columns(self) -> dict[str, dict[str, Column]]:
-        columns: dict[str, dict[str, Column]] = self._storage.setdefault("resources", {})
+    def _columns(self) -> dict[str, dict[str, StoredColumn]]:
+        columns: dict[str, dict[str, StoredColumn]] = self._storage.setdefault("resources", {})
         return columns
 
     @property
@@ -295,8 +310,8 @@ class Profile(MutableMapping[str, Any]):
     def _unpack(self) -> None:
         for columns in self._storage.get("resources", {}).values():
             for name, column in columns.items():
-                if is_packed(column):
-                    columns[name] = unpacked(column)
+                if not isinstance(column, list):
+                    columns[name] = unpacked(opened(column))
         self._may_be_packed = False
 
     def _drop_group_index(self) -> None:
@@ -323,7 +338,7 @@ class Profile(MutableMapping[str, Any]):
             name
             for name in found
             if all(
-                is_packed(column) or all(type(value) in _NUMBERS for value in column)
+                not isinstance(column, list) or all(type(value) in _NUMBERS for value in column)
                 for column in (columns.get(name, ()) for columns in groups)
             )
         )
@@ -344,7 +359,15 @@ def _converted(key: str, value: Any) -> Any:
         return [older.unit(one) for one in value]
     if key == "models":
         return older.models(value)
+    if key == "resources":
+        return with_stored_columns(value)
     return value
+
+
+def _copied(column: StoredColumn) -> StoredColumn:
+    if isinstance(column, CompressedColumn):
+        return column  # nobody changes it: what is added to makes a packed one of it
+    return column[:]
 
 
 def _shallow(value: Any) -> Any:

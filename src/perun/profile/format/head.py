@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 from perun.errors import ProfileError
+from perun.profile.format.columnar import is_columnar
 from perun.profile.format.json import decode_head
 
 REGIONS: Final = ("header", "collector_info", "postprocessors", "origin")
@@ -37,7 +39,10 @@ def decode(pieces: Iterable[bytes], source: str, *, origin: bool = True) -> dict
     :raises ProfileError: as :func:`perun.profile.format.json.decode_head`.
     """
     iterator = iter(pieces)
+    first = next(iterator, b"")
+    rest = _to_line_end(first, iterator) if is_columnar(first) else chain([first], iterator)
     start = b""
+    iterator = iter(rest)
     for piece in iterator:
         start += piece
         if len(start) > DECODED_WHOLE:
@@ -46,6 +51,16 @@ def decode(pieces: Iterable[bytes], source: str, *, origin: bool = True) -> dict
         return decode_head(start, source)
     scanner = _Scanner(start, iterator, source)
     return decode_head(b"{" + b",".join(scanner.regions(origin)) + b"}", source)
+
+
+def _to_line_end(piece: bytes, following: Iterator[bytes]) -> Iterator[bytes]:
+    """The first line, piece by piece: the head of a profile by columns, whose numbers are no JSON."""
+    while piece:
+        line, end, _ = piece.partition(b"\n")
+        yield line + end
+        if end:
+            return
+        piece = next(following, b"")
 
 
 class _Scanner:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from perun.errors import ProfileError
-from perun.profile.format import bulk, older, validation
-from perun.profile.format.columns import is_packed, unpacked
+from perun.profile.format import bulk, columnar, older, validation
 from perun.profile.format.core import Profile
+from perun.profile.format.encoding import COMPACT, PRETTY, encoded
 from perun.profile.format.validation import validate
 
 __all__ = [
@@ -32,22 +32,18 @@ SIZE_LIMIT: Final = 512 << 20
 """Bytes of JSON that are read at most; as much again, and some more, is needed in memory."""
 
 _MSGSPEC_FROM: Final = 1 << 20  # bytes; json decodes them in the time that importing msgspec takes
-_NUMBERS: Final = {int, float}
-_PIECE: Final = 1 << 18
-_NUMBERS_PER_PIECE: Final = 512
-_FAST_NUMBERS_FROM: Final = 1 << 16  # json encodes them in the time that importing msgspec takes
-_WRITTEN_FIRST: Final = ("origin", "header", "collector_info", "postprocessors")
-"""The regions of the head stand in front, in this order, so that a reader of the head stops behind them."""
 
 
 def loads(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> Profile:
-    """The profile that `data` holds, in any layout that Perun reads.
+    """The profile that `data` holds, in any layout that Perun reads, by columns too.
 
     :param source: where it comes from, for the message.
     :param limit: number of bytes that are read at most.
     :raises ProfileError: if it is not UTF-8, not JSON, not a profile, or larger than `limit`.
     """
     _check_size(data, source, limit)
+    if columnar.is_columnar(data):
+        return columnar.load(io.BytesIO(data), source, limit=limit)
     if _uses_msgspec(data):
         try:
             regions = bulk.regions(data)
@@ -70,6 +66,8 @@ def decode_head(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> dict[st
     :raises ProfileError: as :func:`loads`, for these regions.
     """
     _check_size(data, source, limit)
+    if columnar.is_columnar(data):
+        data = columnar.head_of(data, source)
     regions = _decode(data, source, _head_of(data))
     validation.head(regions, source)
     return {
@@ -88,7 +86,7 @@ def dumps_object(profile: Profile) -> bytes:
     buffer = io.BytesIO()  # hands out what it holds without a copy
     regions = profile.regions()
     regions.pop("origin", None)
-    buffer.writelines(_encoded(regions, _COMPACT))
+    buffer.writelines(encoded(regions, COMPACT))
     return buffer.getvalue()
 
 
@@ -104,114 +102,7 @@ def pending_pieces(profile: Profile) -> Iterator[bytes]:
 
     :raises ProfileError: if a value has no JSON.
     """
-    return _encoded(profile.regions(), _PRETTY)
-
-
-class _Style(NamedTuple):
-    """How JSON is laid out.
-
-    :param indent: spaces of each level; None for no line breaks.
-    :param text: the JSON of a value that stands on a line which begins like the second argument.
-    """
-
-    indent: str | None
-    between: str
-    colon: str
-    text: Callable[[Any, str], str]
-
-    def line(self, level: int) -> str:
-        """A line break and the indent of the level."""
-        return "" if self.indent is None else "\n" + level * self.indent
-
-
-def _encoded(regions: dict[str, Any], style: _Style) -> Iterator[bytes]:
-    """The JSON of the regions, the head first, in pieces of about :data:`_PIECE` bytes."""
-    ordered = {key: regions[key] for key in _WRITTEN_FIRST if key in regions} | regions
-    parts: list[str] = []
-    size = 0
-    try:
-        for part in _regions(ordered, style):
-            parts.append(part)
-            size += len(part)
-            if size > _PIECE:
-                yield "".join(parts).encode("ascii")
-                size = 0
-                parts.clear()
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise _no_json(problem) from None
-    yield "".join(parts).encode("ascii")
-
-
-def _regions(regions: Mapping[str, Any], style: _Style) -> Iterator[str]:
-    opening = "{" + style.line(1)
-    for key, value in regions.items():
-        yield opening + _key(key, style)
-        if key == "resources" and isinstance(value, Mapping) and value:
-            yield from _groups(value, style)
-        else:
-            yield style.text(value, style.line(1))
-        opening = "," + style.line(1)
-    yield style.line(0) + "}"
-
-
-def _groups(groups: Mapping[str, Any], style: _Style) -> Iterator[str]:
-    opening = "{" + style.line(2)
-    for key, columns in groups.items():
-        yield opening + _key(key, style)
-        if isinstance(columns, Mapping) and columns:
-            inner = "{" + style.line(3)
-            for name, column in columns.items():
-                yield inner + _key(name, style)
-                if is_packed(column):
-                    yield from _numbers(column, style)
-                else:
-                    yield style.text(column, style.line(3))
-                inner = "," + style.line(3)
-            yield style.line(2) + "}"
-        else:
-            yield style.text(columns, style.line(2))
-        opening = "," + style.line(2)
-    yield style.line(1) + "}"
-
-
-def _numbers(column: Any, style: _Style) -> Iterator[str]:
-    """A packed column, some numbers at a time."""
-    opening = "["
-    encode = _fast_numbers() if len(column) >= _FAST_NUMBERS_FROM else _plain_numbers
-    for start in range(0, len(column), _NUMBERS_PER_PIECE):
-        text = encode(column[start : start + _NUMBERS_PER_PIECE].tolist())
-        yield opening + (text if style.between == "," else text.replace(",", style.between))
-        opening = style.between
-    yield "]"
-
-
-def _plain_numbers(values: list[Any]) -> str:
-    import json
-
-    return json.dumps(values, separators=(",", ":"))[1:-1]
-
-
-def _fast_numbers() -> Callable[[list[Any]], str]:
-    import msgspec
-
-    encode = msgspec.json.encode
-
-    def encoded(values: list[Any]) -> str:
-        text: bytes = encode(values)
-        # msgspec writes the digits that Python does, except where Python uses an exponent, NaN or Infinity.
-        if b"e" in text or b"n" in text or b"0.0000" in text:
-            return _plain_numbers(values)
-        return text[1:-1].decode("ascii")
-
-    return encoded
-
-
-def _key(key: Any, style: _Style) -> str:
-    import json
-
-    if not isinstance(key, str):
-        raise TypeError(f"the key {key!r} is not text")
-    return json.dumps(key) + style.colon
+    return encoded(profile.regions(), PRETTY)
 
 
 def _check_size(data: bytes, source: str, limit: int) -> None:
@@ -272,65 +163,3 @@ def _decode_leniently(data: bytes) -> Any:
     import json
 
     return json.loads(data.decode("utf-8"))
-
-
-def _pretty(value: Any, newline: str, parts: list[str], encode: Callable[[Any], str]) -> None:
-    """Append the JSON of `value` to `parts`; `newline` is a line break and the indent of its line."""
-    inner = newline + "  "
-    if isinstance(value, Mapping) and value:
-        opening = "{" + inner
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is not text")
-            if isinstance(item, str):  # nearly all values of a trace; a call for each would double the time
-                parts.append(f"{opening}{encode(key)}: {encode(item)}")
-            else:
-                parts.append(f"{opening}{encode(key)}: ")
-                _pretty(item, inner, parts, encode)
-            opening = "," + inner
-        parts.append(newline + "}")
-    elif is_packed(value):
-        parts.append(encode(unpacked(value)))
-    elif isinstance(value, (list, tuple)) and value and not set(map(type, value)) <= _NUMBERS:
-        opening = "[" + inner
-        for item in value:
-            parts.append(opening)
-            _pretty(item, inner, parts, encode)
-            opening = "," + inner
-        parts.append(newline + "]")
-    elif type(value) is int:
-        parts.append(repr(value))
-    else:
-        parts.append(encode(value))
-
-
-def _pretty_text(value: Any, newline: str) -> str:
-    import json
-
-    parts: list[str] = []
-    _pretty(value, newline, parts, json.JSONEncoder().encode)
-    return "".join(parts)
-
-
-def _compact_text(value: Any, newline: str) -> str:
-    import json
-
-    return json.dumps(value, separators=(",", ":"), default=_default)
-
-
-_PRETTY: Final = _Style("  ", ", ", ": ", _pretty_text)
-_COMPACT: Final = _Style(None, ",", ":", _compact_text)
-
-
-def _default(value: Any) -> Any:
-    if is_packed(value):
-        return unpacked(value)
-    raise TypeError(f"{value!r} has no JSON")
-
-
-def _no_json(problem: Exception) -> ProfileError:
-    reason = "nested too deeply" if isinstance(problem, RecursionError) else problem
-    return ProfileError(
-        f"the profile cannot be written as JSON: {reason}",
-        "the collector or postprocessor must use text, numbers, lists and mappings with text as keys only",
-    )

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 from perun.errors import ProfileError
 from perun.profile.format.bulk import Rows
-from perun.profile.format.columns import is_packed
+from perun.profile.format.compressed import is_stored, opened
 from perun.profile.format.older import OLD_REGIONS
 
 _TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -135,17 +135,17 @@ class _Check:
                 self.fail(f"resources.{_short(key)}", "a mapping of columns", columns)
             # There may be many groups: what to call one is only made up if it is wrong.
             lengths = {
-                len(column) if isinstance(column, list) or is_packed(column) else -1
+                len(column) if is_stored(column) else -1
                 for column in columns.values()
             }
             if len(lengths) > 1 or -1 in lengths:
                 self.wrong_columns(f"resources.{_short(key)}", columns)
             if "snapshot" in columns:
-                self.snapshot_numbers(f"resources.{_short(key)}", columns["snapshot"])
+                self.snapshot_numbers(f"resources.{_short(key)}", opened(columns["snapshot"]))
 
     def wrong_columns(self, path: str, columns: Mapping[str, Any]) -> NoReturn:
         for name, column in columns.items():
-            if not isinstance(column, list) and not is_packed(column):
+            if not is_stored(column):
                 self.fail(f"{path}.{_short(name)}", "a list", column)
         found = ", ".join(f"{len(column)} in {_short(name)}" for name, column in columns.items())
         raise ProfileError(
