@@ -20,8 +20,8 @@ chromium)
   ;;
 tracers)
   purpose="the tests that trace functions and count instructions"
-  packages=(uftrace libluajit-5.1-2 clang libbpf-dev libelf-dev zlib1g-dev valgrind)
-  found() { any uftrace && any clang && any valgrind && [ -e /usr/include/bpf/libbpf.h ]; }
+  packages=(uftrace systemtap clang libbpf-dev libelf-dev zlib1g-dev valgrind)
+  found() { any uftrace && any stap && any clang && any valgrind && [ -e /usr/include/bpf/libbpf.h ]; }
   ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"

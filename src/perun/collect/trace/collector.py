@@ -207,7 +207,7 @@ class _Session:
             )
             self._report("making a profile of the calls")
             profile = self._make_profile(plan, engine, recorded)
-            return completed(profile, sample, shortfalls(sample, limit, engine.lost))
+            return completed(profile, sample, [*shortfalls(sample, limit, engine.lost), *recorded.lacks])
         finally:
             self._remove_temporary_files()
 
@@ -234,12 +234,12 @@ class _Session:
             engine = make_engine(wanted, self._run.environ, self._ctx.cache)
             why, hint = engine.unavailable(plan)
             if why:
-                raise CollectorUnavailable(f"--engine {wanted} cannot trace on this machine: {why}", hint)
+                raise CollectorUnavailable(f"--engine {wanted} cannot trace {str(self._run)!r}: {why}", hint)
             return engine
         order, reason = suitable_engines(plan)
         refused: list[tuple[str, str, str]] = []
         for name in order:
-            engine = make_engine(name, self._run.environ, self._ctx.cache)
+            engine = make_engine(name, self._run.environ, self._ctx.cache, careful=True)
             why, hint = engine.unavailable(plan)
             if not why:
                 others = "".join(f"; {other} cannot: {problem}" for other, problem, _ in refused)
@@ -260,6 +260,11 @@ class _Session:
         early = early_end(sample, self._params.timeout)
         if early:
             self._note(f"the run ended early: it {early}; the profile holds what was collected until then")
+            if os.WIFSIGNALED(sample.status) and not sample.early:
+                self._note(
+                    f"the engine {engine.name} may be the reason why the program was killed: run it without "
+                    "Perun, or trace it with another engine (--engine)"
+                )
         elif sample.status:
             self._note(f"the command {str(self._run)!r} {outcome(sample.status)}")
         table = CallTable()
@@ -272,9 +277,10 @@ class _Session:
         for note in engine.notes:
             self._note(note)
         if engine.missed:
+            reason = "the end of the run" if early else "longjmp, exit ..."
             self._note(
-                f"{counted(engine.missed, 'call')} ended without an exit (longjmp, exit ...); in the profile "
-                "they end with their callers"
+                f"{counted(engine.missed, 'call')} ended without an exit ({reason}); in the profile they end "
+                "with their callers"
             )
         if engine.lost:
             self._note(f"the profile lacks {counted(engine.lost, 'call')} that the engine lost")
@@ -354,12 +360,17 @@ def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
     return ("ebpf", "uftrace", "stap"), "it does not change the program and records every call"
 
 
-def make_engine(name: str, environ: Mapping[str, str], cache: Path | None = None) -> Engine:
-    """The engine of that name."""
+def make_engine(
+    name: str, environ: Mapping[str, str], cache: Path | None = None, careful: bool = False
+) -> Engine:
+    """The engine of that name.
+
+    :param careful: it refuses plans of which it can record a part only.
+    """
     if name == "uftrace":
         from perun.collect.trace.engines.uftrace import UftraceEngine
 
-        return UftraceEngine(environ, cache)
+        return UftraceEngine(environ, cache, careful)
     if name == "stap":
         from perun.collect.trace.engines.stap import StapEngine
 

@@ -12,6 +12,7 @@ from perun.collect.trace.plan import Plan
 from perun.plugin.api import Run
 from perun.process.execution import Execution, Sample
 from perun.process.streams import Output
+from perun.profile.incomplete import Incomplete
 
 OUTPUTS = {"default": Output.SHOW, "capture": Output.COPY, "suppress": Output.DISCARD}
 """The values of `--output-handling`."""
@@ -58,12 +59,14 @@ class Recorded(NamedTuple):
     :ivar calls: in batches of one thread each; the numbers of functions are positions in the plan.
     :ivar sample: the run; its status is that of the measured command. :ivar errors: see :class:`Ended`.
     :ivar processes: thread id to process id, as far as known; complete once all calls of the thread are read.
+    :ivar lacks: what the recording lacks; complete once all calls are read.
     """
 
     calls: Iterator[Calls]
     sample: Sample
     errors: Sequence[str] = ()
     processes: Mapping[int, int] = MappingProxyType({})
+    lacks: Sequence[Incomplete] = ()
 
     def process(self, calls: Calls) -> int:
         """The id of the process of a batch of calls; 0 where it is not known."""
