@@ -9,8 +9,9 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from perun.collect._calls.events import Calls
 from perun.collect.trace.plan import Plan
+from perun.errors import CollectorUnavailable
 from perun.plugin.api import Run
-from perun.process.execution import Execution, Sample
+from perun.process.execution import TIMEOUT, Execution, Sample
 from perun.process.streams import Output
 from perun.profile.incomplete import Incomplete
 
@@ -71,6 +72,19 @@ class Recorded(NamedTuple):
     def process(self, calls: Calls) -> int:
         """The id of the process of a batch of calls; 0 where it is not known."""
         return self.processes.get(int(calls.thread[0]), 0) if len(calls) else 0
+
+
+def nothing_recorded(engine: str, sample: Sample, why: str, hint: str) -> CollectorUnavailable:
+    """The error of an engine that recorded nothing.
+
+    :param why: the reason, unless the time limit was too short.
+    """
+    if sample.early == TIMEOUT:
+        return CollectorUnavailable(
+            f"the time limit ended the run after {sample.real:.3g} s, before {engine} recorded anything",
+            "raise --timeout (-t)",
+        )
+    return CollectorUnavailable(f"{engine} recorded nothing{why}", hint)
 
 
 class Engine(Protocol):

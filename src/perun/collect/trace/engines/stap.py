@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from perun.collect._calls.formulas import Term
 from perun.collect._calls.parameters import REGISTERS
 from perun.collect._calls.sizes import Size
-from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
 from perun.errors import CollectorUnavailable
@@ -80,9 +80,7 @@ class StapEngine(EbpfEngine):
             raise sample.interruption
         if not lines.is_file():
             reason = "; ".join(errors) or f"it {outcome(sample.status)}"
-            raise CollectorUnavailable(
-                f"SystemTap recorded nothing: {reason}", "use another engine, e.g. --engine ebpf"
-            )
+            raise nothing_recorded("SystemTap", sample, f": {reason}", "use --engine ebpf")
         _convert(lines, records)
         return Recorded(self._calls(plan, records), sample, errors)
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from perun.collect._calls.events import Calls
 from perun.collect._calls.nesting import Nesting
-from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.records import pieces
 from perun.collect.trace.engines.uftrace_data import (
     DEEPEST,
@@ -132,8 +132,10 @@ class UftraceEngine:
         if not (data / "task.txt").is_file() and _was_loaded(log):
             raise CollectorUnavailable("; ".join(self.notes), "use --engine ebpf")
         if not (data / "task.txt").is_file():
-            raise CollectorUnavailable(
-                "uftrace recorded nothing" + _last_line(log),
+            raise nothing_recorded(
+                self.name,
+                ended.sample,
+                _last_line(log),
                 "check that the program is linked dynamically and built for this machine; or use --engine "
                 "ebpf",
             )
