@@ -20,8 +20,18 @@ chromium)
   ;;
 tracers)
   purpose="the tests that trace functions and count instructions"
-  packages=(uftrace systemtap clang libbpf-dev libelf-dev zlib1g-dev valgrind)
-  found() { any uftrace && any stap && any clang && any valgrind && [ -e /usr/include/bpf/libbpf.h ]; }
+  packages=(uftrace systemtap systemtap-sdt-dev binutils clang libbpf-dev libelf-dev zlib1g-dev valgrind)
+  found() {
+    any uftrace && any stap && any clang && any objdump && any valgrind && [ -e /usr/include/bpf/libbpf.h ] &&
+      [ -e /usr/include/sys/sdt.h -o -e "/usr/include/$(uname -m)-linux-gnu/sys/sdt.h" ]
+  }
+  # SystemTap builds a kernel module to trace; kernels that load none, and those of no package, need no headers.
+  headers="linux-headers-$(uname -r)"
+  if [ -e /proc/modules ] && ! [ -e "/lib/modules/$(uname -r)/build" ] && any apt-cache &&
+    apt-cache show "$headers" >/dev/null 2>&1; then
+    packages+=("$headers")
+    found() { false; }
+  fi
   ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"

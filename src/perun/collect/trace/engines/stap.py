@@ -19,7 +19,6 @@ from perun.collect._calls.sizes import Size
 from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
-from perun.errors import CollectorUnavailable
 from perun.process.outcome import outcome
 
 _READERS: Final = {
@@ -32,6 +31,8 @@ _READERS: Final = {
     (8, True): "user_int64",
     (8, False): "user_int64",
 }
+_MODULES: Final = "/proc/modules"
+"""The file that kernels have which load modules."""
 _NOT_READ: Final = "-9223372036854775807 - 1"
 _SIZED: Final = 1 << 62
 _EXIT: Final = 1 << 63
@@ -50,26 +51,25 @@ class StapEngine(EbpfEngine):
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """See :meth:`Engine.unavailable`: checks for SystemTap, the headers of the kernel, and root."""
+        """See :meth:`Engine.unavailable`: checks for SystemTap, what the kernel needs for it, and root."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not self._tool:
             return "SystemTap is not installed", "install it with: apt-get install systemtap"
         release = os.uname().release
+        if not os.path.exists(_MODULES):
+            return f"the kernel {release} loads no modules, which SystemTap needs", "use --engine ebpf"
         if not os.path.isdir(f"/lib/modules/{release}/build"):
             hint = f"install them with: apt-get install linux-headers-{release}"
             return f"the headers of the kernel {release} are not installed", hint
         if os.geteuid():
             return "SystemTap loads a kernel module, which only root can do", "run Perun as root"
+        if plan and plan.throws:
+            return "its probes crash programs that throw exceptions", "trace it with --engine ebpf"
         return "", ""
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under SystemTap."""
-        if plan.throws:
-            raise CollectorUnavailable(
-                "SystemTap cannot trace this program: its probes crash programs that throw exceptions",
-                "trace it with --engine ebpf",
-            )
         script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
         script.write_text(script_of(plan), "utf-8", "surrogateescape")
         command = shlex.join(context.run.command().argv)
