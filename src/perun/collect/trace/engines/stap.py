@@ -6,8 +6,10 @@ whose decoder reads them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import sys
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +23,20 @@ from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
 from perun.process.outcome import outcome
 
+_WRAPPER: Final = """\
+import os, signal, sys
+pid = os.fork()
+if not pid:
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    finally:
+        os._exit(127)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+status = os.waitpid(pid, 0)[1]
+with open(sys.argv[1], "w") as file:
+    file.write(str(status))
+"""
+"""Runs the command and writes its wait status into a file: SystemTap itself ends with a status of its own."""
 _READERS: Final = {
     (1, True): "user_int8",
     (1, False): "user_uint8",
@@ -72,7 +88,11 @@ class StapEngine(EbpfEngine):
         """Run the command under SystemTap."""
         script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
         script.write_text(script_of(plan), "utf-8", "surrogateescape")
-        command = shlex.join(context.run.command().argv)
+        wrapper, status = context.folder / "command.py", context.folder / "status"
+        wrapper.write_text(_WRAPPER, "utf-8")
+        command = shlex.join(
+            [sys.executable, "-I", "-S", str(wrapper), str(status), *context.run.command().argv]
+        )
         cache = () if context.cached else ("--disable-cache",)
         argv = [self._tool, *cache, "-g", "-s", "64", "-o", str(lines), "-c", command, str(script)]
         sample, errors = context.execute(argv, context.run.environ)
@@ -82,6 +102,8 @@ class StapEngine(EbpfEngine):
             reason = "; ".join(errors) or f"it {outcome(sample.status)}"
             raise nothing_recorded("SystemTap", sample, f": {reason}", "use --engine ebpf")
         _convert(lines, records)
+        with contextlib.suppress(OSError, ValueError):  # where the command was stopped it is not written
+            sample = sample._replace(status=int(status.read_text("ascii")))
         return Recorded(self._calls(plan, records), sample, errors)
 
 
