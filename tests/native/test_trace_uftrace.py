@@ -12,6 +12,7 @@ import pytest
 
 from compiling import CompilerCache
 from perun.collect._calls.binary import Binary
+from perun.collect.trace.engines import uftrace_safety
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.engines.uftrace_safety import (
     CHANGED,
@@ -104,6 +105,16 @@ def test_what_is_unsafe(compiled: Callable[..., Path], optimised: Optimised) -> 
     assert unsafe(program) == {}
     assert unsafe(program, tool="")["put"] == KEPT
     assert set(unsafe(optimised("trace_pack.c", "-g0")).values()) == {NO_DEBUG_INFORMATION}
+
+
+def test_programs_of_perun_need_no_proof(
+    optimised: Optimised, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Engines record one whose functions are written as instructions, to find what a call costs."""
+    program = optimised("trace_pack.c", "-g0")
+    assert unsafe(program)
+    monkeypatch.setattr(uftrace_safety, "OWN", tmp_path)
+    assert not unsafe(program)
 
 
 def test_a_loop_to_what_is_replaced(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ class UftraceEngine:
         lacks: list[Incomplete] = []
         calls = self._calls(plan, data, processes, lacks)
         sample = ended.sample._replace(status=_status(data, ended.sample.status))
-        return Recorded(calls, sample, ended.errors, processes, lacks)
+        return Recorded(calls, sample, ended.errors, processes, lacks=lacks)
 
     def _note_what_is_missing(self, plan: Plan) -> None:
         """Note the functions that are left out, and those whose sizes are."""

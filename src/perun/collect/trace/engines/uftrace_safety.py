@@ -27,6 +27,8 @@ from perun.collect._calls.dwarf import STRUCTS, defined, number_of, resolved, ty
 from perun.collect._calls.parameters import formal_parameters
 from perun.collect.trace.plan import Probe
 
+OWN: Final = Path(__file__).parents[3]
+"""The folder of Perun, whose programs are written for the engines to record them."""
 UNWINDING: Final = (
     "pthread_exit",
     "pthread_cancel",
@@ -94,6 +96,8 @@ def unsafe_functions(probes: Sequence[Probe], tool: str, cache: Path | None = No
     for number, probe in enumerate(probes):
         by_path.setdefault(probe.path, []).append(number)
     for path, numbers in by_path.items():
+        if Path(path).is_relative_to(OWN):
+            continue
         with Binary(path, cache) as binary:
             units: dict[int, int] = {}
             for number in numbers:
