@@ -103,6 +103,15 @@ def test_a_library_by_its_name(program: Path, trace: Trace) -> None:
     assert calls(trace(program, engine="ebpf", **chosen)) == {"twice": 9}
 
 
+@pytest.mark.usefixtures("needs_ebpf")
+def test_functions_of_the_c_library(compiled: Callable[..., Path], trace: Trace) -> None:
+    """Several symbols may have one address: any of them names the function."""
+    chosen = {"strategy": "custom", "libs": ("libc.so.6",), "func": ("libc#malloc", "libc.so.6#__libc_free")}
+    counted = calls(trace(compiled("trace_list.c"), "50", engine="ebpf", **chosen))
+    assert counted["malloc"] >= 50
+    assert counted["__libc_free"] >= 50
+
+
 def test_a_stripped_program_says_so(linked: Callable[..., Path]) -> None:
     program = linked("-s")
     assert kind_of(str(program)).stripped

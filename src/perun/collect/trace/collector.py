@@ -208,7 +208,8 @@ class _Session:
                 sample,
                 recorded.errors,
                 ignore_failure=self._params.ignore_failure,
-                hint="correct the command, or trace it anyway with --ignore-failure",
+                hint="correct the command, or trace it anyway with --ignore-failure; if it does not fail "
+                f"without Perun, the engine {engine.name} may be the reason: choose another one (--engine)",
             )
             self._report("making a profile of the calls")
             profile = self._make_profile(plan, engine, recorded)

@@ -79,7 +79,11 @@ def unwinds(path: str) -> str:
         for name in (".dynsym", ".symtab"):
             table = elf.get_section_by_name(name)
             if table is not None:
-                names = {symbol.name.partition("@")[0] for symbol in table.iter_symbols()}
+                names = {
+                    symbol.name.partition("@")[0]
+                    for symbol in table.iter_symbols()
+                    if symbol["st_shndx"] == "SHN_UNDEF"
+                }
                 for one in UNWINDING:
                     if one in names:
                         return one
