@@ -66,9 +66,11 @@ def engines(place: Place) -> Iterator[Row]:
     folder.mkdir()
     # The kernel emulates `push`, which functions that save a register begin with, and jumps, which our probe
     # moves to. Anything else it has the processor execute, which takes ten times as long for whoever asks.
-    pushes = compiled(folder, "pushes", "-g", "-DSAVES")
-    decides = compiled(folder, "decides", "-g", "-DDECIDES")
-    computes = compiled(folder, "computes", "-g")
+    # Without -fno-ipa-ra the engine uftrace leaves `leaf` out, because `main` keeps floating numbers.
+    options = ("-g", "-fno-ipa-ra")
+    pushes = compiled(folder, "pushes", *options, "-DSAVES")
+    decides = compiled(folder, "decides", *options, "-DDECIDES")
+    computes = compiled(folder, "computes", *options)
     rounds = max(3, place.rounds // 3)
     yield from one_traced_call(folder, pushes, "function that begins with push", 0.25, rounds)
     yield from one_traced_call(folder, decides, "function that begins with cmp and a jump", 0.25, rounds)

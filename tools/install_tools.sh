@@ -12,6 +12,19 @@ any() {
   return 1
 }
 
+any_file() {
+  for path in "$@"; do
+    if [ -e "$path" ]; then return 0; fi
+  done
+  return 1
+}
+
+# Whether there is such a package.
+available() {
+  [ -n "$1" ] && any apt-cache && apt-cache show "$1" >/dev/null 2>&1
+}
+
+wanted="" # a package that is installed too, where it exists
 case "${1-}" in
 chromium)
   purpose="the tests that open pages in a browser"
@@ -20,8 +33,16 @@ chromium)
   ;;
 tracers)
   purpose="the tests that trace functions and count instructions"
-  packages=(uftrace libluajit-5.1-2 clang libbpf-dev libelf-dev zlib1g-dev valgrind)
-  found() { any uftrace && any clang && any valgrind && [ -e /usr/include/bpf/libbpf.h ]; }
+  packages=(uftrace systemtap systemtap-sdt-dev binutils clang libbpf-dev libelf-dev zlib1g-dev valgrind)
+  # SystemTap traces by a module that it builds, for which it needs the headers of the kernel. Kernels that load no
+  # modules have no use for them, and for many kernels, as those of virtual machines, there is no package.
+  if [ -e /proc/modules ] && ! [ -e "/lib/modules/$(uname -r)/build" ]; then
+    wanted="linux-headers-$(uname -r)"
+  fi
+  found() {
+    any uftrace && any stap && any clang && any objdump && any valgrind && [ -e /usr/include/bpf/libbpf.h ] &&
+      any_file /usr/include/sys/sdt.h /usr/include/*/sys/sdt.h && ! available "$wanted"
+  }
   ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"
@@ -41,9 +62,10 @@ if [ "$(id -u)" = 0 ] && any apt-get; then
   echo "installing Debian packages for $purpose: ${packages[*]}"
   export DEBIAN_FRONTEND=noninteractive
   # Another apt may be at work: its lock is waited for.
-  if apt-get update --quiet --quiet -o DPkg::Lock::Timeout=300 &&
-    apt-get install -o DPkg::Lock::Timeout=300 --yes --quiet --quiet --no-install-recommends "${packages[@]}" >/dev/null; then
-    exit 0
+  apt=(apt-get -o DPkg::Lock::Timeout=300 --yes --quiet --quiet)
+  if "${apt[@]}" update; then
+    if available "$wanted"; then packages+=("$wanted"); fi
+    if "${apt[@]}" install --no-install-recommends "${packages[@]}" >/dev/null; then exit 0; fi
   fi
   echo "they cannot be installed: $purpose are skipped" >&2
 else

@@ -10,18 +10,24 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compiling import CompilerCache
+from perun.collect._calls.calibration import UNCERTAIN_TIMES
+from perun.collect.trace import TraceCollector
+from perun.collect.trace.collector import TraceParams
+from perun.plugin.api import CollectContext, Run
+from perun.profile.factory import Profile
 from recorded import PROGRAMS, Recorded, read
-from traced import plain
+from traced import Trace, plain
 
-Run = Callable[..., Recorded]
+Record = Callable[..., Recorded]
 
 
 @pytest.fixture
-def record(memory_recorder: Path, tmp_path: Path) -> Run:
+def record(memory_recorder: Path, tmp_path: Path) -> Record:
     """Run a command with the recorder: `record("./list", "argument", unwind="fp", follow=True)`."""
     runs: Counter[str] = Counter()
 
@@ -102,3 +108,45 @@ def counted_by_callgrind(
         return counted
 
     return count
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def compiled(compiled_once: CompilerCache, tmp_path: Path) -> Callable[[str], Path]:
+    """Compile one of the programs into the folder of the test: probes belong to a file, which is its own."""
+
+    def build(source: str) -> Path:
+        return Path(shutil.copy(plain(compiled_once, source), tmp_path / source.partition(".")[0]))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all tests, so that the cost of recording is measured once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def trace(tmp_path: Path, notes: list[str], cache: Path) -> Trace:
+    """Trace a program: `trace(program, "100", engine="uftrace", func=("list_search",))`."""
+
+    def note(text: str) -> None:
+        if UNCERTAIN_TIMES not in text:  # which times are, depends on the moment
+            notes.append(text)
+
+    def traced(program: Path, args: str = "", **params: Any) -> Profile:
+        scratch = tmp_path / "scratch"
+        scratch.mkdir(exist_ok=True)
+        run = Run(f"./{program.name}", args, cwd=tmp_path, environ=dict(os.environ))
+        context = CollectContext(scratch, note=note, cache=cache)
+        given = {"output_handling": "suppress", "timeout": 60.0, **params}
+        profile = TraceCollector().collect(run, TraceParams(**given), context)
+        assert not list(scratch.iterdir())
+        return profile
+
+    return traced

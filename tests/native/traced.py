@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from compiling import CompilerCache
 from perun.profile.factory import Profile
 
+Trace = Callable[..., Profile]
+"""Traces a program: `trace(program, "100", engine="uftrace", func=("list_search",))`."""
 PROGRAMS = Path(__file__).with_name("programs")
 
 COUNTS: dict[tuple[str, str], dict[str, int]] = {
@@ -48,6 +51,14 @@ def sizes(profile: Profile, function: str) -> list[int]:
     """The sizes of the calls of a function, in their order."""
     rows = [one for _, one in profile.all_resources() if str(one["uid"]).partition("(")[0] == function]
     return [row["structure-unit-size"] for row in sorted(rows, key=lambda row: row["timestamp"])]
+
+
+def sources(profile: Profile) -> dict[str, str]:
+    """What the sizes of each function are, by its name without parameters."""
+    return {
+        str(group.constants["uid"]).partition("(")[0]: str(group.constants["size-source"])
+        for group in profile.groups()
+    }
 
 
 def plain(compiled_once: CompilerCache, source: str) -> Path:

@@ -80,7 +80,7 @@ def _settings(spec: ParamSpec) -> dict[str, Any]:
     elif spec.type == NUMBERED:
         settings |= {"multiple": True, "type": (str, int)}
     if info.choices:
-        settings["type"] = click.Choice(info.choices)
+        settings["type"] = click.Choice(info.choices, case_sensitive=False)
     return settings
 
 

@@ -292,6 +292,9 @@ def _text(value: Any, wrong: _Wrong) -> str:
 
 
 def _choice(spec: ParamSpec, value: str, wrong: _Wrong) -> str:
-    if spec.info.choices and value not in spec.info.choices:
+    for choice in spec.info.choices:
+        if choice.casefold() == value.casefold():  # as the command line, where eBPF is ebpf
+            return choice
+    if spec.info.choices:
         raise wrong("one of " + ", ".join(spec.info.choices))
     return value

@@ -163,7 +163,7 @@ class Binary:
 
         :raises UsageError: where there is none; names the most similar ones.
         """
-        found = match(self.functions, wanted)
+        found = match(self.functions, wanted) or self._other_names(wanted)
         if not found:
             own = self.own_functions
             spellings = {function.symbol for function in own if not is_rust(function.symbol)}
@@ -171,6 +171,11 @@ class Binary:
             where = os.path.basename(self.path)
             raise UsageError(f"{where} has no function {wanted!r}", _nearest(wanted, spellings))
         return found
+
+    def _other_names(self, wanted: str) -> list[Function]:
+        """The function that has a symbol beside the one it is known by, as `malloc` in the C library."""
+        at = {address for symbol, address, _ in self._symbols() if symbol == wanted}
+        return [one._replace(symbol=wanted, name=wanted) for one in self.functions if one.address in at]
 
     def places(self, location: str) -> list[Usdt]:
         """Probes for a line of a source, e.g. `list.c:12`: one at its first instruction in each function.

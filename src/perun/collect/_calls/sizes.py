@@ -34,6 +34,8 @@ MAX_STEPS: Final = 6
 """The most offsets of a term; the probes of the kernel follow no more."""
 _SIZE_NAMES: Final = ("size", "length", "len", "count", "n", "used")
 """Names of members and parameters that hold a size, the likeliest first."""
+_NUMBER_NAMES: Final = ("count", "n", "nmemb")
+"""Names of a parameter beside which `size` is the size of one element, as `qsort` has them."""
 _SIZE_WORDS: Final = {"size", "length", "len", "count", "used", "num", "nitems", "elements", "nelems", "cnt"}
 _NO_SIZE: Final = {"max", "capacity", "cap", "alloc", "allocated", "elem", "ref", "bytes", "limit"}
 """Words that say of such a name that it is the size of something else."""
@@ -71,9 +73,11 @@ def find_size(binary: Binary, function: Function) -> Size | None:
         found = _in_parameter(parameter)
         if found is not None:
             return _size(parameter, found)
-    for name in _SIZE_NAMES:
-        for parameter in parameters:
-            if is_number(parameter.type) and _means(parameter.name, name):
+    numbers = [one for one in parameters if is_number(one.type)]
+    many = any(one.name in _NUMBER_NAMES for one in numbers)
+    for name in (*_NUMBER_NAMES, *_SIZE_NAMES) if many else _SIZE_NAMES:
+        for parameter in numbers:
+            if _means(parameter.name, name):
                 return _size(parameter, integer(parameter.type, (), parameter.name))
     return None
 

@@ -79,7 +79,9 @@ class TraceParams:
         minimum=0,
         help="Keep only one in so many calls of each function; the <sampling> of a rule takes precedence.",
     )
-    with_usdt: bool = param(False, help="Also trace all USDT probes of the traced files.")
+    with_usdt: bool = param(
+        False, long="--with-usdt/--no-usdt", help="Also trace all USDT probes of the traced files."
+    )
     binary: str = param(
         "",
         short="-b",
@@ -87,7 +89,10 @@ class TraceParams:
         help="The program to trace, if the command is only a script that starts it.",
     )
     libs: tuple[str, ...] = param(
-        (), short="-l", metavar="<libs>", help="A library to trace, too; may be repeated."
+        (),
+        short="-l",
+        metavar="<libs>",
+        help="A library to trace, too: a path, or a name as libc.so.6; may be repeated.",
     )
     timeout: float = param(
         0.0,
@@ -203,11 +208,12 @@ class _Session:
                 sample,
                 recorded.errors,
                 ignore_failure=self._params.ignore_failure,
-                hint="correct the command, or trace it anyway with --ignore-failure",
+                hint="correct the command, or trace it anyway with --ignore-failure; if it does not fail "
+                f"without Perun, the engine {engine.name} may be the reason: choose another one (--engine)",
             )
             self._report("making a profile of the calls")
             profile = self._make_profile(plan, engine, recorded)
-            return completed(profile, sample, shortfalls(sample, limit, engine.lost))
+            return completed(profile, sample, [*shortfalls(sample, limit, engine.lost), *recorded.lacks])
         finally:
             self._remove_temporary_files()
 
@@ -215,19 +221,42 @@ class _Session:
         from contextlib import ExitStack
 
         from perun.collect._calls.binary import Binary
+        from perun.collect.trace.libraries import find_library
         from perun.collect.trace.plan import Wanted, make_plan
         from perun.process.finding import find_executable
 
         run = self._run
         program = find_executable(run.command().argv[0], run.cwd, run.environ)
         paths = [str(run.cwd / self._params.binary)] if self._params.binary else [program]
-        paths += [str(run.cwd / library) for library in self._params.libs]
+        paths += [find_library(library, run, paths[0]) for library in self._params.libs]
+        if not self._params.binary:
+            self._note_interpreter(program)
         with ExitStack() as stack:
             binaries = [stack.enter_context(Binary(path, self._ctx.cache)) for path in paths]
             for note in (note for binary in binaries for note in binary.notes):
                 self._note(note)
             wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
             return make_plan(binaries, wanted)
+
+    def _note_interpreter(self, program: str) -> None:
+        """Say what records the functions of a Python program, which no engine sees.
+
+        :raises JobFailed: where the program is a script of Python, and so nothing that can be traced.
+        """
+        from perun.collect._common.interpreter import program_of
+        from perun.errors import JobFailed, PerunError
+
+        try:
+            python = program_of(self._run).python
+        except PerunError:
+            return
+        hint = "perun collect instructions --python or perun collect memory --python"
+        if python != program:
+            raise JobFailed(
+                f"{program} is a Python program, whose functions no engine of trace sees",
+                f"record it with {hint}; or name a compiled program that it runs with --binary (-b)",
+            )
+        self._note(f"{self._run} is a Python program: its functions are not traced, but recorded by {hint}")
 
     def _engine(self, plan: Plan) -> Engine:
         """The engine to use: the chosen one, or the best that can run on this machine."""
@@ -236,12 +265,12 @@ class _Session:
             engine = make_engine(wanted, self._run.environ, self._ctx.cache)
             why, hint = engine.unavailable(plan)
             if why:
-                raise CollectorUnavailable(f"--engine {wanted} cannot trace on this machine: {why}", hint)
+                raise CollectorUnavailable(f"--engine {wanted} cannot trace {str(self._run)!r}: {why}", hint)
             return engine
         order, reason = suitable_engines(plan)
         refused: list[tuple[str, str, str]] = []
         for name in order:
-            engine = make_engine(name, self._run.environ, self._ctx.cache)
+            engine = make_engine(name, self._run.environ, self._ctx.cache, careful=True)
             why, hint = engine.unavailable(plan)
             if not why:
                 others = "".join(f"; {other} cannot: {problem}" for other, problem, _ in refused)
@@ -263,22 +292,32 @@ class _Session:
         early = early_end(sample, self._params.timeout)
         if early:
             self._note(f"the run ended early: it {early}; the profile holds what was collected until then")
+            if os.WIFSIGNALED(sample.status) and not sample.early:
+                self._note(
+                    f"the engine {engine.name} may be the reason why the program was killed: run it without "
+                    "Perun, or trace it with another engine (--engine)"
+                )
         elif sample.status:
             self._note(f"the command {str(self._run)!r} {outcome(sample.status)}")
         table = CallTable()
+        constant = _ConstantSizes(len(plan.sampling))
         if not self._params.no_profile:
             sampling = [1 if one in recorded.sampled else of for one, of in enumerate(plan.sampling)]
             for calls in _sampled(recorded.calls, sampling):
+                constant.add(calls)
                 if self._params.verbose_trace:
                     self._write_calls(plan, calls)
                 table.add(calls, recorded.process(calls))
         total = table.total
         for note in engine.notes:
             self._note(note)
+        if not self._params.size:
+            self._note_constant_sizes(plan, constant)
         if engine.missed:
+            reason = "the end of the run" if early else "longjmp, exit ..."
             self._note(
-                f"{counted(engine.missed, 'call')} ended without an exit (longjmp, exit ...); in the profile "
-                "they end with their callers"
+                f"{counted(engine.missed, 'call')} ended without an exit ({reason}); in the profile they end "
+                "with their callers"
             )
         if engine.lost:
             self._note(f"the profile lacks {counted(engine.lost, 'call')} that the engine lost")
@@ -307,6 +346,19 @@ class _Session:
             for note in self._notes:
                 self._ctx.note(note)
         return table.profile(_functions(plan), self._run, info, summary)
+
+    def _note_constant_sizes(self, plan: Plan, sizes: _ConstantSizes) -> None:
+        found = [
+            f"{probe.function.name} ({probe.size.text} = {size})"
+            for number, size in sizes.found().items()
+            if (probe := plan.probes[number]).size
+        ]
+        if found:
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            self._note(
+                f"the size was the same in all calls of {', '.join(found[:5])}{more}; name one that "
+                "tells the calls apart with --size, e.g. --size 'List_search=l->size'"
+            )
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
@@ -353,6 +405,41 @@ class _Session:
         rmtree(self._folder, ignore_errors=True)
 
 
+class _ConstantSizes:
+    """Finds the functions whose size is the same in all of many calls.
+
+    :param functions: how many functions there are.
+    """
+
+    MANY: Final = 10
+
+    def __init__(self, functions: int) -> None:
+        self._first = [-1] * functions
+        self._calls = [0] * functions
+        self._varies = [False] * functions
+
+    def add(self, calls: Calls) -> None:
+        """Take note of the sizes of some calls."""
+        import numpy as np
+
+        sized = calls.size >= 0
+        for number in np.unique(calls.function[sized]).tolist():
+            if not self._varies[number]:
+                sizes = calls.size[sized & (calls.function == number)]
+                if self._first[number] < 0:
+                    self._first[number] = int(sizes[0])
+                self._varies[number] = bool((sizes != self._first[number]).any())
+                self._calls[number] += len(sizes)
+
+    def found(self) -> dict[int, int]:
+        """The numbers of these functions, and their sizes."""
+        return {
+            number: self._first[number]
+            for number, count in enumerate(self._calls)
+            if count >= self.MANY and not self._varies[number]
+        }
+
+
 def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
     """The engines that support a plan, the best first, and why it is the best."""
     if plan.pairs:
@@ -362,12 +449,17 @@ def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
     return ("ebpf", "uftrace", "stap"), "it does not change the program and records every call"
 
 
-def make_engine(name: str, environ: Mapping[str, str], cache: Path | None = None) -> Engine:
-    """The engine of that name."""
+def make_engine(
+    name: str, environ: Mapping[str, str], cache: Path | None = None, careful: bool = False
+) -> Engine:
+    """The engine of that name.
+
+    :param careful: it refuses plans of which it can record a part only.
+    """
     if name == "uftrace":
         from perun.collect.trace.engines.uftrace import UftraceEngine
 
-        return UftraceEngine(environ, cache)
+        return UftraceEngine(environ, cache, careful)
     if name == "stap":
         from perun.collect.trace.engines.stap import StapEngine
 

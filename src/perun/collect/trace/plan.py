@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.collect._calls.binary import Function, Usdt
 from perun.collect._calls.names import is_own, plain_name
 from perun.collect._calls.sizes import Size, find_size, size_of
+from perun.collect.trace.libraries import kind_of, names_of
 from perun.errors import UsageError
 from perun.plugin.params import nearest
 
@@ -30,6 +32,7 @@ class Wanted(NamedTuple):
     size: tuple[str, ...] = ()
     global_sampling: int = 0
     with_usdt: bool = False
+    libs: tuple[str, ...] = ()
 
 
 class Rule(NamedTuple):
@@ -96,24 +99,24 @@ def parse_rule(text: str) -> Rule:
 def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     """The plan of what the parameters select.
 
-    :param binaries: the program, and then its libraries.
+    :param binaries: the program, and then the libraries of `wanted.libs`.
     :raises UsageError: where a function, probe or member does not exist; names the most similar ones.
     """
+    files = _Files(binaries, wanted.libs)
     sampled = wanted.strategy.endswith("sampled")
     everywhere = wanted.global_sampling or (SAMPLED if sampled else 1)
     chosen: dict[tuple[str, int], tuple[Binary, Function, int]] = {}
     if wanted.strategy != "custom":
         whole = wanted.strategy in ("all", "a_sampled")
         for binary in binaries if whole else binaries[:1]:
-            for function in binary.functions:
-                if whole or is_own(function.symbol, function.name):
-                    chosen[binary.path, function.address] = (binary, function, everywhere)
+            for function in binary.functions if whole else _own_functions(binary):
+                chosen[binary.path, function.address] = (binary, function, everywhere)
     for text in wanted.func:
         rule = parse_rule(text)
-        binary, functions = _functions(binaries, rule)
+        binary, functions = files.functions(rule)
         for function in functions:
             chosen[binary.path, function.address] = (binary, function, rule.sampling or everywhere)
-    sizes = _sizes(binaries, wanted.size)
+    sizes = _sizes(files, wanted.size)
     probes = tuple(
         Probe(
             binary.path,
@@ -123,8 +126,10 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
         )
         for binary, function, sampling in chosen.values()
     )
-    pairs = tuple(_pairs(binaries, wanted, everywhere))
+    pairs = tuple(_pairs(files, wanted, everywhere))
     if not probes and not pairs:
+        if wanted.strategy != "custom" and kind_of(binaries[0].path).stripped:
+            raise UsageError(*_stripped(binaries[0].path))
         raise UsageError(
             "no function or probe is selected",
             "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
@@ -132,55 +137,103 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     return Plan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
 
 
-def _functions(binaries: Sequence[Binary], rule: Rule) -> tuple[Binary, list[Function]]:
-    candidates = [_library(binaries, rule.library)] if rule.library else binaries
-    problem: UsageError | None = None
-    for binary in candidates:
-        try:
-            return binary, binary.find(rule.what)
-        except UsageError as unknown:
-            problem = problem or unknown
-    assert problem is not None
-    raise problem
+class _Files(NamedTuple):
+    """The program and the libraries in which names are searched.
+
+    :param libs: what the user wrote for each library.
+    """
+
+    binaries: Sequence[Binary]
+    libs: Sequence[str]
+
+    def functions(self, rule: Rule) -> tuple[Binary, list[Function]]:
+        """The functions that a rule means, and the first file that has any.
+
+        :raises UsageError: where no file has any; names the most similar ones.
+        """
+        problem: UsageError | None = None
+        for binary in [self.library(rule.library)] if rule.library else self.binaries:
+            try:
+                return binary, binary.find(rule.what)
+            except UsageError as unknown:
+                problem = problem or unknown
+        assert problem is not None
+        if kind_of(self.binaries[0].path).stripped and not rule.library:
+            why, hint = _stripped(self.binaries[0].path)
+            raise UsageError(f"{problem.message}: {why}", hint)
+        raise problem
+
+    def library(self, name: str) -> Binary:
+        """The file that the user calls so: by path, file name or soname, with the version or without.
+
+        :raises UsageError: where it is not among the traced files.
+        """
+        given = ["", *self.libs]
+        known = [
+            (binary, names_of(binary.path, given[place] if place < len(given) else ""))
+            for place, binary in enumerate(self.binaries)
+        ]
+        for wanted in (name, os.path.basename(name), os.path.basename(name).partition(".so")[0]):
+            for binary, names in known:
+                if wanted in names:
+                    return binary
+        raise UsageError(
+            f"{name!r} is not among the traced files",
+            f"{nearest(name, {one for _, names in known for one in names if '/' not in one})}; "
+            "add a library with --libs (-l)",
+        )
 
 
-def _library(binaries: Sequence[Binary], library: str) -> Binary:
-    names = {binary.path.rpartition("/")[2]: binary for binary in binaries}
-    for binary in binaries:
-        file = binary.path.rpartition("/")[2]
-        if library in (binary.path, file, file.partition(".so")[0]) or binary.path.endswith(f"/{library}"):
-            return binary
-    raise UsageError(
-        f"{library!r} is not among the traced files",
-        f"{nearest(library, names)}; add a library with --libs (-l)",
+def _own_functions(program: Binary) -> list[Function]:
+    """The functions of the program's own source.
+
+    :raises UsageError: where they cannot be told from those of the libraries that are linked into it.
+    """
+    own = [function for function in program.functions if is_own(function.symbol, function.name)]
+    if not kind_of(program.path).static:
+        return own
+    # Libraries to be linked statically are distributed without debug information.
+    described = [function for function in own if function.entry >= 0]
+    if not described:
+        raise UsageError(
+            f"{os.path.basename(program.path)} is linked statically and has no debug information, so "
+            "that its own functions cannot be told from those of the libraries in it",
+            "compile with -g, or name functions with --strategy custom --func",
+        )
+    return described
+
+
+def _stripped(path: str) -> tuple[str, str]:
+    """What is wrong with a program without symbols, and what to do."""
+    return (
+        f"{os.path.basename(path)} is stripped: the names of its own functions were removed from it",
+        "build it without strip and -s; or trace a library with --libs (-l), whose exported functions stay",
     )
 
 
-def _sizes(binaries: Sequence[Binary], expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
-
+def _sizes(files: _Files, expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
     sizes = {}
     for text in expressions:
         name, equals, expression = text.partition("=")
         if not equals or not name.strip() or not expression.strip():
             raise UsageError(f"cannot parse --size {text!r}", "write it as 'List_search=l->size'")
         rule = parse_rule(name.strip())
-        binary, functions = _functions(binaries, rule)
+        binary, functions = files.functions(rule)
         for function in functions:
             sizes[binary.path, function.address] = size_of(binary, function, expression)
     return sizes
 
 
-
-def _pairs(binaries: Sequence[Binary], wanted: Wanted, sampling: int) -> Iterable[Pair]:
+def _pairs(files: _Files, wanted: Wanted, sampling: int) -> Iterable[Pair]:
     done: set[tuple[str, str]] = set()
     for text in wanted.usdt:
-        pair = _pair_of(binaries, text, sampling)
+        pair = _pair_of(files, text, sampling)
         done.add((pair.path, pair.name))
         yield pair
     for text in wanted.dynamic:
-        yield _dynamic(binaries, text, sampling)
+        yield _dynamic(files, text, sampling)
     if wanted.with_usdt:
-        for binary in binaries:
+        for binary in files.binaries:
             probes = _by_name(binary)
             ends = {end for name in probes if (end := _end_of(name, probes))}
             for name in probes:
@@ -189,15 +242,15 @@ def _pairs(binaries: Sequence[Binary], wanted: Wanted, sampling: int) -> Iterabl
                     yield pair
 
 
-def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
+def _pair_of(files: _Files, text: str, sampling: int) -> Pair:
     """The pair of `<lib>#<name>#<sampling>` or `<name1>#<name2>`."""
     parts = [part for part in text.split("#") if part]
     if len(parts) > 1 and parts[-1].isdecimal():
         sampling = int(parts.pop())
-    candidates = list(binaries)
-    known = {name for binary in binaries for name in _by_name(binary)}
+    candidates = list(files.binaries)
+    known = {name for binary in files.binaries for name in _by_name(binary)}
     if len(parts) > 1 and parts[0] not in known:
-        candidates = [_library(binaries, parts.pop(0))]
+        candidates = [files.library(parts.pop(0))]
     if not 1 <= len(parts) <= 2:
         raise UsageError(
             f"cannot parse --usdt {text!r}", "write <lib>#<probe>#<sampling>, or <probe1>#<probe2>"
@@ -214,12 +267,12 @@ def _pair_of(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
     )
 
 
-def _dynamic(binaries: Sequence[Binary], text: str, sampling: int) -> Pair:
+def _dynamic(files: _Files, text: str, sampling: int) -> Pair:
     """The pair of `<lib>#<source>:<line>#<sampling>` or `<source>:<line>#<source>:<line>`."""
     parts = [part for part in text.split("#") if part]
     if len(parts) > 1 and parts[-1].isdecimal():
         sampling = int(parts.pop())
-    binary = _library(binaries, parts.pop(0)) if parts and ":" not in parts[0] else binaries[0]
+    binary = files.library(parts.pop(0)) if parts and ":" not in parts[0] else files.binaries[0]
     if not 1 <= len(parts) <= 2:
         raise UsageError(
             f"cannot parse --dynamic {text!r}",

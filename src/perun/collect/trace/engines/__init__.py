@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from perun.collect._calls.events import Calls
 from perun.collect.trace.plan import Plan
+from perun.errors import CollectorUnavailable
 from perun.plugin.api import Run
-from perun.process.execution import Execution, Sample
+from perun.process.execution import TIMEOUT, Execution, Sample
 from perun.process.streams import Output
+from perun.profile.incomplete import Incomplete
 
 if TYPE_CHECKING:
     from perun.collect.trace.engines.calibration import Correction
@@ -62,6 +64,7 @@ class Recorded(NamedTuple):
     :ivar sample: the run; its status is that of the measured command. :ivar errors: see :class:`Ended`.
     :ivar processes: thread id to process id, as far as known; complete once all calls of the thread are read.
     :ivar sampled: the numbers of the functions that the engine has sampled itself.
+    :ivar lacks: what the recording lacks; complete once all calls are read.
     """
 
     calls: Iterator[Calls]
@@ -69,10 +72,24 @@ class Recorded(NamedTuple):
     errors: Sequence[str] = ()
     processes: Mapping[int, int] = MappingProxyType({})
     sampled: Set[int] = frozenset()
+    lacks: Sequence[Incomplete] = ()
 
     def process(self, calls: Calls) -> int:
         """The id of the process of a batch of calls; 0 where it is not known."""
         return self.processes.get(int(calls.thread[0]), 0) if len(calls) else 0
+
+
+def nothing_recorded(engine: str, sample: Sample, why: str, hint: str) -> CollectorUnavailable:
+    """The error of an engine that recorded nothing.
+
+    :param why: the reason, unless the time limit was too short.
+    """
+    if sample.early == TIMEOUT:
+        return CollectorUnavailable(
+            f"the time limit ended the run after {sample.real:.3g} s, before {engine} recorded anything",
+            "raise --timeout (-t)",
+        )
+    return CollectorUnavailable(f"{engine} recorded nothing{why}", hint)
 
 
 class Engine(Protocol):

@@ -24,7 +24,7 @@ from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
 from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
-from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.calibration import Correction, Way, correction
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
@@ -126,9 +126,8 @@ class EbpfEngine:
             raise sample.interruption  # before anything was recorded
         if "status" not in totals:
             lines = errors or [f"its loader {outcome(sample.status)}"]
-            raise CollectorUnavailable(
-                "the engine ebpf cannot attach its probes: " + "; ".join(lines), "use --engine uftrace"
-            )
+            why = ": it cannot attach its probes: " + "; ".join(lines)
+            raise nothing_recorded(self.name, sample, why, "use --engine uftrace")
         self.lost = int(totals.get("lost", 0))
         self._uncaught = int(totals.get("uncaught", 0))
         refused = [

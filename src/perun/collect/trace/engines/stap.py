@@ -6,8 +6,10 @@ whose decoder reads them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import sys
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,12 +18,25 @@ from typing import ClassVar, Final
 from perun.collect._calls.formulas import Term
 from perun.collect._calls.parameters import REGISTERS
 from perun.collect._calls.sizes import Size
-from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
-from perun.errors import CollectorUnavailable
 from perun.process.outcome import outcome
 
+_WRAPPER: Final = """\
+import os, signal, sys
+pid = os.fork()
+if not pid:
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    finally:
+        os._exit(127)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+status = os.waitpid(pid, 0)[1]
+with open(sys.argv[1], "w") as file:
+    file.write(str(status))
+"""
+"""Runs the command and writes its wait status into a file: SystemTap itself ends with a status of its own."""
 _READERS: Final = {
     (1, True): "user_int8",
     (1, False): "user_uint8",
@@ -32,6 +47,8 @@ _READERS: Final = {
     (8, True): "user_int64",
     (8, False): "user_int64",
 }
+_MODULES: Final = "/proc/modules"
+"""The file that kernels have which load modules."""
 _NOT_READ: Final = "-9223372036854775807 - 1"
 _SIZED: Final = 1 << 62
 _EXIT: Final = 1 << 63
@@ -50,29 +67,32 @@ class StapEngine(EbpfEngine):
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """See :meth:`Engine.unavailable`: checks for SystemTap, the headers of the kernel, and root."""
+        """See :meth:`Engine.unavailable`: checks for SystemTap, what the kernel needs for it, and root."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not self._tool:
             return "SystemTap is not installed", "install it with: apt-get install systemtap"
         release = os.uname().release
+        if not os.path.exists(_MODULES):
+            return f"the kernel {release} loads no modules, which SystemTap needs", "use --engine ebpf"
         if not os.path.isdir(f"/lib/modules/{release}/build"):
             hint = f"install them with: apt-get install linux-headers-{release}"
             return f"the headers of the kernel {release} are not installed", hint
         if os.geteuid():
             return "SystemTap loads a kernel module, which only root can do", "run Perun as root"
+        if plan and plan.throws:
+            return "its probes crash programs that throw exceptions", "trace it with --engine ebpf"
         return "", ""
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under SystemTap."""
-        if plan.throws:
-            raise CollectorUnavailable(
-                "SystemTap cannot trace this program: its probes crash programs that throw exceptions",
-                "trace it with --engine ebpf",
-            )
         script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
         script.write_text(script_of(plan), "utf-8", "surrogateescape")
-        command = shlex.join(context.run.command().argv)
+        wrapper, status = context.folder / "command.py", context.folder / "status"
+        wrapper.write_text(_WRAPPER, "utf-8")
+        command = shlex.join(
+            [sys.executable, "-I", "-S", str(wrapper), str(status), *context.run.command().argv]
+        )
         cache = () if context.cached else ("--disable-cache",)
         argv = [self._tool, *cache, "-g", "-s", "64", "-o", str(lines), "-c", command, str(script)]
         sample, errors = context.execute(argv, context.run.environ)
@@ -80,10 +100,10 @@ class StapEngine(EbpfEngine):
             raise sample.interruption
         if not lines.is_file():
             reason = "; ".join(errors) or f"it {outcome(sample.status)}"
-            raise CollectorUnavailable(
-                f"SystemTap recorded nothing: {reason}", "use another engine, e.g. --engine ebpf"
-            )
+            raise nothing_recorded("SystemTap", sample, f": {reason}", "use --engine ebpf")
         _convert(lines, records)
+        with contextlib.suppress(OSError, ValueError):  # where the command was stopped it is not written
+            sample = sample._replace(status=int(status.read_text("ascii")))
         return Recorded(self._calls(plan, records), sample, errors)
 
 

@@ -6,188 +6,224 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 from perun.collect._calls.events import Calls
 from perun.collect._calls.nesting import Nesting
-from perun.collect.trace.engines import EngineContext, Recorded
+from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.calibration import Correction, Way, correction
 from perun.collect.trace.engines.records import pieces
-from perun.collect.trace.engines.uftrace_data import Decoder, read_tasks
-from perun.collect.trace.engines.uftrace_sizes import (
+from perun.collect.trace.engines.uftrace_data import (
+    DEEPEST,
+    Decoder,
     argument_of,
-    find_luajit,
     follows_pointers,
-    read_sizes,
-    script_of,
+    read_tasks,
 )
-from perun.collect.trace.plan import Plan
+from perun.collect.trace.engines.uftrace_safety import KEPT, NO_DEBUG_INFORMATION, unsafe_functions, unwinds
+from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
+from perun.profile.incomplete import Incomplete
 from perun.wording import counted
 
-MAX_DEPTH: Final = 1023
-"""uftrace records no calls deeper than that."""
 MIN_SIZE: Final = 5
 """Bytes of a jump: shorter functions cannot be patched."""
-_MAX_OPTIONS: Final = 60_000
-"""Characters of options of one kind; the kernel limits those of all options together."""
+_MAX_OPTIONS: Final = 120_000
+"""Characters of options of one kind, which uftrace passes on as one; the kernel allows it 131,072."""
+_NAMED: Final = 5
+"""How many functions a note names."""
 
 
 class UftraceEngine:
-    """Wraps `uftrace record -P`."""
+    """Wraps `uftrace record -P`.
+
+    :param careful: whether :meth:`unavailable` refuses a plan that uftrace can record only in part.
+    """
 
     name: ClassVar[str] = "uftrace"
 
-    def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str], cache: Path | None = None, careful: bool = False) -> None:
         from shutil import which
 
+        path = environ.get("PATH", os.defpath)
         self.notes: list[str] = []
         self.missed = self.lost = 0
         self.method = ""
-        self._tool = which("uftrace", path=environ.get("PATH", os.defpath)) or ""
+        self._tool = which("uftrace", path=path) or ""
+        self._disassembler = which("objdump", path=path) or ""
         self.correction: Correction | None = None
         self._cache = cache
-        self._deepest = 0
+        self._careful = careful
+        self._deepest: set[int] = set()
+        self._unsafe: dict[int, str] | None = None
 
     def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """Whether uftrace is missing."""
+        """Whether uftrace is missing, or would change what the program does."""
         if not self._tool:
             return "uftrace is not installed", "install it with: apt-get install uftrace"
+        if os.uname().machine != "x86_64":
+            return f"it needs x86-64, but this machine is {os.uname().machine}", ""
+        return self._refusal(plan) if plan else ("", "")
+
+    def _refusal(self, plan: Plan) -> tuple[str, str]:
+        if plan.throws:
+            return (
+                "it crashes programs that throw exceptions",
+                "trace it as root with --engine ebpf, or build and record it with perun collect complexity",
+            )
+        for path in {plan.program, *(probe.path for probe in plan.probes)}:
+            if unwinding := unwinds(path):
+                return (
+                    f"{os.path.basename(path)} uses {unwinding}, which does not find the way back through it",
+                    "trace it as root with --engine ebpf",
+                )
+        unsafe = self._left_out(plan)
+        reasons = "; ".join(_by_reason(plan.probes, unsafe))
+        if len(unsafe) == len(plan.probes) and plan.probes:
+            return f"it can record none of the functions safely: {reasons}", _remedy(unsafe)
+        if self._careful and unsafe:
+            return f"it cannot record all functions safely: {reasons}", _remedy(unsafe)
+        behind = [probe.function.name for probe in plan.probes if probe.size and follows_pointers(probe.size)]
+        if self._careful and behind:
+            return (
+                f"it cannot read sizes behind pointers, as those of {_listed(behind)}",
+                "run Perun as root; or use --engine uftrace, which records these calls without sizes",
+            )
         return "", ""
+
+    def _left_out(self, plan: Plan) -> dict[int, str]:
+        """The positions of the probes that cannot be recorded safely or at all, with the reasons."""
+        if self._unsafe is None:
+            self._unsafe = unsafe_functions(plan.probes, self._disassembler, self._cache)
+            for number, probe in enumerate(plan.probes):
+                if probe.function.size < MIN_SIZE:
+                    self._unsafe[number] = f"they are shorter than the {MIN_SIZE} bytes that it replaces"
+        return self._unsafe
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under uftrace."""
-        if plan.throws:
-            raise CollectorUnavailable(
-                "uftrace cannot trace this program: it crashes programs that throw exceptions",
-                "trace it as root with --engine ebpf, or build and record it with perun collect complexity",
-            )
+        why, hint = self._refusal(plan)
+        if why:
+            raise CollectorUnavailable(f"uftrace cannot trace this program: {why}", hint)
         ways = [Way.of(probe, is_emulated=True) for probe in plan.probes]
         self.correction = self.correction or correction(self, plan, context, ways, self._cache)
         data, log = context.folder / "uftrace", context.folder / "uftrace.log"
-        environ = dict(context.run.environ)
         if plan.pairs:
             self.notes.append(
                 "uftrace recorded no USDT probes and source lines, because it does not support them; "
                 "use --engine ebpf"
             )
-        options, arguments = self._options(plan)
-        script = self._script(plan, context, environ)
+        self._note_what_is_missing(plan)
         command = context.run.command()
         argv = [
             self._tool,
             "record",
             *("--no-event", "--no-libcall", "--force", "--color=no", "--demangle=no", "--match=regex"),
-            *("--max-stack=65535", f"--logfile={log}", "-d", str(data)),
-            *options,
-            *(arguments if script or not self._needs_script(plan) else self._direct(plan)),
-            *script,
+            *("--max-stack=65535", f"--logfile={log}", "--debug-domain=dynamic:2", "-d", str(data)),
+            *self._options(plan),
             *command.argv,
         ]
         before = _shared_memory()
         try:
-            ended = context.execute(argv, environ)
+            ended = context.execute(argv, context.run.environ)
         finally:
             _remove_shared_memory(data, before)
         if not (data / "task.txt").is_file() and ended.sample.interruption is not None:
             raise ended.sample.interruption  # before anything was recorded
+        self._note_what_is_not_patched(plan, log)
+        if not (data / "task.txt").is_file() and _was_loaded(log):
+            raise CollectorUnavailable("; ".join(self.notes), "use --engine ebpf")
         if not (data / "task.txt").is_file():
-            raise CollectorUnavailable(
-                "uftrace recorded nothing" + _last_line(log),
+            raise nothing_recorded(
+                self.name,
+                ended.sample,
+                _last_line(log),
                 "check that the program is linked dynamically and built for this machine; or use --engine "
                 "ebpf",
             )
         processes: dict[int, int] = {}
-        calls = self._calls(plan, data, context.folder, processes)
+        lacks: list[Incomplete] = []
+        calls = self._calls(plan, data, processes, lacks)
         sample = ended.sample._replace(status=_status(data, ended.sample.status))
-        return Recorded(calls, sample, ended.errors, processes)
+        return Recorded(calls, sample, ended.errors, processes, lacks=lacks)
 
-    def _options(self, plan: Plan) -> tuple[list[str], list[str]]:
-        """The options that name the functions to patch, and those that name the parameters to record."""
+    def _note_what_is_missing(self, plan: Plan) -> None:
+        """Note the functions that are left out, and those whose sizes are."""
+        for text in _by_reason(plan.probes, self._left_out(plan)):
+            self.notes.append(f"uftrace did not trace {text}")
+        behind = [
+            probe.function.name
+            for number, probe in enumerate(plan.probes)
+            if number not in self._left_out(plan) and probe.size and follows_pointers(probe.size)
+        ]
+        if behind:
+            self.notes.append(
+                f"uftrace recorded no sizes of {_listed(behind)}, which lie behind pointers; the order of "
+                "the calls stands for them; --engine ebpf records them"
+            )
+
+    def _note_what_is_not_patched(self, plan: Plan, log: Path) -> None:
+        """Note the functions that uftrace could not patch, which its log tells."""
+        patched = _patched(log)
+        missing = [
+            probe.function.name
+            for number, probe in enumerate(plan.probes)
+            if number not in self._left_out(plan) and probe.function.symbol not in patched
+        ]
+        if missing:
+            self.notes.append(
+                f"uftrace did not trace {_listed(missing)}: it could not patch their first instructions; "
+                "use --engine ebpf"
+            )
+
+    def _options(self, plan: Plan) -> list[str]:
+        """The options that name the functions to patch and the parameters to record.
+
+        :raises CollectorUnavailable: where they are longer than a command line may be.
+        """
         patched, arguments = [], []
-        small = []
-        for probe in plan.probes:
-            if probe.function.size < MIN_SIZE:
-                small.append(probe.function.name)
+        for number, probe in enumerate(plan.probes):
+            if number in self._left_out(plan):
                 continue
             pattern = f"^{re.escape(probe.function.symbol)}$"
             library = f"@{os.path.basename(probe.path)}" if probe.path != plan.program else ""
             patched += ["-P", pattern + library]
-            if probe.size is not None:
+            if probe.size is not None and not follows_pointers(probe.size):
                 arguments += ["-A", f"{pattern}@{argument_of(probe.size)}"]
-        if small:
-            shown = ", ".join(small[:3]) + (f" and {len(small) - 3} more" if len(small) > 3 else "")
-            self.notes.append(
-                f"uftrace did not trace {shown}: it cannot patch functions shorter than {MIN_SIZE} bytes"
-            )
         if sum(map(len, patched)) > _MAX_OPTIONS:
-            # All functions of the files, of which the decoder drops those that are not in the plan.
-            libraries = {f"@{os.path.basename(probe.path)}" for probe in plan.probes}
-            own = f"@{os.path.basename(plan.program)}"
-            patched = ["-P", ".", *(part for one in sorted(libraries - {own}) for part in ("-P", "." + one))]
+            raise CollectorUnavailable(
+                f"uftrace cannot trace as many as {counted(len(plan.probes), 'function')} at once",
+                "select some with --strategy custom --func, or use --engine ebpf",
+            )
         if sum(map(len, arguments)) > _MAX_OPTIONS:
             self.notes.append(
                 f"uftrace recorded no sizes of structures: {counted(len(plan.probes), 'function')} are too "
                 "many for it; select some with --strategy custom --func"
             )
             arguments = []
-        return patched, arguments
+        return patched + arguments
 
-    def _direct(self, plan: Plan) -> list[str]:
-        """The options that name the parameters to record, only for sizes that are parameters themselves."""
-        return [
-            part
-            for probe in plan.probes
-            if probe.size is not None and not follows_pointers(probe.size)
-            for part in ("-A", f"^{re.escape(probe.function.symbol)}$@{argument_of(probe.size)}")
-        ]
-
-    @staticmethod
-    def _needs_script(plan: Plan) -> bool:
-        return any(probe.size is not None and follows_pointers(probe.size) for probe in plan.probes)
-
-    def _script(self, plan: Plan, context: EngineContext, environ: dict[str, str]) -> list[str]:
-        """Write the script that reads sizes; return the options that make uftrace run it."""
-        if not self._needs_script(plan):
-            return []
-        library = find_luajit()
-        if not library:
-            self.notes.append(
-                "uftrace recorded no sizes of structures: it needs LuaJIT for them; install it with: "
-                "apt-get install libluajit-5.1-2"
-            )
-            return []
-        # uftrace loads the library by a name that only its development package has.
-        libraries = context.folder / "luajit"
-        libraries.mkdir(exist_ok=True)
-        link = libraries / "libluajit-5.1.so"
-        if not link.is_symlink():
-            link.symlink_to(library)
-        environ["LD_LIBRARY_PATH"] = ":".join(
-            filter(None, (str(libraries), environ.get("LD_LIBRARY_PATH", "")))
-        )
-        script = context.folder / "sizes.lua"
-        script.write_text(script_of(plan.probes, context.folder / "sizes"), "utf-8")
-        return ["-S", str(script)]
-
-    def _calls(self, plan: Plan, data: Path, folder: Path, processes: dict[int, int]) -> Iterator[Calls]:
+    def _calls(
+        self, plan: Plan, data: Path, processes: dict[int, int], lacks: list[Incomplete]
+    ) -> Iterator[Calls]:
         sessions, tasks = read_tasks(data, {probe.path for probe in plan.probes})
         processes.update(tasks)
-        sizes = read_sizes(folder)
         threads = sorted(int(path.stem) for path in data.glob("[0-9]*.dat"))
         epoch = min((one.start for some in sessions.values() for one in some), default=0)
         for thread in threads:
             known = sessions.get(tasks.get(thread, thread), [])
             if known:
-                decoder = Decoder(plan.probes, known, epoch, sizes.pop(thread, None))
+                decoder = Decoder(plan.probes, known, epoch)
                 yield from self._thread(thread, data / f"{thread}.dat", decoder)
-        if self._deepest >= MAX_DEPTH:
+        if self._deepest:
+            names = _listed([plan.probes[number].function.name for number in sorted(self._deepest)])
             self.notes.append(
-                f"uftrace recorded no calls nested deeper than {MAX_DEPTH + 1} levels, which is its limit; "
-                "use --engine ebpf for these"
+                f"uftrace records at most {DEEPEST + 1:,} calls within each other, which {names} reached; "
+                "deeper calls are missing; --engine ebpf records them"
             )
+            lacks.append(Incomplete(f"calls deeper than {DEEPEST + 1:,} within each other are missing"))
 
     def _thread(self, thread: int, file: Path, decoder: Decoder) -> Iterator[Calls]:
         nesting = Nesting(thread, self.correction.overhead if self.correction else None)
@@ -201,7 +237,47 @@ class UftraceEngine:
         yield nesting.finish(last)
         self.missed += nesting.missed
         self.lost += decoder.lost
-        self._deepest = max(self._deepest, decoder.deepest)
+        self._deepest |= decoder.deepest
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def _by_reason(probes: Sequence[Probe], unsafe: Mapping[int, str]) -> list[str]:
+    """A text for each reason, with the names of its functions."""
+    names: dict[str, list[str]] = {}
+    for number in sorted(unsafe):
+        names.setdefault(unsafe[number], []).append(probes[number].function.name)
+    return [f"{_listed(some)}: {reason}" for reason, some in names.items()]
+
+
+def _remedy(unsafe: Mapping[int, str]) -> str:
+    """What the user can do, where functions are unsafe for these reasons."""
+    reasons = set(unsafe.values())
+    if reasons == {NO_DEBUG_INFORMATION}:
+        return "compile with -g; or run Perun as root with --engine ebpf"
+    if reasons == {KEPT}:
+        return "compile with -fno-ipa-ra; or run Perun as root with --engine ebpf"
+    return "run Perun as root with --engine ebpf, or record the program with perun collect complexity"
+
+
+def _patched(log: Path) -> set[str]:
+    """The symbols of the functions that uftrace has patched."""
+    try:
+        text = log.read_text("utf-8", "replace")
+    except OSError:
+        return set()
+    return set(re.findall(r"patch \w+ func: (.*) \(patch size: \d+\)$", text, re.MULTILINE))
+
+
+def _was_loaded(log: Path) -> bool:
+    """Whether uftrace was in the program, and tried to patch functions."""
+    try:
+        return "dynamic patch" in log.read_text("utf-8", "replace")
+    except OSError:
+        return False
 
 
 def _status(data: Path, status: int) -> int:

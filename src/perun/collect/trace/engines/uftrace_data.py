@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
 from perun.collect._common.elf import load_segments
 from perun.collect.trace.engines.records import Piece, boundaries, sizes_from_sums
-from perun.collect.trace.engines.uftrace_sizes import ScriptSizes, follows_pointers
 from perun.collect.trace.plan import Probe
 
 _ENTRY, _EXIT, _LOST = 0, 1, 2
 """Types of the records of uftrace that count here: the lowest two bits of the second word."""
+
+
+DEEPEST: Final = 1023
+"""The greatest depth of a call that uftrace records; it is in bits 6 to 15 of the second word."""
 
 
 class Session(NamedTuple):
@@ -36,21 +39,15 @@ class Session(NamedTuple):
 class Decoder:
     """Decodes the records of one thread to events.
 
-    :ivar lost: number of records that uftrace reports as lost. :ivar deepest: greatest depth of a call.
+    :ivar lost: number of records that uftrace reports as lost.
+    :ivar deepest: the functions with calls at the greatest depth that uftrace records.
     """
 
-    def __init__(
-        self,
-        probes: Sequence[Probe],
-        sessions: Sequence[Session],
-        epoch: int,
-        sizes: ScriptSizes | None,
-    ) -> None:
+    def __init__(self, probes: Sequence[Probe], sessions: Sequence[Session], epoch: int) -> None:
         self.lost = 0
-        self.deepest = 0
+        self.deepest: set[int] = set()
         self._sessions = sessions
         self._epoch = epoch
-        self._sizes = sizes
         self._probes = probes
         self._tables = [_table(probes, session) for session in sessions]
         self._starts = np.array([session.start for session in sessions], np.int64)
@@ -64,7 +61,9 @@ class Decoder:
         at, used = boundaries(values, 2)
         head = values[at + 1]
         kind = (head & np.uint64(3)).astype(np.int64)
-        self._count(head, kind)
+        lost = kind == _LOST
+        if lost.any():
+            self.lost += int((head[lost] >> np.uint64(16)).sum())
         chosen = (kind == _ENTRY) | (kind == _EXIT)
         at, head, kind = at[chosen], head[chosen], kind[chosen]
         time = values[at].astype(np.int64)
@@ -76,17 +75,10 @@ class Decoder:
         if self._direct.any():
             has = entry & ((head & np.uint64(4)) != 0) & self._direct[function]
             size[has] = self._direct_sizes(function[has], values[at[has] + 2].view(np.int64))
-        if self._sizes is not None:
-            time = self._with_script_sizes(self._sizes, size, time, function, entry)
+        deep = ((head >> np.uint64(6)) & np.uint64(DEEPEST)) == np.uint64(DEEPEST)
+        if deep.any():
+            self.deepest.update(np.unique(function[deep]).tolist())
         return Events(time - self._epoch, function, entry, size), used
-
-    def _count(self, head: Any, kind: Any) -> None:
-        """Count lost records, and the depth, which is in bits 6 to 15."""
-        lost = kind == _LOST
-        if lost.any():
-            self.lost += int((head[lost] >> np.uint64(16)).sum())
-        if len(head):
-            self.deepest = max(self.deepest, int(((head >> np.uint64(6)) & np.uint64(1023)).max()))
 
     def _functions(self, time: Ints, address: Ints) -> Ints:
         """The numbers of the functions at addresses, -1 for functions that are not traced."""
@@ -110,25 +102,6 @@ class Decoder:
             size[mine] = sizes_from_sums(spec, _narrowed(value[mine], spec))
         return size
 
-    def _with_script_sizes(
-        self, recorded: ScriptSizes, size: Ints, time: Ints, function: Ints, entry: Any
-    ) -> Ints:
-        """Write the sizes that the script recorded into `size`; the start of each call without the reading.
-
-        The script and uftrace record the same time for a call, which makes it the key.
-        """
-        start = time.copy()
-        for number in np.unique(function).tolist():
-            spec = self._probes[number].size
-            if spec is None or self._direct[number]:
-                continue
-            mine = np.flatnonzero(entry & (function == number))
-            place = np.searchsorted(recorded.time, time[mine]).clip(max=len(recorded.time) - 1)
-            found = (recorded.time[place] == time[mine]) & (recorded.after[place] > 0)
-            size[mine[found]] = sizes_from_sums(spec, recorded.sum[place[found]])
-            start[mine[found]] = recorded.after[place[found]]
-        return start
-
 
 def _table(probes: Sequence[Probe], session: Session) -> tuple[Ints, Ints, Ints]:
     """The address ranges of the probed functions and their numbers, in the order of the addresses."""
@@ -139,6 +112,18 @@ def _table(probes: Sequence[Probe], session: Session) -> tuple[Ints, Ints, Ints]
     )
     starts, sizes, numbers = np.array(rows, np.int64).reshape(len(rows), 3).T
     return starts, starts + sizes, numbers
+
+
+def follows_pointers(size: Size) -> bool:
+    """Whether the size lies behind a pointer, which uftrace does not follow."""
+    return any(term.offsets for term in size.terms)
+
+
+def argument_of(size: Size) -> str:
+    """The parameter with which a size begins, as uftrace specifies it (`--argument`)."""
+    if size.register >= 0:
+        return f"arg{size.register + 1}/x64"
+    return f"arg1/x64%stack+{size.stack // 8}"
 
 
 def read_tasks(data: Path, paths: set[str]) -> tuple[dict[int, list[Session]], dict[int, int]]:

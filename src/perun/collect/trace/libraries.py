@@ -1,0 +1,117 @@
+"""Which files the user means: libraries by their names, and what kind of program a file is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from perun.errors import UsageError
+from perun.plugin.params import nearest
+
+if TYPE_CHECKING:
+    from perun.plugin.api import Run
+
+
+class FileKind(NamedTuple):
+    """What an ELF file is.
+
+    :ivar soname: the name by which programs ask for a library; empty if it has none.
+    :ivar static: whether it is a program that holds its libraries, so that no dynamic linker starts it.
+    :ivar stripped: whether the symbols of its own functions were removed.
+    :ivar folders: where a program searches its libraries first (RPATH, RUNPATH).
+    """
+
+    soname: str = ""
+    static: bool = False
+    stripped: bool = False
+    folders: tuple[str, ...] = ()
+
+
+def kind_of(path: str) -> FileKind:
+    """What the ELF file at `path` is; the defaults for a file that cannot be read."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with open(path, "rb") as file:
+            elf: Any = ELFFile(file)
+            tags: dict[str, Any] = {}
+            dynamic = elf.get_section_by_name(".dynamic")
+            for tag in dynamic.iter_tags() if dynamic is not None else ():
+                tags.setdefault(tag.entry.d_tag, tag)
+            interpreted = any(True for _ in elf.iter_segments("PT_INTERP"))
+            soname = tags["DT_SONAME"].soname if "DT_SONAME" in tags else ""
+            searched = [
+                folder.replace("$ORIGIN", os.path.dirname(path)).replace("${ORIGIN}", os.path.dirname(path))
+                for name, attribute in (("DT_RPATH", "rpath"), ("DT_RUNPATH", "runpath"))
+                if name in tags
+                for folder in getattr(tags[name], attribute).split(":")
+            ]
+            return FileKind(
+                soname,
+                not interpreted and not soname and elf["e_entry"] != 0,
+                elf.get_section_by_name(".symtab") is None,
+                tuple(searched),
+            )
+    except (OSError, ELFError):
+        return FileKind()
+
+
+def find_library(name: str, run: Run, program: str) -> str:
+    """The path of a library that `--libs` names: by a path, or as the program would ask for it.
+
+    :param name: e.g. `./libqueue.so`, `libc.so.6`, `libc.so` or `libc`.
+    :raises UsageError: where there is no such library; names the most similar ones.
+    """
+    path = str(run.cwd / name)
+    if "/" in name or os.path.exists(path):
+        if not os.path.isfile(path):
+            raise UsageError(f"--libs (-l): there is no library {path}", "check the path")
+        return path
+    folders = [*kind_of(program).folders, *run.environ.get("LD_LIBRARY_PATH", "").split(":")]
+    known: dict[str, str] = {}
+    for file in (*_in_folders(folders, run.cwd), *_of_the_system()):
+        known.setdefault(os.path.basename(file), file)
+    for wanted in (name, f"{name}.so"):
+        if wanted in known:
+            return known[wanted]
+    pattern = re.compile(rf"{re.escape(name)}(\.so)?(\.\d+)*")
+    versions = [file for file in known if pattern.fullmatch(file)]
+    if versions:
+        return known[min(versions, key=len)]
+    hint = f"{nearest(name, known)}; or name its path"
+    raise UsageError(f"--libs (-l): there is no library {name!r}", hint)
+
+
+def names_of(path: str, given: str = "") -> set[str]:
+    """The names by which a rule may call a file: as it was given, its path, its names and its soname.
+
+    :param given: what the user wrote, where that is not the path.
+    """
+    paths = {path, os.path.realpath(path), given} - {""}
+    names = {os.path.basename(one) for one in paths} | {kind_of(path).soname}
+    return (paths | names | {name.partition(".so")[0] for name in names}) - {""}
+
+
+def _in_folders(folders: list[str], cwd: Path) -> Iterator[str]:
+    for folder in filter(None, folders):
+        path = cwd / folder
+        if path.is_dir():
+            yield from (str(file) for file in sorted(path.glob("*.so*")) if file.is_file())
+
+
+def _of_the_system() -> Iterator[str]:
+    """The libraries that the dynamic linker knows, those of this machine's kind first."""
+    for tool in ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"):
+        try:
+            done = subprocess.run([tool, "-p"], capture_output=True, text=True, errors="replace", check=False)
+        except OSError:
+            continue
+        lines = [line.partition(" => ") for line in done.stdout.splitlines() if " => " in line]
+        lines.sort(key=lambda line: "x86-64" not in line[0])
+        yield from (path for _, _, path in lines)
+        return
