@@ -1,0 +1,59 @@
+"""What is not right yet: the one list of it. A test that succeeds all the same demands that its entry goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_SILENT: Final = "functions that uftrace could not patch have no calls, and no note names them"
+_KILLS: Final = "the trampoline of returns breaks the program, because a panic unwinds its frames"
+
+KNOWN_GAPS: Final[Mapping[tuple[str, str], str]] = {
+    **dict.fromkeys(
+        (
+            ("known_registers", "uftrace"),
+            ("tail_calls", "uftrace"),
+            ("coroutines", "uftrace"),
+            ("forks", "uftrace"),
+            ("becomes_itself", "uftrace"),
+            ("becomes_another", "uftrace"),
+            ("leaves", "uftrace"),
+            ("hidden_result", "uftrace"),
+            ("plugin", "uftrace"),
+            ("extension", "uftrace"),
+        ),
+        _SILENT,
+    ),
+    ("floats", "ebpf"): "a parameter behind one of type long double is looked for in the wrong place",
+    ("floats", "uftrace"): "a parameter behind one of type long double is looked for in the wrong place",
+    ("vectors", "ebpf"): "the kernel refuses a probe at the first instruction, and nothing says so",
+    ("vectors", "uftrace"): _SILENT,
+    ("coroutines", "ebpf"): "the trampoline of returns breaks the program, because it switches stacks",
+    ("plugin", "ebpf"): "a return probe at _start changes the number of arguments",
+    ("chosen_at_start", "complexity"): "a resolver that runs before the runtime is there stops the recording",
+    ("stripped", "complexity"): "functions have no names, and no note says so",
+    ("musl", "memory"): "the error says that the command failed, and not why",
+    ("musl", "uftrace"): "uftrace never ends",
+    ("set_user", "uftrace"): "uftrace never ends",
+    ("killed", "uftrace"): "uftrace prints a message among the errors of the program",
+    ("rust", "uftrace"): "uftrace crashes the program",
+    ("rust", "memory"): "the functions of the library of Rust are not passed over",
+    **dict.fromkeys(
+        ((name, "callgrind") for name in ("exceptions", "coroutines", "forks", "signals", "deep")),
+        "callgrind counts calls in a way of its own, and no note says so",
+    ),
+    **dict.fromkeys(
+        ((name, "callgrind") for name in ("changed_parameters", "optimized_at_link", "rust")),
+        "the name of a copy of a function is that for the linker",
+    ),
+    ("becomes_another", "callgrind"): "no note says that the first program is not counted",
+    ("becomes_itself", "callgrind"): "no note says that the first programs are not counted",
+    ("stripped", "callgrind"): "no note says that there are no symbols",
+    **dict.fromkeys(
+        ((name, "callgrind") for name in ("split_dwarf", "set_user", "go")),
+        "Valgrind cannot run it, and the error says that the command failed",
+    ),
+    ("go", "ebpf"): "the trampoline of returns breaks the program, because its stacks move",
+    ("rust", "ebpf"): _KILLS,
+}
+"""By program and engine."""
