@@ -1,4 +1,4 @@
-"""What is not right yet: the one list of it. A test that succeeds all the same demands that its entry goes."""
+"""What is not right yet. A test that succeeds all the same demands that its entry goes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,8 @@ KNOWN_GAPS: Final[Mapping[tuple[str, str], str]] = {
         ),
         _SILENT,
     ),
-    ("floats", "ebpf"): "a parameter behind one of type long double is looked for in the wrong place",
     ("floats", "uftrace"): "a parameter behind one of type long double is looked for in the wrong place",
-    ("vectors", "ebpf"): "the kernel refuses a probe at the first instruction, and nothing says so",
     ("vectors", "uftrace"): _SILENT,
-    ("coroutines", "ebpf"): "the trampoline of returns breaks the program, because it switches stacks",
-    ("plugin", "ebpf"): "a return probe at _start changes the number of arguments",
     ("chosen_at_start", "complexity"): "a resolver that runs before the runtime is there stops the recording",
     ("stripped", "complexity"): "functions have no names, and no note says so",
     ("musl", "memory"): "the error says that the command failed, and not why",

@@ -32,10 +32,11 @@ class Program(NamedTuple):
     :ivar calls: how often it calls functions, by their names without parameters.
     :ivar allocations: how often functions allocate. :ivar sizes: of structures, by function, in their order.
     :ivar status: its exit status, or the negative number of the signal that ends it.
-    :ivar loaded: as `calls`, of functions in the library. :ivar trace: parameters of `collect trace`. :ivar fast: whether it belongs to the fast half.
+    :ivar loaded: as `calls`, of functions in the library or in assembly. :ivar trace: parameters of `collect trace`.
+    :ivar fast: whether it belongs to the fast half.
     :ivar refused: by engine, what a refusal says, or a note of a profile that lacks something; an engine that
         is not there has to be exact.
-    :ivar package: brings the compiler.
+    :ivar package: brings the compiler. :ivar feature: of the processor, which the program needs.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Program(NamedTuple):
     fast: bool = False
     refused: Mapping[str, str] = NONE
     package: str = "build-essential"
+    feature: str = ""
 
     @property
     def source(self) -> Path:
@@ -96,7 +98,8 @@ def _twenty(*functions: str, **others: int) -> dict[str, int]:
     return {**dict.fromkeys(functions, 20), **others}
 
 
-def _has(feature: str) -> bool:
+def has(feature: str) -> bool:
+    """Whether the processor has a feature, as Linux calls it."""
     return re.search(rf"^flags.*\b{feature}\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) is not None
 
 
@@ -109,9 +112,17 @@ PROGRAMS: Final = (
     _c(
         "vectors",
         _twenty("add", "shift"),
-        *(("-mavx",) if _has("avx") else ()),
+        *(("-mavx",) if has("avx") else ()),
         "-Wno-psabi",
         sizes={"shift": TWENTY},
+    ),
+    _c(
+        "misread_opcodes",
+        {},
+        loaded=_twenty("spread", "equal", "copied", "sum"),
+        fast=True,
+        refused={"ebpf": "kernel cannot probe"},
+        feature="avx",
     ),
     _c("threads", {"work": 4, "step": 80}, "-pthread", allocations={"keep": 4}, fast=True),
     _c("known_registers", {"around": 20, "leaf": 60}, fast=True),
@@ -144,7 +155,12 @@ PROGRAMS: Final = (
     _c("changed_parameters", _twenty("half_used"), sizes={"half_used": TWENTY}),
     _c("chosen_at_start", _twenty("caller", "one_way")),
     _c("outside_main", {"work": 27, "before": 1, "after": 1, "at_exit": 1}),
-    _c("optimized_at_link", {"here": 20, "elsewhere": 20, "square": 40}, "-flto", more=("optimized_at_link_2.c",)),
+    _c(
+        "optimized_at_link",
+        {"here": 20, "elsewhere": 20, "square": 40},
+        "-flto",
+        more=("optimized_at_link_2.c",),
+    ),
     _cpp(
         "other_allocator",
         {"push": 20, "drop": 1},

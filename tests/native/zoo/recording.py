@@ -26,7 +26,7 @@ from perun.plugin.api import CollectContext, Run
 from perun.process.execution import Execution
 from perun.process.streams import Output
 from perun.profile.factory import Profile
-from zoo.programs import FOLDER, Program
+from zoo.programs import FOLDER, Program, has
 
 TIMEOUT: Final = 30.0
 SLOW: Final = 300.0
@@ -131,6 +131,8 @@ def compile_program(program: Program, compile_once: CompilerCache) -> Compiled:
         return Compiled(program.source, lacks=f"there is no {compiler}; install {program.package}")
     if program.name == "set_user" and os.geteuid():
         return Compiled(program.source, lacks="only root can give a program to another user")
+    if program.feature and not has(program.feature):
+        return Compiled(program.source, lacks=f"the processor has no {program.feature}")
     made, library = program.source, None
     if program.is_native:
         files = [FOLDER / name for name in _files(program)]
@@ -169,7 +171,12 @@ def prepare(program: Program, compiled: Compiled, folder: Path) -> Run:
 def run_plainly(run: Run) -> Plain:
     """Run a command without Perun."""
     done = subprocess.run(
-        run.command().argv, cwd=run.cwd, env=dict(run.environ), capture_output=True, timeout=TIMEOUT, check=False
+        run.command().argv,
+        cwd=run.cwd,
+        env=dict(run.environ),
+        capture_output=True,
+        timeout=TIMEOUT,
+        check=False,
     )
     return Plain(done.returncode, done.stdout, done.stderr)
 

@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.collect._calls.names import demangled, is_own, match, plain_name
+from perun.collect._calls.probeable import is_probeable
 from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.params import nearest
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 2  # of the files of the cache
+_VERSION: Final = 3  # of the files of the cache
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
 """Functions whose use shows that a program may throw or catch an exception."""
+_SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
+"""Functions whose use shows that a program may run functions on several stacks in turn."""
 _FRAGMENT: Final = re.compile(r"\.(cold|part\.\d+)\b")
 _CLONE: Final = re.compile(r"\.(constprop|isra|lto_priv|llvm|localalias)\b")
 _CLONE_TEXT: Final = re.compile(r" (\[clone [^]]*\]|\(\.[^)]*\))")
@@ -63,6 +66,7 @@ class _Contents(NamedTuple):
     functions: list[Function]
     probes: list[Usdt]
     throws: bool
+    switches: bool
 
 
 class Binary:
@@ -111,6 +115,11 @@ class Binary:
         return self._contents.throws
 
     @property
+    def switches(self) -> bool:
+        """Whether the program switches stacks in the middle of functions (coroutines of ucontext)."""
+        return self._contents.switches
+
+    @property
     def own_functions(self) -> list[Function]:
         """Functions of the program's own source: neither the compiler's nor those of the C++ library."""
         return [function for function in self.functions if is_own(function.symbol, function.name)]
@@ -141,8 +150,12 @@ class Binary:
 
     def code(self, function: Function) -> bytes:
         """The machine code of a function."""
-        self._elf.stream.seek(function.offset)
-        return bytes(self._elf.stream.read(function.size))
+        return self._code_at(function.offset, function.size)
+
+    def _code_at(self, offset: int, size: int = 15) -> bytes:
+        """As many bytes of machine code at an offset in the file; by default, a whole instruction or more."""
+        self._elf.stream.seek(offset)
+        return bytes(self._elf.stream.read(size))
 
     def find(self, wanted: str) -> list[Function]:
         """The functions that a name or pattern of :func:`perun.collect._calls.names.match` means.
@@ -161,6 +174,7 @@ class Binary:
         """Probes for a line of a source, e.g. `list.c:12`: one at its first instruction in each function.
 
         :raises UsageError: where no instruction belongs to the line; names the nearest lines that have some.
+            Or where the kernel cannot probe that instruction.
         """
         source, _, number = location.rpartition(":")
         if not source or not number.isdecimal():
@@ -180,7 +194,13 @@ class Binary:
                 hint if near else "compile with -g, which writes the lines of the source into the program",
             )
         first = self._first_of_each_function(sorted(lines[wanted]))
-        return [Usdt("", location, address, self.offset_of(address), 0, "") for address in first]
+        found = [Usdt("", location, address, self.offset_of(address), 0, "") for address in first]
+        if not all(is_probeable(self._code_at(one.offset)) for one in found):
+            raise UsageError(
+                f"the kernel cannot probe {location}, which begins with a vector instruction",
+                "name another line of the function",
+            )
+        return found
 
     def _first_of_each_function(self, addresses: Sequence[int]) -> list[int]:
         from bisect import bisect_right
@@ -217,7 +237,8 @@ class Binary:
         functions: dict[int, Function] = {}
         for symbol, address, size in symbols:
             offset = self.offset_of(address)
-            if offset >= 0 and address not in functions:
+            # The entry point is jumped to: on the stack it has arguments in place of a return address.
+            if offset >= 0 and address not in functions and address != self._elf["e_entry"]:
                 name = _CLONE_TEXT.sub("", names[symbol])
                 clone = bool(_CLONE.search(symbol))
                 if name == symbol and clone:
@@ -225,7 +246,8 @@ class Binary:
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]
-        return _Contents(ordered, list(self._usdt()), self._imports_throw())
+        throws, switches = self._uses(_EXCEPTIONS), self._uses(_SWITCHES)
+        return _Contents(ordered, list(self._usdt()), throws, switches)
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
@@ -255,10 +277,11 @@ class Binary:
         for unit in self.debug.iter_CUs():
             yield from _with_code(unit.get_top_DIE())
 
-    def _imports_throw(self) -> bool:
+    def _uses(self, symbols: Sequence[str]) -> bool:
+        """Whether it imports one of the symbols, or has it."""
         for name in (".dynsym", ".symtab"):
             table = self._elf.get_section_by_name(name)
-            if table is not None and any(table.get_symbol_by_name(one) for one in _EXCEPTIONS):
+            if table is not None and any(table.get_symbol_by_name(one) for one in symbols):
                 return True
         return False
 

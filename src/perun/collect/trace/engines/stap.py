@@ -65,9 +65,10 @@ class StapEngine(EbpfEngine):
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under SystemTap."""
-        if plan.throws:
+        if plan.keeps_returns:
             raise CollectorUnavailable(
-                "SystemTap cannot trace this program: its probes crash programs that throw exceptions",
+                "SystemTap cannot trace this program: its probes crash programs that throw exceptions or "
+                "switch stacks",
                 "trace it with --engine ebpf",
             )
         script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
