@@ -28,27 +28,12 @@ KNOWN_GAPS: Final[Mapping[tuple[str, str], str]] = {
     ("vectors", "uftrace"): _SILENT,
     ("chosen_at_start", "complexity"): "a resolver that runs before the runtime is there stops the recording",
     ("stripped", "complexity"): "functions have no names, and no note says so",
-    ("musl", "memory"): "the error says that the command failed, and not why",
     ("musl", "uftrace"): "uftrace never ends",
     ("set_user", "uftrace"): "uftrace never ends",
     ("killed", "uftrace"): "uftrace prints a message among the errors of the program",
     ("rust", "uftrace"): "uftrace crashes the program",
     ("rust", "memory"): "the functions of the library of Rust are not passed over",
-    **dict.fromkeys(
-        ((name, "callgrind") for name in ("exceptions", "coroutines", "forks", "signals", "deep")),
-        "callgrind counts calls in a way of its own, and no note says so",
-    ),
-    **dict.fromkeys(
-        ((name, "callgrind") for name in ("changed_parameters", "optimized_at_link", "rust")),
-        "the name of a copy of a function is that for the linker",
-    ),
-    ("becomes_another", "callgrind"): "no note says that the first program is not counted",
-    ("becomes_itself", "callgrind"): "no note says that the first programs are not counted",
-    ("stripped", "callgrind"): "no note says that there are no symbols",
-    **dict.fromkeys(
-        ((name, "callgrind") for name in ("split_dwarf", "set_user", "go")),
-        "Valgrind cannot run it, and the error says that the command failed",
-    ),
+    ("borrowed_memory", "callgrind"): "callgrind counts calls again that a child of vfork is born in",
     ("go", "ebpf"): "the trampoline of returns breaks the program, because its stacks move",
     ("rust", "ebpf"): _KILLS,
 }

@@ -32,7 +32,8 @@ class Program(NamedTuple):
     :ivar calls: how often it calls functions, by their names without parameters.
     :ivar allocations: how often functions allocate. :ivar sizes: of structures, by function, in their order.
     :ivar status: its exit status, or the negative number of the signal that ends it.
-    :ivar loaded: as `calls`, of functions in the library or in assembly. :ivar trace: parameters of `collect trace`.
+    :ivar loaded: as `calls`, of functions in the library or in assembly. :ivar trace: parameters of the
+        collector trace.
     :ivar fast: whether it belongs to the fast half.
     :ivar refused: by engine, what a refusal says, or a note of a profile that lacks something; an engine that
         is not there has to be exact.
@@ -130,7 +131,13 @@ PROGRAMS: Final = (
     _c("cold_part", {"decide": 20, "complain": 5}),
     _cpp("exceptions", _twenty("catcher", "middle", "thrower", "Guard::~Guard"), fast=True),
     _c("long_jump", _twenty("catcher", "middle", "thrower"), fast=True),
-    _c("coroutines", {"routine": 3, "step": 15, "pause_here": 15}, allocations={"keep": 18}, fast=True),
+    _c(
+        "coroutines",
+        {"routine": 3, "step": 15, "pause_here": 15},
+        allocations={"keep": 18},
+        refused={"callgrind": "switches stacks"},
+        fast=True,
+    ),
     _c("forks", {"spawn": 2, "in_child": 2, "work": 35}, fast=True),
     _c("borrowed_memory", {"spawn": 6, "in_child": 6}, allocations={"keep": 6}),
     _c(
@@ -183,7 +190,7 @@ PROGRAMS: Final = (
     _ordinary("static", "-static", refused={"memory": _STATIC, "complexity": _STATIC, "uftrace": "static"}),
     _ordinary("stripped", "-s", refused=dict.fromkeys(("ebpf", "memory", "callgrind"), _NO_SYMBOLS)),
     _ordinary("no_debug", "-g0", sizes={}, refused={"memory": _NO_SYMBOLS}),
-    _ordinary("split_dwarf", "-gsplit-dwarf"),
+    _ordinary("split_dwarf", "-gsplit-dwarf", refused={"callgrind": "debuginfo reader"}),
     _ordinary("compressed_debug", "-gz"),
     _ordinary("native_cpu", "-O3", "-march=native"),
     _ordinary("control_flow", "-fcf-protection=full", fast=True),
@@ -192,7 +199,7 @@ PROGRAMS: Final = (
     ),
     _ordinary(
         "set_user",
-        refused=dict.fromkeys(("memory", "callgrind"), "privileges|setuid"),
+        refused={"memory": "privileges", "callgrind": "valgrind cannot run"},
     ),
     _c("fails", {"work": 20}, status=3),
     _c("killed", {"work": 20, "last": 1}, status=-6, fast=True),
@@ -202,7 +209,7 @@ PROGRAMS: Final = (
         {"main.square": 80, "main.squares": 4, "main.deeper": 201},
         allocations={},
         package="golang-go",
-        refused={"memory": _STATIC},
+        refused={"memory": _STATIC, "callgrind": "begins anew"},
     ),
     Program(
         "rust",
