@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -170,15 +171,23 @@ def prepare(program: Program, compiled: Compiled, folder: Path) -> Run:
 
 def run_plainly(run: Run) -> Plain:
     """Run a command without Perun."""
-    done = subprocess.run(
-        run.command().argv,
-        cwd=run.cwd,
-        env=dict(run.environ),
-        capture_output=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    return Plain(done.returncode, done.stdout, done.stderr)
+    command = run.command()
+    # Files, as when it is recorded: some programs write other things to a pipe.
+    given = run.cwd / command.stdin_file if command.stdin_file else Path(os.devnull)
+    with given.open("rb") as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        done = subprocess.run(
+            command.argv,
+            stdin=stdin,
+            stdout=out,
+            stderr=errors,
+            cwd=run.cwd,
+            env=dict(run.environ),
+            timeout=TIMEOUT,
+            check=False,
+        )
+        out.seek(0)
+        errors.seek(0)
+        return Plain(done.returncode, out.read(), errors.read())
 
 
 def record(collector: Any, params: Any, run: Run, scratch: Path) -> Recorded:
