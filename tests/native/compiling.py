@@ -10,8 +10,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pytest
-
 Command = Sequence[str | Path]
 
 
@@ -23,12 +21,15 @@ class CompilerCache:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # That of the run, not of a test: some compilers look for their parts in the home folder.
+        self._environ = {**os.environ, "LC_ALL": "C"}
         folder.mkdir(exist_ok=True)
 
     def __call__(self, *command: str | Path) -> Path:
         """The file that a command makes, whose option `-o` is added. It is not to be changed.
 
-        An argument that is a `Path` is an input; the headers beside it are inputs too.
+        The compiler may have a sub-command (`"go build"`). An argument that is a `Path` is an input; the
+        headers beside it are inputs too.
 
         :raises subprocess.CalledProcessError: with the messages of the compiler, where it fails.
         """
@@ -41,7 +42,11 @@ class CompilerCache:
                 new = self._folder / f"{key}.new"
                 # Libraries are searched after what needs them: the output goes before all arguments.
                 subprocess.run(
-                    [command[0], "-o", new, *command[1:]], check=True, capture_output=True, text=True
+                    [*str(command[0]).split(), "-o", new, *command[1:]],
+                    env=self._environ,
+                    check=True,
+                    capture_output=True,
+                    text=True,
                 )
                 new.rename(made)
         return made
@@ -54,7 +59,7 @@ class CompilerCache:
 
     def _parts(self, command: Command) -> Iterator[bytes]:
         """Everything that what is made depends on."""
-        compiler = os.path.realpath(shutil.which(command[0]) or command[0])
+        compiler = os.path.realpath(shutil.which(str(command[0]).split()[0]) or command[0])
         yield compiler.encode()
         for argument in command:
             yield os.fsencode(argument)
@@ -68,6 +73,8 @@ def sanitized(compile_once: CompilerCache, *command: str | Path) -> Path:
     try:
         return compile_once(*command)
     except subprocess.CalledProcessError as failure:
+        import pytest  # benchmarks compile without it
+
         if "cannot find" in failure.stderr:
             pytest.skip(f"the compiler has no sanitizer: {failure.stderr}")
         pytest.fail(failure.stderr)

@@ -19,6 +19,7 @@ from perun.collect.instructions.collector import ENGINES, InstructionsParams
 from perun.collect.instructions.engines import Options
 from perun.collect.instructions.engines.callgrind import CallgrindEngine
 from perun.collect.instructions.engines.perf import PerfEngine
+from perun.collect.instructions.profile import SMALL
 from perun.collect.instructions.tree import OTHER_CALLERS
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import CheckContext, CollectContext, Run
@@ -88,6 +89,35 @@ def test_exclusive_counts_add_up_to_the_total(profile: Profile) -> None:
     assert sum(one["amount"] for one in resources(profile, "exclusive")) == total(profile)
     assert by_function(profile, "inclusive")["total"] == total(profile)
     assert not reasons_of(profile)
+
+
+@needs_valgrind
+def test_children_do_not_count_what_their_parent_did_before(collect: Collect, tmp_path: Path) -> None:
+    source, program = tmp_path / "parent.c", tmp_path / "parent"
+    source.write_text(
+        "#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+        "__attribute__((noinline)) int work(volatile int n) { while (n) n--; return n; }\n"
+        "int main(int count, char **words) { int sum = work(200000);\n"
+        "  for (int n = 0; n < atoi(words[1]); n++) { if (!fork()) _exit(0); wait(0); }\n"
+        "  return count + sum - 2; }\n"
+    )
+    subprocess.run(["cc", "-g", "-O1", "-o", program, source], check=True)
+    alone, with_children = (collect(str(forks), "./parent", cwd=tmp_path) for forks in (0, 3))
+    assert with_children["instructions"]["processes"] == 4
+    assert total(with_children) < total(alone) + 50_000
+    assert by_function(with_children, "inclusive")["work"] == by_function(alone, "inclusive")["work"]
+
+
+@needs_valgrind
+def test_what_callgrind_cannot_run_is_refused_by_name(
+    collect: Collect, program: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged"
+    subprocess.run(["cc", "-gsplit-dwarf", "-O1", "-o", damaged, SOURCE], check=True, cwd=tmp_path)
+    try:
+        collect("10", "./damaged", cwd=tmp_path)
+    except JobFailed as refused:
+        assert "no instructions were counted" in str(refused) and "exited" not in str(refused)
 
 
 @needs_valgrind
@@ -193,6 +223,7 @@ def test_children_count_unless_they_are_left_out(profile: Profile, collect: Coll
     assert {stack[0].name for stack in stacks_of(forking).amounts} <= {
         "process prog",
         OTHER_CALLERS.function,
+        SMALL.function,
     }
     alone = collect(f"{WORK} fork", no_children=True)
     assert by_function(alone, "exclusive")["work"] == work

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from perun import atomic
 from perun.collect._calls.names import demangled, is_called_by_go, is_own, is_rust, match, plain_name
+from perun.collect._calls.probeable import is_probeable
 from perun.collect._calls.split import Skeleton, read_split
 from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
@@ -27,9 +28,11 @@ from perun.plugin.params import nearest
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 3  # of the files of the cache
+_VERSION: Final = 4  # of the files of the cache
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unwind_RaiseException")
 """Functions whose use shows that a program may throw or catch an exception, or a panic of Rust."""
+_SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
+"""Functions whose use shows that a program may run functions on several stacks in turn."""
 _NEAREST: Final = 10
 """How many names an error lists where none is spelled like what was asked for."""
 _SHOWN: Final = 3
@@ -74,6 +77,7 @@ class _Contents(NamedTuple):
     functions: list[Function]
     probes: list[Usdt]
     throws: bool
+    switches: bool
     unread: list[str]
 
 
@@ -123,6 +127,11 @@ class Binary:
         return self._contents.throws or self.is_go
 
     @property
+    def switches(self) -> bool:
+        """Whether the program switches stacks in the middle of functions (coroutines of ucontext)."""
+        return self._contents.switches
+
+    @property
     def own_functions(self) -> list[Function]:
         """Functions of the program's own source: neither the compiler's nor those of the C++ library."""
         return [function for function in self.functions if is_own(function.symbol, function.name)]
@@ -155,8 +164,12 @@ class Binary:
 
     def code(self, function: Function) -> bytes:
         """The machine code of a function."""
-        self._elf.stream.seek(function.offset)
-        return bytes(self._elf.stream.read(function.size))
+        return self._code_at(function.offset, function.size)
+
+    def _code_at(self, offset: int, size: int = 15) -> bytes:
+        """As many bytes of machine code at an offset in the file; by default, a whole instruction or more."""
+        self._elf.stream.seek(offset)
+        return bytes(self._elf.stream.read(size))
 
     def find(self, wanted: str) -> list[Function]:
         """The functions that a name or pattern of :func:`perun.collect._calls.names.match` means.
@@ -181,6 +194,7 @@ class Binary:
         """Probes for a line of a source, e.g. `list.c:12`: one at its first instruction in each function.
 
         :raises UsageError: where no instruction belongs to the line; names the nearest lines that have some.
+            Or where the kernel cannot probe that instruction.
         """
         source, _, number = location.rpartition(":")
         if not source or not number.isdecimal():
@@ -200,7 +214,13 @@ class Binary:
                 hint if near else "compile with -g, which writes the lines of the source into the program",
             )
         first = self._first_of_each_function(sorted(lines[wanted]))
-        return [Usdt("", location, address, self.offset_of(address), 0, "") for address in first]
+        found = [Usdt("", location, address, self.offset_of(address), 0, "") for address in first]
+        if not all(is_probeable(self._code_at(one.offset)) for one in found):
+            raise UsageError(
+                f"the kernel cannot probe {location}, which begins with a vector instruction",
+                "name another line of the function",
+            )
+        return found
 
     def _first_of_each_function(self, addresses: Sequence[int]) -> list[int]:
         starts = [function.address for function in self.functions]
@@ -263,7 +283,8 @@ class Binary:
             offset = self.offset_of(address)
             if self.is_go and not is_called_by_go(symbol):
                 continue
-            if offset >= 0 and address not in functions:
+            # The entry point is jumped to: on the stack it has arguments in place of a return address.
+            if offset >= 0 and address not in functions and address != self._elf["e_entry"]:
                 name = _CLONE_TEXT.sub("", names[symbol])
                 clone = bool(_CLONE.search(symbol))
                 if name == symbol and clone:
@@ -271,7 +292,8 @@ class Binary:
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]
-        return _Contents(ordered, list(self._usdt()), self._imports_throw(), self._unread())
+        throws, switches = self._uses(_EXCEPTIONS), self._uses(_SWITCHES)
+        return _Contents(ordered, list(self._usdt()), throws, switches, self._unread())
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
@@ -329,10 +351,11 @@ class Binary:
         skeletons = enumerate(self._skeletons, 1)
         return [skeleton.name for number, skeleton in skeletons if number not in self._split]
 
-    def _imports_throw(self) -> bool:
+    def _uses(self, symbols: Sequence[str]) -> bool:
+        """Whether it imports one of the symbols, or has it."""
         for name in (".dynsym", ".symtab"):
             table = self._elf.get_section_by_name(name)
-            if table is not None and any(table.get_symbol_by_name(one) for one in _EXCEPTIONS):
+            if table is not None and any(table.get_symbol_by_name(one) for one in symbols):
                 return True
         return False
 

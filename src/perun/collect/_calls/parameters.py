@@ -56,7 +56,7 @@ def parameters_of(entry: Any, changed: bool = False) -> Iterator[Parameter]:
     """
     next_register, next_stack = 0, 8
     result = resolved(type_of(entry))
-    if result is not None and not changed and _passing(result)[0] in ("memory", "reference"):
+    if result is not None and not changed and _is_returned_in_memory(result):
         next_register = 1  # a hidden pointer to where the result goes
     for child in formal_parameters(entry):
         name, kind = name_of(child), type_of(child)
@@ -93,12 +93,20 @@ def _passing(kind: Any) -> tuple[str, int]:
         if size > 16:
             return "memory", words
         return ("float" if _has_only_floats(kind) else "integer"), words
+    if "DW_AT_GNU_vector" in kind.attributes:
+        return "float", 1
     is_wide = number_of(kind, "DW_AT_byte_size") > 8
     if kind.tag == "DW_TAG_base_type" and number_of(kind, "DW_AT_encoding") in _FLOATS:
         return ("memory", 2) if is_wide else ("float", 1)
     if (kind.tag == "DW_TAG_base_type" and is_wide) or kind.tag == "DW_TAG_ptr_to_member_type":
         return "integer", 2
     return "integer", 1
+
+
+def _is_returned_in_memory(kind: Any) -> bool:
+    """Whether a result is written to where a hidden pointer says. A `long double`, though it is passed in
+    memory, is returned in a register."""
+    return kind.tag in STRUCTS and _passing(kind)[0] in ("memory", "reference")
 
 
 def _is_trivial(kind: Any, depth: int = 0) -> bool:

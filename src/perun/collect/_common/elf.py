@@ -23,17 +23,32 @@ class Elf(NamedTuple):
     """One executable or shared library.
 
     :param build_id: in hexadecimal; empty if it has none.
-    :param dynamic: whether a dynamic loader starts it, which a preloaded library needs.
+    :param loader: path of the dynamic loader that starts it, which loads preloaded libraries; empty where
+        there is none.
     :param bits: 32 or 64. :param has_lines: whether the file itself holds line numbers.
     :param entry: address of the first instruction of a program.
     """
 
     build_id: str
-    dynamic: bool
+    loader: str
     bits: int
     has_lines: bool
     entry: int
     segments: tuple[Segment, ...]
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether a dynamic loader starts it."""
+        return bool(self.loader)
+
+    @property
+    def c_library(self) -> str:
+        """The C library whose loader starts it: `glibc`, `musl`, or the name of a loader that is not known;
+        empty without a loader."""
+        name = os.path.basename(self.loader)
+        if not name or name.startswith(("ld-linux", "ld64.so", "ld.so")):
+            return "glibc" if name else ""
+        return "musl" if name.startswith("ld-musl") else name
 
     def address_of(self, offset: int) -> int:
         """The address, for a symboliser, of the code at `offset` in the file."""
@@ -64,9 +79,10 @@ def _read(file: BinaryIO) -> Elf | None:
     elf = ELFFile(file)
     if max(elf.num_segments(), elf.num_sections()) > _MAX_HEADERS:
         return None
+    loaders: list[Any] = list(elf.iter_segments("PT_INTERP"))
     return Elf(
         build_id(elf),
-        any(True for _ in elf.iter_segments("PT_INTERP")),
+        loaders[0].get_interp_name() if loaders else "",
         elf.elfclass,
         elf.get_section_by_name(".debug_line") is not None,
         elf["e_entry"],

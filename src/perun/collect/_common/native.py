@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from perun.errors import CollectorUnavailable
+from perun.collect._common.elf import read_elf
+from perun.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import Readiness
 
 _REINSTALL: Final = (
@@ -26,3 +27,18 @@ def require(library: Path, what: str) -> None:
     missing = readiness(library, what)
     if missing.missing:
         raise CollectorUnavailable(f"{missing.missing}: {library}", missing.hint)
+
+
+def require_glibc(program: str, what: str) -> None:
+    """Check that a program can load a library that was built for glibc. One that is linked statically, or is
+    a script, passes.
+
+    :param what: what the library does, for the message: `records allocations`.
+    :raises JobFailed: where the program has another C library: the library would keep it from starting.
+    """
+    elf = read_elf(program)
+    if elf is not None and elf.c_library not in ("", "glibc"):
+        raise JobFailed(
+            f"{program} is built for the C library {elf.c_library}, but the library that {what} is for glibc",
+            "build the program for glibc, the usual C library of Linux",
+        )

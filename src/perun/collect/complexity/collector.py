@@ -71,6 +71,7 @@ class ComplexityCollector:
 
         native.require(self._library, _RUNTIME)
         measured, program = _build(run, params, ctx)
+        native.require_glibc(program, "records calls")
         return self._record(run, measured, program, params, ctx)
 
     def _record(

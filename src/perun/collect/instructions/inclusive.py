@@ -12,7 +12,7 @@ from perun.collect.instructions.tree import Frame, Namer, components
 class Inclusive:
     """Sums over the call graphs of several processes.
 
-    :ivar calls: how often each function was called by others.
+    :ivar calls: how often each function was called, by itself too.
     """
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class Inclusive:
             cost = graph.own[node]
             for callee, call in graph.calls[node].items():
                 other = places[callee]
+                self._count(functions[other], call.times)
                 if other != place:
                     cost += call.cost
                     calls[place].add(other)
-                    self._count(functions[other], call.times)
             function = functions[place]
             if isinstance(function, Frame):
                 self._exact[function] += cost

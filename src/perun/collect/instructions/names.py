@@ -28,6 +28,15 @@ _LOADERS: Final = ("ld-", "ld.so")
 _INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/|.*/lib/(?=python\d)")
 _VERSION: Final = re.compile(r"@+[A-Z][\w.]*$")
 """The version that a library gives a symbol, e.g. `printf@@GLIBC_2.2.5`."""
+_CLONE: Final = re.compile(r"\.(constprop|isra|lto_priv|llvm|localalias)(\.\d+)*")
+"""What compilers add to the symbol of a copy of a function, whose number differs from build to build."""
+_CHECKSUM: Final = re.compile(r"::h[0-9a-f]{16}$")
+"""What ends the names of Rust, and differs from build to build."""
+
+
+def is_named(name: str) -> bool:
+    """Whether a function has a name, and not only an address."""
+    return _ADDRESS.fullmatch(name) is None
 
 
 class Names:
@@ -49,7 +58,7 @@ class Names:
 
     def learn(self, functions: Iterable[Function]) -> None:
         """Demangle the names of these functions, all at once."""
-        symbols = {_VERSION.sub("", one.name) for one in functions if _MANGLED.match(one.name)}
+        symbols = {_symbol(one) for one in functions if _MANGLED.match(one.name)}
         new = sorted(symbols - self._demangled.keys())
         if new:
             self._demangled |= dict(zip(new, self._ask(new), strict=True))
@@ -67,8 +76,8 @@ class Names:
     def _named(self, function: Function) -> Frame | None:
         if self._python:
             return self._of_python(function.name) if function.name.startswith(MARK) else None
-        name = _VERSION.sub("", function.name)
-        nameless = _ADDRESS.fullmatch(name) is not None
+        name = _symbol(function)
+        nameless = not is_named(name)
         binary = os.path.basename(function.object)
         if nameless and not binary:
             return None
@@ -108,9 +117,14 @@ class Names:
             else:
                 answers = done.stdout.decode("utf-8", "replace").splitlines()
                 if len(answers) == len(symbols):
-                    return answers
+                    return [_CHECKSUM.sub("", answer) for answer in answers]
         self.mangled = True
         return symbols
+
+
+def _symbol(function: Function) -> str:
+    """The symbol of a function as its source makes it."""
+    return _CLONE.sub("", _VERSION.sub("", function.name))
 
 
 def _readable(text: str) -> str:

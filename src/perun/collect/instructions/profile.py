@@ -59,12 +59,14 @@ def resources(costs: Costs, program: str) -> Iterator[dict[str, Any]]:
     by_size = sorted(costs.inclusive.items(), key=lambda item: (-item[1], item[0]))
     for frame, amount in by_size[:_MOST_FUNCTIONS]:
         if frame != OTHER_CALLERS and amount and amount >= total * SMALLEST_INCLUSIVE:
+            # What nothing calls is entered in another way, like a signal handler: how often is not known.
+            calls = costs.calls.get(frame, 0)
             yield {
                 "type": TYPE,
                 "subtype": INCLUSIVE,
                 "uid": {**_record(frame), TYPE: INCLUSIVE},
                 "amount": amount,
-                "calls": costs.calls.get(frame, 0),
+                **({"calls": calls} if calls else {}),
             }
 
 

@@ -149,8 +149,11 @@ class MemoryCollector:
         from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
         from perun.process.execution import Execution
+        from perun.process.finding import find_executable
 
         native.require(self._library, _RECORDER)
+        program = find_executable(run.command().argv[0], run.cwd, run.environ)
+        native.require_glibc(program, "records allocations")
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
         recorded = preloaded(run, self._library, _settings(params, file))

@@ -15,7 +15,7 @@ from perun.collect.instructions import callgrind_file
 from perun.collect.instructions.engines import Counted, Options, Recorded
 from perun.collect.instructions.graph import CallGraph
 from perun.collect.instructions.inclusive import Inclusive
-from perun.collect.instructions.names import INTERPRETER, Names
+from perun.collect.instructions.names import INTERPRETER, NO_SYMBOLS, Names, is_named
 from perun.collect.instructions.profile import Costs
 from perun.collect.instructions.python_functions import ENVIRONMENT, PythonFunctions, skipped
 from perun.collect.instructions.repeatable import fixed_addresses
@@ -29,6 +29,11 @@ from perun.profile import incomplete
 INSTALL: Final = "install it with: apt-get install valgrind"
 GRACE: Final = 10.0
 """Seconds to write the counts down in, where the run is stopped."""
+_COMMAND: Final = re.compile(rb"^==\d+== Command: (.*)$", re.MULTILINE)
+_LONGEST_COMMAND: Final = 200
+_PROCESS: Final = "process "
+_SWITCHES: Final = ("swapcontext", "setcontext")
+_OF_GO: Final = "runtime.morestack"
 _PARENT: Final = re.compile(rb"^==\d+== Parent PID: (\d+)$", re.MULTILINE)
 _HEAD: Final = 1 << 16
 _MOST_LINES: Final = 3
@@ -44,6 +49,9 @@ _OPTIONS: Final = (
     "--compress-strings=yes",
     "--compress-pos=yes",
     "--demangle=no",
+    # A forked process begins with the counts of its parent: they are written down and set to zero before.
+    *(f"--dump-before={function}" for function in ("fork", "_Fork", "vfork", "__vfork", "__spawnix")),
+    "--combine-dumps=yes",
 )
 
 
@@ -82,7 +90,7 @@ class CallgrindEngine:
     def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
         """Run the command and record it.
 
-        :raises JobFailed: where it cannot be started.
+        :raises JobFailed: where it cannot be started, or Valgrind cannot run it.
         """
         self._run = run
         self._options = options
@@ -110,6 +118,11 @@ class CallgrindEngine:
         with Execution(counted, ctx.scratch, options.timeout, once=True, grace=GRACE) as execution:
             sample = execution.record()
             self._errors = [line for line in execution.last_errors() if line]
+        if sample.status and not sample.early:
+            logs = self._logs()
+            first = self._first(logs)
+            if not _has_content(self._folder / f"out.{first}"):
+                raise self._nothing(logs.get(first))  # that is not how the command itself ends
         return Recorded(sample, self._errors)
 
     def counted(self) -> Counted:
@@ -118,11 +131,11 @@ class CallgrindEngine:
         :raises JobFailed: where that is nothing.
         """
         python = self._options.python
-        logs = {int(path.suffix[1:]): path for path in self._folder.glob("log.*")}
+        logs = self._logs()
         first = self._first(logs)
         wanted = sorted(logs, key=lambda pid: (pid != first, pid)) if self._options.children else [first]
         recorded = {pid: self._folder / f"out.{pid}" for pid in wanted}
-        recorded = {pid: path for pid, path in recorded.items() if path.is_file() and path.stat().st_size}
+        recorded = {pid: path for pid, path in recorded.items() if _has_content(path)}
         if first not in recorded:
             raise self._nothing(logs.get(first))
         names = Names(self._run.cwd, self._environ, python=python)
@@ -130,8 +143,10 @@ class CallgrindEngine:
         of_first = PythonFunctions(first) if python else None
         several = len(recorded) > 1
         lost = 0
+        notes = [*self._became_another(logs[first])]
         for pid, path in recorded.items():
             graph = callgrind_file.read(path)
+            notes += _shortcomings(graph)
             base = tree.below(ROOT, _process(graph)) if several else ROOT
             if of_first is not None:
                 known = of_first if pid == first else PythonFunctions(pid, of_first)
@@ -147,7 +162,7 @@ class CallgrindEngine:
         if len(recorded) < len(wanted):
             lacks.append(incomplete.lost(len(wanted) - len(recorded), "processes"))
         costs = Costs(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
-        return Counted(costs, len(recorded), lacks, self._notes(names))
+        return Counted(costs, len(recorded), lacks, list(dict.fromkeys(self._notes(names) + notes)))
 
     def _chains(self) -> Iterator[str]:
         """The options that say which call chains are told apart."""
@@ -157,6 +172,21 @@ class CallgrindEngine:
             yield from (f"--fn-skip={pattern}" for pattern in skipped())
             callers *= _STUBS
         yield f"--separate-callers={callers}"
+
+    def _logs(self) -> dict[int, Path]:
+        """The logs of Valgrind, by process."""
+        return {int(path.suffix[1:]): path for path in self._folder.glob("log.*")}
+
+    def _became_another(self, log: Path) -> Iterator[str]:
+        """A note where the process of the command has become another program, whose log this is then."""
+        with log.open("rb") as file:
+            found = _COMMAND.search(file.read(_HEAD))
+        said = found[1].decode("utf-8", "replace") if found else ""
+        if said and _bare(said) != _bare(" ".join(self._run.command().argv)):
+            yield (
+                f"the command executed another program, {said[:_LONGEST_COMMAND]!r}: what its process did "
+                "before is not counted"
+            )
 
     def _first(self, logs: Mapping[int, Path]) -> int:
         """The process of the command itself: the one that was started from here."""
@@ -193,6 +223,34 @@ class CallgrindEngine:
         return JobFailed(
             f"no instructions were counted of {str(self._run)!r}{reason}",
             "a command that was killed by SIGKILL, or that valgrind cannot run, has no counts",
+        )
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _bare(command: str) -> str:
+    """A command line without spaces and quotes, which Valgrind shows in its own way."""
+    return re.sub(r"[\s\\'\"]", "", command)
+
+
+def _shortcomings(graph: CallGraph) -> Iterator[str]:
+    """Notes on what callgrind cannot tell of the program of a call graph."""
+    program = _process(graph).function.removeprefix(_PROCESS)
+    own = [one.name for one in graph.functions if os.path.basename(one.object) == program]
+    if own and not any(is_named(name) for name in own):
+        yield f"{program} has no symbols: its functions are counted together, as {NO_SYMBOLS}"
+    names = {function.name.partition("@")[0] for function in graph.functions}
+    if any(name.startswith(_OF_GO) for name in names):
+        yield (
+            f"{program} is written in Go: a function that makes room on its stack begins anew, and counts as "
+            "called twice"
+        )
+    if not names.isdisjoint(_SWITCHES):
+        yield (
+            f"{program} switches stacks (swapcontext): functions that are left in their middle count as "
+            "called more often, and their inclusive counts are not exact"
         )
 
 

@@ -105,11 +105,11 @@ def correction(
     names = [str(way) for way in ways]
     names += [_PAIR_KINDS[any(one.provider for one in pair.start)] for pair in plan.pairs]
     by_name = {str(way): way for way in ways}
-    throws = "at returns" if plan.throws else ""
+    throws = "at returns" if plan.keeps_returns else ""
     recorder = " ".join((engine.name, engine.method, throws, os.uname().release))
 
     def measure(missing: Sequence[str]) -> dict[str, Cost]:
-        return _measured(engine, plan.throws, context, missing, by_name)
+        return _measured(engine, plan.keeps_returns, context, missing, by_name)
 
     if not PROGRAM.is_file():
         return Correction(None, why_not=f"{PROGRAM.name} was not built when Perun was installed")

@@ -22,6 +22,7 @@ import numpy as np
 
 from perun.collect._calls.events import UNKNOWN, Calls, Events
 from perun.collect._calls.nesting import Nesting
+from perun.collect._calls.probeable import is_probeable
 from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
@@ -57,6 +58,8 @@ _MAX_NAMES: Final = 3
 """How many names a note tells."""
 _MISSING_LIBRARY: Final = re.compile(r"error while loading shared libraries: (?:\S*/)?([^:/]+):")
 _ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
+_LONGEST: Final = 15
+"""Bytes of an instruction at most."""
 
 
 class EbpfEngine:
@@ -130,9 +133,7 @@ class EbpfEngine:
             raise nothing_recorded(self.name, sample, why, "use --engine uftrace")
         self.lost = int(totals.get("lost", 0))
         self._uncaught = int(totals.get("uncaught", 0))
-        refused = [
-            one.function for one in plan.probes if code and one.function.address not in code[one.path].entries
-        ]
+        refused = [one.function for one in plan.probes if _entry(one, code.get(one.path)) < 0]
         if refused:
             names = _listed([function.name for function in refused])
             self.notes.append(f"functions not traced, because the kernel cannot probe them: {names}")
@@ -157,14 +158,14 @@ class EbpfEngine:
     def _code(self, plan: Plan) -> dict[str, Code]:
         """Where to probe in each file; empty without a disassembler.
 
-        :raises CollectorUnavailable: if the program throws exceptions, which needs a disassembler.
+        :raises CollectorUnavailable: if return addresses must stay, which needs a disassembler.
         """
         from shutil import which
 
         tool = which("objdump", path=self._environ.get("PATH", os.defpath))
-        if not tool and plan.throws:
+        if not tool and plan.keeps_returns:
             raise CollectorUnavailable(
-                "the engine ebpf needs objdump, because the program throws exceptions",
+                "the engine ebpf needs objdump, because the program throws exceptions or switches stacks",
                 "install it with: apt-get install binutils",
             )
         if not tool:
@@ -210,7 +211,7 @@ class EbpfEngine:
             threads, starts = np.unique(thread[order], return_index=True)
             for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
                 own = pauses.left_out(number, events.where(rows))
-                if plan.throws and not number & NO_THREAD:  # the stacks of goroutines move
+                if plan.keeps_returns and not number & NO_THREAD:  # the stacks of goroutines move
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
                     own, calls = hits.separated(number, own)
@@ -323,23 +324,23 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
         address = probe.function.address
         shift = probe.function.offset - address  # from an address to a position in the file
         known = code.get(probe.path)
-        entry = known.entries.get(address, -1) if known else _after_endbr64(probe)
+        entry = _entry(probe, known)
         if entry < 0:
             continue
         is_go = known is not None and known.is_go
-        if plan.throws and known:
+        if plan.keeps_returns and known:
             own.append(f"e {entry + shift} {number} 0")
             own += [f"x {exit + shift} {number} 0" for exit in known.exits[address]]
         else:
             own.append(f"f {entry + shift} {number} 0")
-        if not plan.throws and known and probe.sampling < 2:
+        if not plan.keeps_returns and known and probe.sampling < 2:
             own += [f"d {exit + shift} {number} 0" for exit in known.exits[address] if exit != entry]
         if is_go:
             own.append(f"G {number}")
         if _is_sampled(probe, known):
             own.append(f"N {number} {probe.sampling}")
-        if probe.size is not None or plan.throws:
-            own.append(_size_line(number, probe.size, plan.throws and not is_go))
+        if probe.size is not None or plan.keeps_returns:
+            own.append(_size_line(number, probe.size, plan.keeps_returns and not is_go))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
         own = lines.setdefault(pair.path, [])
         own += [f"e {one.offset} {number} {one.semaphore}" for one in pair.start]
@@ -359,15 +360,22 @@ def _size_line(number: int, size: Size | None, follow: bool) -> str:
     return f"S {number} {place} {int(follow)} {len(size.terms)} {' '.join(terms)}"
 
 
+def _entry(probe: Probe, code: Code | None) -> int:
+    """The address of the instruction to probe for the entry of a function; -1 where the kernel cannot."""
+    return code.entries.get(probe.function.address, -1) if code else _after_endbr64(probe)
+
+
 def _after_endbr64(probe: Probe) -> int:
-    """The address of the first instruction of a function that is not `endbr64`, with which many begin."""
+    """The address of the first instruction of a function that is not `endbr64`, with which many begin; -1
+    where the kernel cannot probe it."""
     try:
         with open(probe.path, "rb") as file:
             file.seek(probe.function.offset)
-            has_marker = file.read(len(_ENDBR64)) == _ENDBR64
+            code = file.read(len(_ENDBR64) + _LONGEST)
     except OSError:
-        has_marker = False
-    return probe.function.address + has_marker * len(_ENDBR64)
+        return probe.function.address
+    skipped = len(_ENDBR64) if code.startswith(_ENDBR64) else 0
+    return probe.function.address + skipped if is_probeable(code[skipped:]) else -1
 
 
 def _is_sampled(probe: Probe, code: Code | None) -> bool:

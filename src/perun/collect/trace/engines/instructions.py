@@ -14,18 +14,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.collect._calls.binary import Binary
+from perun.collect._calls.probeable import is_probeable
 
 if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
     from perun.collect.trace.plan import Probe
 
+NOWHERE: Final = -1
 MAX_PASSED: Final = 16
 """The most instructions that a probe may skip: their time is missing from the call."""
 _LONGEST_INSTRUCTION: Final = 15
 _REACH: Final = (MAX_PASSED + 1) * _LONGEST_INSTRUCTION
 _COLD_REACH: Final = 1 << 16
 """How many bytes are disassembled of the last cold part, which the compiler puts away from its function."""
-_LINE: Final = re.compile(r"^ *([0-9a-f]+):\s+(?:(?:repz|rep|bnd) )?(\w+)\s*(.*)$")
+_LINE: Final = re.compile(r"^ *([0-9a-f]+):\t([0-9a-f ]+)\t(?:(?:repz|rep|bnd) )?(\w+)\s*(.*)$")
 _TARGET: Final = re.compile(r"([0-9a-f]+)(?: <(.*)>)?$")
 _BRANCHES: Final = ("j", "call", "loop", "xbegin")
 _PIECES: Final = (
@@ -79,6 +81,7 @@ class _Function:
     :ivar emulated: instructions in the straight line from the entry that the kernel emulates, and whether
         each is a `push`.
     :ivar padding: those that only newer kernels emulate: `nop` of several bytes.
+    :ivar slow: where the kernel refuses a probe at the first instruction, those that may be probed.
     :ivar passed: the number of instructions in the straight line so far; -1 once it has ended.
     :ivar targets: targets of jumps near the entry.
     :ivar has_indirect_jumps: whether it jumps to addresses that are not known.
@@ -93,18 +96,20 @@ class _Function:
         self.needed = needed
         self.emulated: list[tuple[int, bool]] = []
         self.padding: list[tuple[int, bool]] = []
+        self.slow: list[tuple[int, bool]] = []
         self.passed = 0
         self.targets: set[int] = set()
         self.has_indirect_jumps = self.is_refused = False
         self.grown = _NO_CHECK
         self.exits: list[int] = []
 
-    def extend(self, address: int, name: str, operands: str) -> None:
+    def extend(self, address: int, code: bytes, name: str, operands: str) -> None:
         """Add the next instruction to the straight line from the entry, or end the line."""
         if name.startswith("endbr") and address == self.start:
             self.first = address + 4
             return
-        if name in _PREFIXES and address == self.first:
+        is_refused = name in _PREFIXES or not is_probeable(code)
+        if is_refused and address == self.first:
             self.is_refused = self.first == self.start
             self.first = self.start
         if self.grown == _CHECKED:
@@ -122,18 +127,23 @@ class _Function:
         elif name.startswith("nop"):
             self.padding.append((address, False))
         written = _written(name, operands)
+        if self.is_refused and not is_refused and written is not None:
+            self.slow.append((address, False))
         self.passed += 1
         if written is None or written in self.needed or self.passed > MAX_PASSED:
             self.passed = -1
 
     def entry(self) -> int:
-        """The instruction that every call executes exactly once, at the least cost of a probe."""
+        """The instruction that every call executes exactly once, at the least cost of a probe;
+        :data:`NOWHERE` where the kernel refuses probes at all of them."""
         if self.grown == _BEHIND:
             return self.first  # each call passes what lies before once more after its stack has grown
-        for place, is_push in self.emulated + self.padding:
+        for place, is_push in self.emulated + self.padding + self.slow:
             # Indirect jumps, as of a switch, do not lead to a `push`: it would grow the stack each time.
             if (is_push or not self.has_indirect_jumps) and not self._is_reached(place):
                 return place
+        if self.is_refused:
+            return NOWHERE
         return self.start if self.has_indirect_jumps or self._is_reached(self.first) else self.first
 
     def is_emulated(self, place: int) -> bool:
@@ -166,7 +176,7 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
         # Cold parts matter only because they may jump back to near the entry.
         parts = _instructions(tool, path, min(cold), max(cold) + _COLD_REACH)
         _read(parts, ordered, only_jumps=True)
-    entries = {one.start: one.entry() for one in ordered if not one.is_refused}
+    entries = {one.start: place for one in ordered if (place := one.entry()) != NOWHERE}
     emulated = {start for start, place in entries.items() if functions[start].is_emulated(place)}
     return Code(entries, {one.start: one.exits for one in ordered}, frozenset(emulated), is_go)
 
@@ -182,22 +192,24 @@ def _needed(size: Size | None) -> frozenset[str]:
     return frozenset(needed)
 
 
-def _instructions(tool: str, path: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
-    """Address, mnemonic and operands of the instructions from `start` to `end`."""
+def _instructions(tool: str, path: str, start: int, end: int) -> Iterator[tuple[int, bytes, str, str]]:
+    """Address, bytes, mnemonic and operands of the instructions from `start` to `end`."""
     import subprocess
 
     span = (f"--start-address={start}", f"--stop-address={end}")
-    command = [tool, "--disassemble", "--no-show-raw-insn", "-w", *span, path]
+    command = [tool, "--disassemble", "-w", *span, path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         for line in process.stdout:
             found = _LINE.match(line.decode("latin-1"))
             if found:
-                yield int(found[1], 16), found[2], found[3].rstrip()
+                yield int(found[1], 16), bytes.fromhex(found[2]), found[3], found[4].rstrip()
 
 
 def _read(
-    instructions: Iterable[tuple[int, str, str]], ordered: Sequence[_Function], only_jumps: bool = False
+    instructions: Iterable[tuple[int, bytes, str, str]],
+    ordered: Sequence[_Function],
+    only_jumps: bool = False,
 ) -> list[int]:
     """Add the instructions to their functions; return the addresses of cold parts.
 
@@ -206,13 +218,13 @@ def _read(
     starts = [function.start for function in ordered]
     cold = []
     current: _Function | None = None
-    for address, name, operands in instructions:
+    for address, code, name, operands in instructions:
         if not current or not current.start <= address < current.end:
             place = bisect_right(starts, address) - 1
             current = ordered[place] if place >= 0 and address < ordered[place].end else None
         function = None if only_jumps else current
         if function and function.passed >= 0:
-            function.extend(address, name, operands)
+            function.extend(address, code, name, operands)
         if name.startswith(_BRANCHES):
             target = _TARGET.match(operands)
             if target:

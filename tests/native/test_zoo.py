@@ -1,0 +1,54 @@
+"""Programs that are each strange in one way, under every collector and engine: right, or refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiling import CompilerCache
+from zoo.cells import WRONG, judged
+from zoo.known_gaps import KNOWN_GAPS
+from zoo.programs import PROGRAMS, Program
+from zoo.recording import ENGINES, compile_program
+
+
+def _cells() -> Iterator[Any]:
+    for program in PROGRAMS:
+        for name, engine in ENGINES.items():
+            if not engine.suits(program):
+                continue
+            marks = [] if program.fast else [pytest.mark.slow]
+            if gap := KNOWN_GAPS.get((program.name, name)):
+                marks.append(pytest.mark.xfail(reason=gap))
+            yield pytest.param(program, name, id=f"{program.name}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("program", "engine"), list(_cells()))
+def test_right_or_refused(
+    compiled_once: CompilerCache, tmp_path: Path, program: Program, engine: str
+) -> None:
+    if lacks := ENGINES[engine].lacks():
+        pytest.skip(f"{engine}: {lacks}")
+    compiled = compile_program(program, compiled_once)
+    if compiled.lacks:
+        pytest.skip(compiled.lacks)
+    cell = judged(program, compiled, engine, tmp_path)
+    assert cell.kind != WRONG, cell.why
+
+
+def test_known_gaps_are_of_the_zoo() -> None:
+    cells = {(program.name, name) for program in PROGRAMS for name in ENGINES}
+    assert set(KNOWN_GAPS) <= cells
+
+
+def test_all_sources_are_of_the_zoo() -> None:
+    folder = PROGRAMS[0].source.parent
+    known = {name for one in PROGRAMS for name in (one.source.name, *one.more)}
+    known |= {one.library.source for one in PROGRAMS if one.library}
+    sources = {path.name for path in folder.iterdir() if path.suffix not in (".h", ".py", "")}
+    assert sources - {"extension.py"} <= known
+    assert len(PROGRAMS) >= 30
+    assert all(one.strange for one in PROGRAMS)

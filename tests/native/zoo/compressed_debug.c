@@ -1,0 +1,2 @@
+/* Strange: its debug information is compressed. */
+#include "ordinary.h"

@@ -1,0 +1,2 @@
+/* Strange: each function begins with endbr64 (CET). */
+#include "ordinary.h"

@@ -1,0 +1,2 @@
+/* Strange: it has another C library than glibc. */
+#include "ordinary.h"

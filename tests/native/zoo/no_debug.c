@@ -1,0 +1,2 @@
+/* Strange: it has no debug information. */
+#include "ordinary.h"

@@ -1,0 +1,2 @@
+/* Strange: it lies at another address in each run (PIE). */
+#include "ordinary.h"

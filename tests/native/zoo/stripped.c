@@ -1,0 +1,2 @@
+/* Strange: it has no symbols. */
+#include "ordinary.h"
