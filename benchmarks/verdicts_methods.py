@@ -25,6 +25,7 @@ from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.pooling import RUN
 
 RUNS = Path(__file__).parent.parent / "tests/data/verdicts/runs.json.gz"
 EFFECTS = (0, 2, 5, 10, 20, 50, 100)
@@ -34,16 +35,17 @@ OF_TIMES = ("aat",)
 ROUNDS = 5
 REPEAT = 10
 """Runs of the command in one profile of times."""
-_DEFINITE = {
+_ANSWERS = {
+    PerformanceChange.MaybeDegradation: "perhaps right",
+    PerformanceChange.MaybeOptimization: "perhaps wrong",
     PerformanceChange.Degradation: "right",
     PerformanceChange.SevereDegradation: "right",
     PerformanceChange.TotalDegradation: "right",
     PerformanceChange.Optimization: "wrong",
     PerformanceChange.SevereOptimization: "wrong",
     PerformanceChange.TotalOptimization: "wrong",
-    PerformanceChange.NoChange: "silent",
 }
-"""What a verdict on something slower is; all others are a maybe. Where nothing changed, right and wrong ones
+"""What a verdict on something slower is; all others say nothing. Where nothing changed, right and wrong ones
 are false alarms."""
 
 
@@ -80,7 +82,7 @@ def answers(method: str, case: Case) -> Iterator[str]:
     check = Registry().get("check", method)
     for change in check.compare(case.baseline, case.target, check.Params(), CheckContext()):
         if case.effect == 0 or change.location.startswith(case.location):
-            yield _DEFINITE.get(change.result, "maybe")
+            yield _ANSWERS.get(change.result, "silent")
 
 
 def traced(runs: list[Mapping[str, Any]], pairs: int, rounds: int = 1) -> Iterator[dict[str, Case]]:
@@ -111,7 +113,7 @@ def _trace(
 ) -> Profile:
     units = {"mixed(time delta)": "us"}
     made = Profile({"header": {"type": "mixed", "cmd": "calls", "units": units, "pooled": len(runs)}})
-    for uid, (sizes, times) in (item for run in runs for item in run.items()):
+    for number, uid, (sizes, times) in ((n, *item) for n, run in enumerate(runs) for item in run.items()):
         largest = max(sizes)
         factors = [
             1 + effect / 100 * (size / largest if grows else 1) if uid == slow else 1 for size in sizes
@@ -125,6 +127,7 @@ def _trace(
                 "exclusive": factor * time,
                 "structure-unit-size": size,
                 "call-order": order,
+                RUN: number,
             }
             for order, (size, time, factor) in enumerate(zip(sizes, times, factors, strict=True))
         )
@@ -172,8 +175,12 @@ def table(found: Mapping[str, Any], before: Mapping[str, Any] | None) -> Iterato
 
 def _cell(effect: int, counts: Mapping[str, int]) -> str:
     every = sum(counts.values()) or 1
-    right, wrong = (100 * counts.get(kind, 0) / every for kind in ("right", "wrong"))
-    return f"{right + wrong:.1f}" if not effect else f"{right:.0f} / {wrong:.0f}"
+    right, wrong, perhaps, perhaps_not = (
+        100 * counts.get(kind, 0) / every for kind in ("right", "wrong", "perhaps right", "perhaps wrong")
+    )
+    if not effect:
+        return f"{right + wrong:.1f}"
+    return f"{right:.0f} / {wrong:.0f} ({perhaps:.0f} / {perhaps_not:.0f})"
 
 
 def main() -> None:
