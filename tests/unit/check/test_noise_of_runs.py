@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perun.check._common.runs import NONE, UNKNOWN, Error, Measured, error_of_means
+from perun.check._common.runs import Measured
+from perun.check._common.standard_errors import NONE, UNKNOWN, Error, error_of_means
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from perun.check._common.relative import Limits, verdict
-from perun.check._common.runs import CONFIDENCE, WEAKER, Measured
+from perun.check._common.runs import Measured
+from perun.check._common.standard_errors import CONFIDENCE, WEAKER
 from perun.profile.changes import PerformanceChange
 
 if TYPE_CHECKING:

@@ -28,44 +28,28 @@ import numpy as np
 from perun.check._common.model_kinds import keys_of
 from perun.check._common.points import Medians, Points, medians_within, residuals
 from perun.check._common.relative import Floats
-from perun.models import student
+from perun.check._common.standard_errors import (
+    CONFIDENCE,
+    NONE,
+    STEADY,
+    UNKNOWN,
+    WEAKER,
+    Error,
+    error_of_means,
+    error_of_others,
+)
 from perun.profile.session import are_pairs
 
 if TYPE_CHECKING:
     from perun.check._common.parts import Part
     from perun.profile.factory import Profile
 
-CONFIDENCE: Final = 0.99
-"""Of the interval that decides on what is definite."""
-WEAKER: Final = 0.95
-"""Of the interval that decides on a maybe."""
-STEADY: Final = 0.005
-"""Standard deviation of the ratios of medians below which points do not scatter."""
 _EXACT_FIT: Final = 1 - 1e-6
 """Coefficient of determination from which on a model goes through its points."""
-FEWEST_OTHERS: Final = 3
-"""Other functions from which on they tell of the noise: Student's quantiles of fewer are no help."""
 _NORMAL_MEDIAN: Final = 0.6745
 """The median of the magnitude of a standard normal variable."""
 _FEWEST: Final = 3
 """Values that a second difference is made of."""
-
-
-class Error(NamedTuple):
-    """A standard error, and its degrees of freedom; infinite where it is not known."""
-
-    value: float
-    freedom: float
-
-    def half_width(self, confidence: float) -> float:
-        """Half the width of an interval of that confidence."""
-        if not 0 < self.value < math.inf:
-            return self.value
-        return student.quantile(round(1 - confidence, 9), self.freedom) * self.value
-
-
-NONE: Final = Error(0.0, 1.0)
-UNKNOWN: Final = Error(math.inf, 1.0)
 
 
 class Measured(NamedTuple):
@@ -108,7 +92,7 @@ class Runs:
         self.sources = Points(baseline), Points(target)
         self._apart = apart
         self._side_by_side = are_pairs(baseline, target)
-        self._levels: dict[tuple[str, str], dict[str, float]] = {}
+        self._errors: dict[tuple[str, str], dict[str, Error]] = {}
 
     def measured(self, uid: str, common: Sequence[Part], *, sums: bool = False) -> Measured | None:
         """What the points in the x that two models have in common say; None where there are too few.
@@ -150,35 +134,18 @@ class Runs:
 
     def _between_functions(self, uid: str, of: str, per: str) -> Error:
         """The error by the other functions of the two runs."""
-        if (of, per) not in self._levels:
-            self._levels[of, per] = dict(self._all_levels(of, per))
-        others = [level for other, level in self._levels[of, per].items() if other != uid]
-        if len(others) < FEWEST_OTHERS:
-            return UNKNOWN
-        return Error(math.sqrt(math.fsum(level * level for level in others) / len(others)), len(others))
+        if (of, per) not in self._errors:
+            self._errors[of, per] = self._errors_by_uid(of, per)
+        return self._errors[of, per].get(uid, UNKNOWN)
 
-    def _all_levels(self, of: str, per: str) -> list[tuple[str, float]]:
-        """The log ratio of each function that both versions have."""
+    def _errors_by_uid(self, of: str, per: str) -> dict[str, Error]:
         old, new = (source.every(of, per) for source in self.sources)
-        found = []
-        for uid in old.keys() & new.keys():
+        levels = {}
+        for uid in sorted(old.keys() & new.keys()):
             medians = medians_within(old[uid], new[uid])
             if medians is not None and medians.logarithms.size:
-                found.append((uid, float(np.mean(medians.logarithms))))
-        return sorted(found)
-
-
-def error_of_means(old: Floats, new: Floats, *, paired: bool = False) -> Error:
-    """The standard error of the difference of two means (Student, The Probable Error of a Mean, 1908).
-
-    :param old: shape (m,), m > 1. :param new: shape (n,), n > 1.
-    :param paired: whether values of the same place belong together, if there are as many.
-    """
-    if paired and old.size == new.size:
-        return Error(float(np.std(new - old, ddof=1)) / math.sqrt(old.size), old.size - 1)
-    freedom = old.size + new.size - 2
-    squares = sum(float(np.sum((side - side.mean()) ** 2)) for side in (old, new))
-    return Error(math.sqrt(squares / freedom * (1 / old.size + 1 / new.size)), freedom)
+                levels[uid] = float(np.mean(medians.logarithms))
+        return dict(zip(levels, error_of_others(np.array([*levels.values()])), strict=True))
 
 
 def _scatter(found: Medians, share: Floats) -> tuple[Error, bool | None]:
