@@ -63,9 +63,9 @@ class AverageAmountThreshold:
     A change of amounts that have noise is certain only where a robust measure passes the limit as well: the
     mean of calls without the slowest 5 % of them, or the fastest of repeated runs. Of repeated runs, 0.85 of
     the limit on a logarithmic scale is enough (1.8 of 2).
-    Otherwise it is a Maybe where it changed by the root of the limit, and Unknown where it did not: a few
-    interrupted calls are no change of the program. The confidence is the ratio of the robust measures. User and system time apart have changed only
-    where they differ by 10 ms or more.
+    Otherwise it is a Maybe where that measure changed by the root of the limit, and Unknown where it did not:
+    a few interrupted calls are no change of the program. The confidence is the ratio of the robust measures.
+    User and system time apart have changed only where they differ by 10 ms or more.
 
     Where a function is called more often or less often than before, the sum of its calls is compared too, at
     the location `<uid> [total]`. Calls that became shorter are no optimization then unless they take less
@@ -170,7 +170,7 @@ def _classified(
 def _confirm(
     info: DegradationInfo, before: Amounts, after: Amounts, params: ThresholdParams, *, sums: bool
 ) -> None:
-    """Call the change a Maybe, or Unknown, where a robust measure does not change as much as the mean does."""
+    """Call the change a Maybe, or Unknown, where a robust measure changes less than the mean does."""
     from perun.check._common.amounts import ratio
 
     name, old, new = before.robust_name, before.robust_mean, after.robust_mean
