@@ -13,6 +13,10 @@ from scipy import stats
 
 from perun.check._common.runs import Measured
 from perun.check._common.standard_errors import NONE, UNKNOWN, Error, error_of_means
+from perun.models.growth import forms
+from perun.models.growth.comparison import Comparison, Curve, Order, Quotient
+from perun.models.growth.exponent import Difference
+from perun.models.growth.noise import widened
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
@@ -128,6 +132,40 @@ def test_pairs_of_runs_are_compared_with_each_other(method: str) -> None:
     assert {change.result for change in found.values()} <= UNCERTAIN
     found = changes(method, rounds(speeds, 10, "base"), rounds(slower, 20, "head"))
     assert {change.result for change in found.values()} == {PerformanceChange.Degradation}
+
+
+def test_growth_knows_the_noise_of_runs_as_well() -> None:
+    found = changes("grow", baseline(), modelled(run(2, {"c": 1.5})))
+    assert found.pop("c").result is PerformanceChange.Degradation
+    # That there is no change has to be shown, which the one that changed stands against.
+    assert {change.result for change in found.values()} == {PerformanceChange.Unknown}
+    found = changes("grow", baseline(), modelled(run(2)))
+    assert {change.result for change in found.values()} == {PerformanceChange.NoChange}
+    found = changes("grow", baseline(), modelled(run(2, dict.fromkeys("aceg", 1.6))))
+    assert {found[name].result for name in "aceg"} == {PerformanceChange.Unknown}
+    found = changes("grow", rounds([1, 1.02, 1.01], 10), rounds([1.5, 1.52, 1.49], 20))
+    assert {change.result for change in found.values()} == {PerformanceChange.Degradation}
+    alone = [modelled(run(seed, {"a": by}, names="a")) for seed, by in ((1, 1), (2, 1.5), (3, 2.5))]
+    assert changes("grow", alone[0], alone[1])["a"].result is PerformanceChange.MaybeDegradation
+    assert changes("grow", alone[0], alone[2])["a"].result is PerformanceChange.Degradation
+
+
+@pytest.mark.parametrize("estimate", [1.5, 1 / 1.5])
+def test_noise_widens_the_bounds_of_a_comparison(estimate: float) -> None:
+    quotient = Quotient(estimate, estimate / 1.1, estimate * 1.1, 1e-6)
+    line = Curve("1", forms.Line(1.0, 0.0, 1.0, (1.0, 0.0, 0.0), 9))
+    order = Order(line, line, Difference(0.0, 0.0, 0.0, 1.0), 0.0)
+    found = Comparison(order, line, line, quotient, quotient, quotient, (1.0, 9.0), (9, 9))
+    assert widened(found, 0.0, 4.0, 1.0, 0.01) is found
+    more = widened(found, 0.05, 4.0, 1.0, 0.01)
+    half = math.hypot(math.log(1.1), 0.05 * stats.t.ppf(0.995, 4))
+    for one in (more.factor, more.level, more.largest):
+        assert one.low == pytest.approx(estimate * math.exp(-half))
+        assert one.high == pytest.approx(estimate * math.exp(half))
+        assert one.p_value == pytest.approx(2 * stats.t.sf(math.log(1.5) / 0.05, 4))
+    assert widened(found, 9.0, 4.0, 1e-9, 0.01).level[:3] == pytest.approx(quotient[:3])
+    endless = widened(found._replace(level=Quotient(estimate, 0.0, math.inf, 1.0)), 0.05, 4.0, 1.0, 0.01)
+    assert endless.level == (estimate, 0.0, math.inf, 1.0)
 
 
 def test_the_errors_are_those_of_the_t_test() -> None:

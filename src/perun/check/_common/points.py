@@ -31,10 +31,14 @@ _FEWEST: Final = 3
 
 
 class Points:
-    """The points of one profile by uid, gathered when they are first asked for."""
+    """The points of one profile by uid, gathered when they are first asked for.
 
-    def __init__(self, profile: Profile) -> None:
+    :param apart: whether uids are locations, see :func:`perun.profile.series.series`.
+    """
+
+    def __init__(self, profile: Profile, *, apart: bool = False) -> None:
         self._profile = profile
+        self._apart = apart
         self._found: dict[tuple[str, str], dict[str, Series]] = {}
         self._exact: frozenset[str] | None = None
 
@@ -51,7 +55,9 @@ class Points:
 
         if (of, per) not in self._found:
             try:
-                self._found[of, per] = {one.uid: one for one in series(self._profile, of, per)}
+                self._found[of, per] = {
+                    one.uid: one for one in series(self._profile, of, per, apart=self._apart)
+                }
             except ProfileError:
                 self._found[of, per] = {}
         return self._found[of, per]

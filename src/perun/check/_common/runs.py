@@ -86,10 +86,13 @@ class Runs:
     """The runs of two profiles.
 
     :param apart: share that a machine makes of a run at most.
+    :param locations: whether uids are locations, see :func:`perun.profile.series.series`.
     """
 
-    def __init__(self, baseline: Profile, target: Profile, apart: float) -> None:
-        self.sources = Points(baseline), Points(target)
+    def __init__(
+        self, baseline: Profile, target: Profile, apart: float = 1.0, *, locations: bool = False
+    ) -> None:
+        self.sources = Points(baseline, apart=locations), Points(target, apart=locations)
         self._apart = apart
         self._side_by_side = are_pairs(baseline, target)
         self._errors: dict[tuple[str, str], dict[str, Error]] = {}
@@ -117,6 +120,18 @@ class Runs:
             return Measured(size, NONE, repeated, self._apart)
         between = NONE if steady else self._between_functions(uid, of, per)
         return Measured(size, within, between, self._apart)
+
+    def between(self, uid: str, of: str, per: str) -> Error:
+        """The error of the log ratio of a uid by the runs.
+
+        :param of: the dependent field. :param per: the independent one.
+        """
+        old, new = (source.of(uid, of, per) for source in self.sources)
+        found = None if old is None or new is None else medians_within(old, new)
+        if found is None:
+            return UNKNOWN
+        repeated = self._between_rounds(uid, of, per, found.inner)
+        return self._between_functions(uid, of, per) if repeated is None else repeated
 
     def _between_rounds(self, uid: str, of: str, per: str, inner: Floats) -> Error | None:
         """The error by the runs of both versions; None where one has a single run."""
