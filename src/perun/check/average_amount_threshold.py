@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.plugin.api import CheckContext
@@ -18,6 +19,11 @@ _ABSENT: Final = "-"
 TOTAL: Final = "total"
 _TICK: Final = 0.01
 """Seconds of a clock tick, which the kernel counts as user or as system time as a whole."""
+_NEARLY: Final = 0.85
+"""Power of the limit that a robust measure has to reach: that is known to about a tenth itself, and where the
+change is as large as the limit, the mean and it would both pass it in a quarter of all cases only."""
+_HALFWAY: Final = 0.5
+"""Power of the limit that it has to reach where there may be a change."""
 _MAYBE: Final = {
     PerformanceChange.Degradation: PerformanceChange.MaybeDegradation,
     PerformanceChange.Optimization: PerformanceChange.MaybeOptimization,
@@ -55,9 +61,11 @@ class AverageAmountThreshold:
     at the locations `<uid> [real]` and so on; `<uid> [cpu]` is the sum of user and system time of each run.
 
     A change of amounts that have noise is certain only where a robust measure passes the limit as well: the
-    fastest of repeated runs, or the mean of calls without the slowest 5 % of them. Otherwise it is a Maybe,
-    and its confidence is the ratio of the robust measures. User and system time apart have changed only
-    where they differ by 10 ms or more.
+    mean of calls without the slowest 5 % of them, or the fastest of repeated runs. Of repeated runs, 0.85 of
+    the limit on a logarithmic scale is enough (1.8 of 2).
+    Otherwise it is a Maybe where that measure changed by the root of the limit, and Unknown where it did not:
+    a few interrupted calls are no change of the program. The confidence is the ratio of the robust measures.
+    User and system time apart have changed only where they differ by 10 ms or more.
 
     Where a function is called more often or less often than before, the sum of its calls is compared too, at
     the location `<uid> [total]`. Calls that became shorter are no optimization then unless they take less
@@ -162,16 +170,25 @@ def _classified(
 def _confirm(
     info: DegradationInfo, before: Amounts, after: Amounts, params: ThresholdParams, *, sums: bool
 ) -> None:
-    """Call the change a Maybe where a robust measure does not change as much as the mean does."""
+    """Call the change a Maybe, or Unknown, where a robust measure changes less than the mean does."""
     from perun.check._common.amounts import ratio
 
     name, old, new = before.robust_name, before.robust_mean, after.robust_mean
     if sums:
         old, new = old * before.runs_calls, new * after.runs_calls
     robust = ratio(new, old) if old else 1.0 if new == 0 else info.rate_degradation
-    if _by_limits(robust, params, exact=False) is not info.result:
+    worse = info.result is PerformanceChange.Degradation
+    growth = robust if worse else 1 / robust if robust > 0 else inf
+    limit = max(params.degradation if worse else 1 / params.optimization, 1.0)
+    one_run = before.is_calls and min(before.runs, after.runs) < 2
+    if growth >= (limit if one_run else limit**_NEARLY):
+        return
+    info.confidence_type, info.confidence_rate = f"ratio of {name}", robust
+    if growth >= limit**_HALFWAY:
         info.result = _MAYBE[info.result]
-        info.confidence_type, info.confidence_rate = f"ratio of {name}", robust
+    else:
+        info.result = PerformanceChange.Unknown
+        info.rule = f"the means differ, but the {name} by a factor of {robust:.3g} only"
 
 
 def _by_limits(ratio: float, params: ThresholdParams, *, exact: bool) -> PerformanceChange:

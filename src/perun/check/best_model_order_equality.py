@@ -12,6 +12,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
     from perun.check._common.model_pairs import ModelPair
+    from perun.check._common.orders import Rated
     from perun.check._common.parts import Part
     from perun.check._common.points import Points
     from perun.profile.factory import Profile
@@ -37,8 +38,9 @@ class BestModelOrderEquality:
 
     The confidence is the lower `r_square` of the two models. Where the profiles have the points, the best
     models are those of the lowest AICc, and a change needs evidence: in one version the best model of the
-    other is worse by more than 10, and the curves differ by more than a factor. Else, and for pieces, they
-    are those of the highest `r_square`.
+    other is worse by more than 10, the curves differ by more than a factor, and the exponents of both
+    versions differ in the same direction, with 99 % confidence. Else, and for pieces, they are those of the
+    highest `r_square`.
 
     A uid that has models of pieces of x is compared
     piece by piece: the largest difference of two pieces that fit is reported, of equal ones that at larger x,
@@ -108,29 +110,40 @@ def _by_points(
 ) -> DegradationInfo | None:
     """The change by the points, see :mod:`perun.check._common.orders`; None where there are too few."""
     from perun.check._common.model_kinds import keys_of
-    from perun.check._common.orders import EVIDENCE, best, evidence, ratings, shapes_differ
+    from perun.check._common.orders import rated
 
     of, per = keys_of(part.baseline.model)
     old, new = (
-        {} if points is None else ratings(points)
+        None if points is None else rated(points)
         for points in (source.of(pair.uid, of, per) for source in sources)
     )
-    if not (old and new):
+    if old is None or new is None:
         return None
-    before, after = best(old), best(new)
-    r_square = min(old[before].r_square, new[after].r_square)
-    support = evidence(old, new)
-    rate, rule = ORDER.index(after) - ORDER.index(before), ""
-    if rate and r_square < confidence:
-        rule = f"the models explain {r_square:.2g} of the points, less than confidence = {confidence:g}"
-    elif rate and support <= EVIDENCE:
-        rule = f"both models fit both versions: AICc differs by {support:.2g}, {EVIDENCE:g} is evidence"
-    elif rate and not shapes_differ(old[before].record, new[after].record, part.start, part.end):
-        rule = "models of two kinds have the same shape here: they differ by a factor only"
+    before, after = old.best, new.best
+    r_square = min(old.models[before].r_square, new.models[after].r_square)
+    rate = ORDER.index(after) - ORDER.index(before)
+    rule = _against(rate, part, r_square, confidence, (old, new)) if rate else ""
     rate = 0 if rule else rate
     return DegradationInfo(
         _verdict(rate), pair.uid, before, after, "order", rate, "r_square", r_square, rule=rule
     )
+
+
+def _against(
+    rate: int, part: Part, r_square: float, confidence: float, versions: tuple[Rated, Rated]
+) -> str:
+    """What speaks against a change of order; empty where nothing does."""
+    from perun.check._common.orders import against_growth, evidence, shapes_differ
+    from perun.models.growth.forms import EVIDENCE
+
+    if r_square < confidence:
+        return f"the models explain {r_square:.2g} of the points, less than confidence = {confidence:g}"
+    if (support := evidence(*versions)) <= EVIDENCE:
+        return f"both models fit both versions: AICc differs by {support:.2g}, {EVIDENCE:g} is evidence"
+    old, new = (version.models[version.best].record for version in versions)
+    if not shapes_differ(old, new, part.start, part.end):
+        return "models of two kinds have the same shape here: they differ by a factor only"
+    return against_growth(rate, *versions)
 
 
 def _relative_change(part: Part) -> float:

@@ -9,27 +9,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from perun.check._common.amounts import ENOUGH_TO_TRIM
+from perun.check._common.params import APART
 from perun.errors import ConfigError, ProfileError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
-    from perun.check._common.exclusive import Calls, Place, Times
+    from perun.check._common.exclusive import Place, Times
+    from perun.check._common.traced_functions import Function, Noise, Scale
     from perun.models.outliers import Flags, Floats
     from perun.profile.factory import Profile
 
 CUTOFF: Final = 1.0
 """Percentage of all time below which a function is unchanged, where the configuration does not say."""
 _TYPE: Final = "time"
-_NS_IN_MS: Final = 1e6
 _EQUAL: Final = 1e-9
 """Share of all time below which two times are the same: about a nanosecond in a second."""
-_INTERRUPTION: Final = 100.0
-"""Milliseconds that a program may be kept waiting where several share a processor."""
-_ERRORS: Final = 3.0
-"""Standard errors that a difference has to exceed, if it is to be certain."""
 _IQR: Final = "IQR multiple"
 _DEVIATION: Final = "StdDev multiple"
 
@@ -65,6 +61,7 @@ class OutlierParams:
         minimum=0,
         help="A location whose total changed by less than this percentage of all time is unchanged.",
     )
+    apart: float = param(100.0, metavar="<percent>", minimum=0, help=APART)
     similarity: float = param(
         0.6,
         metavar="<share>",
@@ -73,56 +70,11 @@ class OutlierParams:
     )
 
 
-class _Function(NamedTuple):
-    """One function; None in a profile without it."""
-
-    place: Place
-    name: str
-    baseline: Calls | None
-    target: Calls | None
-
-    @property
-    def before(self) -> float:
-        """The time in the baseline in milliseconds, NaN where a time is no number."""
-        return self.baseline.total / _NS_IN_MS if self.baseline else 0.0
-
-    @property
-    def after(self) -> float:
-        """The time in the target in milliseconds, NaN where a time is no number."""
-        return self.target.total / _NS_IN_MS if self.target else 0.0
-
-    @property
-    def difference(self) -> float:
-        return self.after - self.before
-
-    @property
-    def is_in_both(self) -> bool:
-        return self.baseline is not None and self.target is not None
-
-    @property
-    def usual(self) -> tuple[float, float]:
-        """The times in milliseconds without the slowest calls of each profile."""
-        before, after = (calls.usual / _NS_IN_MS if calls else 0.0 for calls in self[2:])
-        return before, after
-
-    @property
-    def error(self) -> float:
-        """The standard error of the difference in milliseconds, by how much the calls differ."""
-        return math.hypot(*(calls.error / _NS_IN_MS for calls in self[2:] if calls))
-
-    @property
-    def could_be_an_interruption(self) -> bool:
-        """Whether interruptions of single calls by the system explain the difference as well."""
-        fewest = min((calls.number for calls in self[2:] if calls), default=0)
-        if fewest < ENOUGH_TO_TRIM and abs(self.difference) < _INTERRUPTION:
-            return True
-        return abs(self.difference) < _ERRORS * self.error
-
-
 class _Verdict(NamedTuple):
     change: PerformanceChange
     confidence: str = "no"
     multiple: float = 0.0
+    rule: str = ""
 
 
 class ExclusiveTimeOutliers:
@@ -139,12 +91,19 @@ class ExclusiveTimeOutliers:
       outliers. * Every function in one version only is NotInBaseline or NotInTarget.
     * Total: the sum of a location, whatever its functions did; also of one that is new or gone.
 
+    The differences are those without the slowest 5 % of the calls of each function, at least one, as the
+    system may have interrupted them; where all calls together differ in the other direction, nothing changed.
     A function that takes most of the time varies by more milliseconds than all others. So a change is only
     as severe as its relative difference is: (target - baseline) / longer, judged by the same limits among
-    the relative differences of all functions, whose spread is taken to be `noise` at least. The slowest 5 %
-    of the calls of a function, at least one, are left out there, as the system may have interrupted them.
-    What is certain has to exceed three standard errors besides, by how much the calls of the function differ,
-    and 100 ms where a function is called less than three times; otherwise it is a Maybe.
+    the relative differences of all functions, whose spread is taken to be `noise` at least.
+
+    What is certain has to exceed the noise besides; otherwise it is a Maybe, or Unknown:
+
+    * three standard errors, by how much the runs of a version differ where there are several (then the times
+      are the medians of the runs), else by how much the calls of the function do;
+    * of single runs, what the machine makes of them, by how much the other functions differ, see
+      :mod:`perun.check._common.runs`; a total, with the functions that do not;
+    * 100 ms where a function is called less than three times.
 
     Below `degradation.cutoff` (1 % of all time unless configured) nothing changed. Times that differ by no
     more than a billionth of all time are equal, whatever the limits are.
@@ -172,6 +131,8 @@ class ExclusiveTimeOutliers:
         :raises ConfigError: where `degradation.location_filter` or `degradation.cutoff` cannot be used.
         """
         from perun.check._common.exclusive import paired
+        from perun.check._common.traced_functions import Noise, Scale
+        from perun.profile.pooling import count_of
 
         chosen, cutoff = _settings(ctx.settings)
         old, new = (_times(one, what) for one, what in ((baseline, "baseline"), (target, "target")))
@@ -184,33 +145,15 @@ class ExclusiveTimeOutliers:
             for sums in ([one.before for one in functions], [one.after for one in functions])
         )
         usual = [math.fsum(one.usual[side] for one in readable) for side in (0, 1)]
-        scale = _Scale(after or before, usual[1] or usual[0], max(before, after) * _EQUAL, cutoff)
-        verdicts = _verdicts(functions, params, scale)
+        scale = Scale(after or before, usual[1] or usual[0], max(before, after) * _EQUAL, cutoff)
+        repeated = count_of(baseline) > 1 and count_of(target) > 1
+        noise = Noise([] if repeated else readable, params.apart / 100, scale)
+        verdicts = _verdicts(functions, params, scale, noise)
         names = _names(functions, places)
         for place, own in by_place.items():
-            yield _total(place, own, params, scale)
+            yield _total(place, own, params, scale, noise)
             for one in sorted(own, key=_by_size):
                 yield _change(one, names[one], verdicts[one], scale)
-
-
-class _Scale(NamedTuple):
-    """What differences are compared with.
-
-    :param whole: the time that percentages are of; :param usual: the same without the slowest calls.
-    :param resolution: what is no difference; all in milliseconds.
-    :param cutoff: percentage below which nothing is reported.
-    """
-
-    whole: float
-    usual: float
-    resolution: float
-    cutoff: float
-
-    def percent(self, difference: float) -> float:
-        return 100 * difference / self.whole if self.whole else 0.0
-
-    def is_negligible(self, difference: float) -> bool:
-        return abs(difference) <= self.resolution or abs(self.percent(difference)) < self.cutoff
 
 
 def _settings(settings: Mapping[str, Any]) -> tuple[re.Pattern[str], float]:
@@ -246,25 +189,29 @@ def _is_chosen(place: Place, chosen: re.Pattern[str]) -> bool:
     return any(path is not None and chosen.search(path) for path in (place.baseline, place.target))
 
 
-def _functions(place: Place, old: Times, new: Times) -> Iterator[_Function]:
+def _functions(place: Place, old: Times, new: Times) -> Iterator[Function]:
+    from perun.check._common.traced_functions import Function
+
     before, after = old.get(place.baseline or "", {}), new.get(place.target or "", {})
     for name in sorted(before.keys() | after.keys()):
-        yield _Function(place, name, before.get(name), after.get(name))
+        yield Function(place, name, before.get(name), after.get(name))
 
 
-def _by_size(one: _Function) -> tuple[float, float, str]:
+def _by_size(one: Function) -> tuple[float, float, str]:
     """A key to sort by: the largest difference first, then the longest time."""
     size = abs(one.difference) if math.isfinite(one.difference) else math.inf
     return -size, -max(filter(math.isfinite, (one.before, one.after)), default=0.0), one.name
 
 
-def _names(functions: list[_Function], places: list[Place]) -> dict[_Function, str]:
+def _names(functions: list[Function], places: list[Place]) -> dict[Function, str]:
     """What each is called: its name, with that of the location before it where that alone is ambiguous."""
     times = Counter([place.name for place in places] + [one.name for one in functions])
     return {one: f"{one.place.name}:{one.name}" if times[one.name] > 1 else one.name for one in functions}
 
 
-def _verdicts(functions: list[_Function], params: OutlierParams, scale: _Scale) -> dict[_Function, _Verdict]:
+def _verdicts(
+    functions: list[Function], params: OutlierParams, scale: Scale, noise: Noise
+) -> dict[Function, _Verdict]:
     """What became of each function: the smaller one of two changes, see :class:`ExclusiveTimeOutliers`."""
     import numpy as np
 
@@ -275,20 +222,23 @@ def _verdicts(functions: list[_Function], params: OutlierParams, scale: _Scale) 
     in_both = np.array([one.is_in_both for one in readable], np.bool_)
     if in_both.sum() < MIN_DIFFERENCES:
         return verdicts | {one: _Verdict(_without_others(one, scale)) for one in readable}
-    differences = np.array([one.difference for one in readable])
+    differences = np.array([one.usual[1] - one.usual[0] for one in readable])
     relative = np.array([_relative(*one.usual) for one in readable])
     absolute = _levels(differences, in_both, scale.resolution or 1.0, params)
     own = _levels(relative, in_both, max(params.noise / 100, _EQUAL), params)
     for number, one in enumerate(readable):
         level = min(absolute.levels[number], own.levels[number])
-        if differences[number] * relative[number] < 0:
+        if one.difference * relative[number] < 0:
             level = 0
-        if one.could_be_an_interruption:
+        if one.could_be_an_interruption or noise.may_explain(one):
             level = min(level, _MAYBE_LEVEL)
-        change = _LEVELS[level][one.difference > 0]
+        change, rule = _LEVELS[level][one.difference > 0], ""
+        if level and noise.explains(one):
+            change, rule = PerformanceChange.Unknown, _AS_OTHERS
         if not one.is_in_both or scale.is_negligible(one.difference):
-            change = _without_others(one, scale)
-        verdicts[one] = _Verdict(change, absolute.confidences[number], float(absolute.multiples[number]))
+            change, rule = _without_others(one, scale), ""
+        multiple = float(absolute.multiples[number])
+        verdicts[one] = _Verdict(change, absolute.confidences[number], multiple, rule)
     return verdicts
 
 
@@ -328,7 +278,7 @@ def _relative(before: float, after: float) -> float:
     return (after - before) / longer if longer > 0 else 0.0
 
 
-def _without_others(one: _Function, scale: _Scale) -> PerformanceChange:
+def _without_others(one: Function, scale: Scale) -> PerformanceChange:
     """What can be said of a function by itself."""
     if abs(scale.percent(one.difference)) < scale.cutoff:
         return PerformanceChange.NoChange
@@ -347,43 +297,56 @@ _LEVELS: Final = (
 )
 """From the least to the most certain change: that of a negative and that of a positive difference."""
 _MAYBE_LEVEL: Final = 1
+_AS_OTHERS: Final = (
+    "the other functions of the two runs differ as much: measure in rounds, or side by side by perun compare"
+)
 _TOTAL: Final = (PerformanceChange.TotalOptimization, PerformanceChange.TotalDegradation)
 
 
-def _total(place: Place, own: list[_Function], params: OutlierParams, scale: _Scale) -> DegradationInfo:
+def _total(
+    place: Place, own: list[Function], params: OutlierParams, scale: Scale, noise: Noise
+) -> DegradationInfo:
     before, after = math.fsum(one.before for one in own), math.fsum(one.after for one in own)
-    difference = after - before
+    difference, rule = after - before, ""
+    certain = [one for one in own if not noise.may_explain(one)]
     if not math.isfinite(difference):
         change, difference = PerformanceChange.Unknown, 0.0
     elif abs(difference) <= scale.resolution or not _exceeds(own, difference, params, scale):
         change = PerformanceChange.NoChange
+    elif not _exceeds(certain, difference, params, scale):
+        change, rule = PerformanceChange.Unknown, _AS_OTHERS
     else:
         change = _TOTAL[difference > 0]
-    return _info(place.name, before, after, difference, _Verdict(change), scale)
+    return _info(place.name, before, after, difference, _Verdict(change, rule=rule), scale)
 
 
-def _exceeds(own: list[_Function], difference: float, params: OutlierParams, scale: _Scale) -> bool:
-    """Whether the location changed by the percentage of all time, also without interruptions of its calls."""
-    if abs(difference) < _ERRORS * math.hypot(*(one.error for one in own)):
-        return False
+def _exceeds(own: list[Function], difference: float, params: OutlierParams, scale: Scale) -> bool:
+    """Whether the location changed by the percentage of all time, also without interruptions of its calls.
+
+    :param own: functions of the location.
+    """
+    from perun.check._common.traced_functions import ERRORS
+
     usual = math.fsum(
         after - before
         for one in own
         if not one.could_be_an_interruption
         for before, after in (one.usual,)
     )
+    if abs(usual) < ERRORS * math.hypot(*(one.error for one in own)):
+        return False
     share = 100 * usual / scale.usual if scale.usual else 0.0
     found = min(abs(scale.percent(difference)), math.copysign(share, usual * difference))
     return found >= params.total * (1 - _EQUAL)
 
 
-def _change(one: _Function, name: str, verdict: _Verdict, scale: _Scale) -> DegradationInfo:
+def _change(one: Function, name: str, verdict: _Verdict, scale: Scale) -> DegradationInfo:
     difference = one.difference if math.isfinite(one.difference) else 0.0
     return _info(name, one.before, one.after, difference, verdict, scale)
 
 
 def _info(
-    name: str, before: float, after: float, difference: float, verdict: _Verdict, scale: _Scale
+    name: str, before: float, after: float, difference: float, verdict: _Verdict, scale: Scale
 ) -> DegradationInfo:
     return DegradationInfo(
         res=verdict.change,
@@ -395,6 +358,7 @@ def _info(
         ct=verdict.confidence,
         cr=verdict.multiple,
         rdr=scale.percent(difference),
+        rule=verdict.rule,
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from perun.check._common.sized import Sized, sized
+from perun.check._common.sized import SIZES, Sized, sized
 from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare
 from perun.models.growth.forms import CONSTANT
+from perun.models.growth.noise import widened
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import Ratio
 from perun.plugin.api import CheckContext
@@ -20,10 +21,13 @@ from perun.profile.units import readable
 from perun.profile.verdict import Thresholds, Verdict, judge
 
 if TYPE_CHECKING:
+    from perun.check._common.standard_errors import Error
     from perun.profile.factory import Profile
 
 _ABSENT: Final = "-"
 _NO_SIZES: Final = "no sizes"
+_MOST: Final = math.log(2)
+"""Logarithm of the ratio that a machine makes of two runs at most, as of HLR."""
 _NOTICEABLE: Final = 1.02
 """Growth at the largest size below which a change of what grows with the size is not felt."""
 
@@ -60,9 +64,11 @@ class Growth:
     * Type `level`: the curves differ, but what of them does is not clear; the rate is their ratio in the
       middle of the sizes.
 
-    Factors and levels get the labels of :mod:`perun.profile.verdict`: definite where both versions were
-    measured side by side, or where the change is beyond what a machine may do between two measurements. The
-    p-values are adjusted for the number of uids (Benjamini and Hochberg).
+    Factors and levels get the labels of :mod:`perun.profile.verdict`: definite where the noise between the
+    runs is known, or where the change is beyond what a machine may do between two measurements. It is known
+    where both versions were measured side by side, or several times, or with other functions; see
+    :mod:`perun.check._common.runs`. The p-values are adjusted for the number of uids (Benjamini and
+    Hochberg).
     """
 
     name: ClassVar[str] = "growth"
@@ -81,15 +87,27 @@ class Growth:
         new = sized(target, params.of_key, params.per_key, "target")
         pairs = [_Pair(uid, old.get(uid), new.get(uid)) for uid in sorted(old.keys() | new.keys())]
         alpha = 1 - params.confidence
-        found = [pair.compared(alpha) for pair in pairs]
+        errors = _errors(baseline, target, params)
+        found = [pair.compared(alpha, errors(pair.uid)) for pair in pairs]
         tested = [one for one in found if isinstance(one, Comparison)]
         adjusted = iter(benjamini_hochberg([_p_value(one) for one in tested]).tolist())
         side_by_side = session.are_pairs(baseline, target)
         for pair, one in zip(pairs, found, strict=True):
             if isinstance(one, Comparison):
-                yield _Judge(pair, one, next(adjusted), params, side_by_side).change()
+                is_known = side_by_side or errors(pair.uid).value < math.inf
+                yield _Judge(pair, one, next(adjusted), params, is_known).change()
             elif one is not None:
                 yield one
+
+
+def _errors(baseline: Profile, target: Profile, params: GrowthParams) -> Callable[[str], Error]:
+    """A function of a location that gives the error of its log ratio by the runs of the two versions."""
+    from perun.check._common.runs import Runs
+
+    runs, of = Runs(baseline, target, locations=True), params.of_key
+    known = [key for key in SIZES if all(source.every(of, key) for source in runs.sources)]
+    per = params.per_key or (known or SIZES)[0]
+    return lambda uid: runs.between(uid, of, per)
 
 
 class _Pair(NamedTuple):
@@ -99,8 +117,16 @@ class _Pair(NamedTuple):
     baseline: Sized | None
     target: Sized | None
 
-    def compared(self, alpha: float) -> Comparison | DegradationInfo | None:
-        """The comparison, or why there is none; None where there is nothing to say."""
+    @property
+    def exact(self) -> bool:
+        """Whether the values are counted, not timed."""
+        return self.target is not None and self.target.exact
+
+    def compared(self, alpha: float, error: Error) -> Comparison | DegradationInfo | None:
+        """The comparison, or why there is none; None where there is nothing to say.
+
+        :param error: of the log ratio, by the runs.
+        """
         old, new = self.baseline, self.target
         if old is None or new is None:
             change = PerformanceChange.NotInBaseline if old is None else PerformanceChange.NotInTarget
@@ -112,17 +138,24 @@ class _Pair(NamedTuple):
             return DegradationInfo(
                 PerformanceChange.Unknown, self.uid, _values(old), _values(new), rule=found.reason
             )
-        return found
+        if self.exact or math.isinf(error.value):
+            return found
+        return widened(found, *error, most=_MOST, alpha=alpha)
 
 
 class _Judge(NamedTuple):
-    """What a comparison is reported as; `p_value` is adjusted for the number of comparisons."""
+    """What a comparison is reported as.
+
+    :param p_value: adjusted for the number of comparisons.
+    :param noise_is_known: whether the bounds hold the noise between the runs; otherwise what machines make of
+        runs is not definite.
+    """
 
     pair: _Pair
     found: Comparison
     p_value: float
     params: GrowthParams
-    side_by_side: bool
+    noise_is_known: bool
 
     def change(self) -> DegradationInfo:
         """The most important thing that changed."""
@@ -177,7 +210,6 @@ class _Judge(NamedTuple):
         return order.difference.estimate > 0 or order.baseline.form == CONSTANT
 
     def _verdict(self, quotient: Quotient) -> Verdict:
-        exact = self.pair.target is not None and self.pair.target.exact
         thresholds = Thresholds(
             threshold=self.params.threshold, severe=math.inf, confidence=self.params.confidence
         )
@@ -188,7 +220,7 @@ class _Judge(NamedTuple):
             max(quotient.p_value, self.p_value),
             self.params.confidence,
             self._sizes,
-            self.side_by_side or exact,
+            self.noise_is_known or self.pair.exact,
             _detectable(quotient),
         )
         return judge(ratio, thresholds)

@@ -12,7 +12,7 @@ from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
     from perun.check._common.model_kinds import KindPair
-    from perun.check._common.points import Points
+    from perun.check._common.runs import Runs
     from perun.profile.factory import Profile
 
 _TYPE: Final = "integral"
@@ -46,16 +46,16 @@ class IntegralComparison:
         :raises ProfileError: where a profile has no models of the wanted kind.
         """
         from perun.check._common.model_kinds import DEFAULT, kind_pairs
-        from perun.check._common.points import Points
+        from perun.check._common.runs import Runs
 
-        sources = Points(baseline), Points(target)
+        runs = Runs(baseline, target, params.apart)
         for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
-            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, sources)
+            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, runs)
 
 
-def _compared(pair: KindPair, params: IntegralParams, sources: tuple[Points, Points]) -> DegradationInfo:
+def _compared(pair: KindPair, params: IntegralParams, runs: Runs) -> DegradationInfo:
+    from perun.check._common.evidence import judged
     from perun.check._common.parts import parts
-    from perun.check._common.points import judged, medians
     from perun.check._common.relative import Limits, balance, relative_error, verdict
     from perun.models.curves import integral
 
@@ -66,8 +66,7 @@ def _compared(pair: KindPair, params: IntegralParams, sources: tuple[Points, Poi
         return pair.without_comparison(_TYPE)
     limits = Limits(params.no_change, params.maybe)
     change = verdict(float(balance(before, after)), limits)
-    points = medians(pair.uid, common, sources)
-    measured = None if points is None else points.balance_of_sums
+    measured = runs.measured(pair.uid, common, sums=True)
     change, rule = judged(change, common, params.r_square, measured, limits)
     rate = float(relative_error(before, after))
     length = sum(part.end - part.start for part in common)

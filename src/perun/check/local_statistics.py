@@ -14,6 +14,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 if TYPE_CHECKING:
     from perun.check._common.model_kinds import KindPair
     from perun.check._common.points import Points
+    from perun.check._common.runs import Runs
     from perun.models.record import ModelRecord
     from perun.profile.factory import Profile
 
@@ -77,21 +78,21 @@ class LocalStatistics:
         :raises ProfileError: where a profile has no models of the wanted kind.
         """
         from perun.check._common.model_kinds import DEFAULT, kind_pairs
-        from perun.check._common.points import Points
+        from perun.check._common.runs import Runs
 
-        sources = Points(baseline), Points(target)
+        runs = Runs(baseline, target, params.apart)
         for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
-            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, sources)
+            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, runs)
 
 
-def _compared(pair: KindPair, params: LocalParams, sources: tuple[Points, Points]) -> DegradationInfo:
+def _compared(pair: KindPair, params: LocalParams, runs: Runs) -> DegradationInfo:
+    from perun.check._common.evidence import judged
     from perun.check._common.parts import parts
-    from perun.check._common.points import judged, medians
     from perun.check._common.relative import Limits
     from perun.check._common.sampling import as_fine
     from perun.check._common.windows import Windows, compare
 
-    common = parts(*_alike(pair, sources))
+    common = parts(*_alike(pair, runs.sources))
     samples = as_fine(common, params.points)
     if samples is None:
         return pair.without_comparison(_TYPE)
@@ -101,8 +102,7 @@ def _compared(pair: KindPair, params: LocalParams, sources: tuple[Points, Points
         limits,
         Windows(params.window, params.fewest, params.window_no_change, params.window_maybe),
     )
-    points = medians(pair.uid, common, sources)
-    measured = None if points is None else points.mean_balance
+    measured = runs.measured(pair.uid, common)
     change, rule = judged(found.change, common, params.r_square, measured, limits)
     means = float(samples.baseline.mean()), float(samples.target.mean())
     info = pair.change(_TYPE, change, means, found.rate, common)

@@ -158,7 +158,8 @@ def _simpson(record: ModelRecord, start: float, end: float) -> float:
         knots = np.linspace(record.x_start, record.x_end, len(record.values) + 1)
     else:
         knots = _knots(record)[0]
-    x = np.concatenate(([start], knots[(knots > start) & (knots < end)], [end]))
+    # Those outside become steps without a width.
+    x = np.concatenate(([start], np.clip(knots, start, end), [end]))
     middle = evaluate(record, (x[:-1] + x[1:]) / 2)
     if record.type == _STEPS:  # its edges have the values of its middle
         return float(np.sum(np.diff(x) * middle))

@@ -22,6 +22,7 @@ MIRROR = {
     PerformanceChange.NotInBaseline: PerformanceChange.NotInTarget,
     PerformanceChange.NotInTarget: PerformanceChange.NotInBaseline,
     PerformanceChange.NoChange: PerformanceChange.NoChange,
+    PerformanceChange.Unknown: PerformanceChange.Unknown,
     PerformanceChange.MaybeDegradation: PerformanceChange.MaybeOptimization,
     PerformanceChange.MaybeOptimization: PerformanceChange.MaybeDegradation,
 }
@@ -159,7 +160,8 @@ def test_sums_are_those_of_one_run() -> None:
 def test_one_interrupted_call_is_no_certain_change() -> None:
     calls = [2.0, 3.0, 2.5] * 500
     found = compare(called({"f": calls}), called({"f": [4300.0, *calls[1:]]}))["f"]
-    assert found.result is PerformanceChange.MaybeDegradation
+    assert found.result is PerformanceChange.Unknown
+    assert found.rule.startswith("the means differ, but the trimmed means by a factor of 1")
     assert found.rate_degradation > 2
     assert found.confidence_type == "ratio of trimmed means"
     assert found.confidence_rate == pytest.approx(1, abs=0.05)
@@ -170,8 +172,20 @@ def test_one_interrupted_call_is_no_certain_change() -> None:
 
 def test_one_slow_run_is_no_certain_change() -> None:
     found = compared([1.0, 1.1, 0.9, 1.0], [1.0, 1.1, 0.9, 20.0])
-    assert found.result is PerformanceChange.MaybeDegradation
+    assert found.result is PerformanceChange.Unknown
     assert (found.confidence_type, found.confidence_rate) == ("ratio of fastest runs", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(
+    ("fastest", "change"), [(1.81, "Degradation"), (1.79, "Maybe"), (1.42, "Maybe"), (1.41, "Unknown")]
+)
+def test_a_robust_measure_has_to_agree(fastest: float, change: str) -> None:
+    old, new = [1.0, 1.0, 1.0], [fastest, 2.5, 2.5]
+    opposite = change.replace("Degradation", "Optimization")
+    for one, other in ((old, new), (new, old)):
+        assert compared(one, other).result.name.startswith(change if one is old else opposite)
+    narrow = compare(profile({"f": old}), profile({"f": [1.0, 1.3, 1.3]}), degradation=1.1)["f"]
+    assert narrow.result is PerformanceChange.Unknown
 
 
 def test_exact_amounts_have_narrow_limits() -> None:

@@ -245,3 +245,16 @@ def test_evidence_against_no_change_is_told() -> None:
     assert (change.from_baseline, change.to_target) == ("linear", "quadratic")
     assert change.result is PerformanceChange.NoChange
     assert change.rule == "models of two kinds have the same shape here: they differ by a factor only"
+
+
+def test_a_kind_that_comes_first_may_grow_faster() -> None:
+    """A power comes after the quadratic model in the order, whatever its exponent is."""
+    old, new = profile({"f": SIZES**1.2}), profile({"f": 3 + SIZES + 0.5 * SIZES**2})
+    for pair, word in (((old, new), "slower"), ((new, old), "faster")):
+        change = compare(*pair)["f"]
+        assert change.result is PerformanceChange.NoChange
+        assert f"but the target does not grow {word} surely: the exponents of n^b differ by" in change.rule
+    flat = profile({"f": 50 * 1.004**SIZES})
+    change = compare(profile({"f": SIZES**1.2}), flat)["f"]
+    assert (change.from_baseline, change.to_target) == ("power", "exponential")
+    assert change.rule.endswith("but the target does not grow faster at the largest sizes")

@@ -313,3 +313,48 @@ def test_swapping_mirrors(one: ModelRecord, other: ModelRecord) -> None:
 @given(MODELS)
 def test_nothing_changes_against_itself(one: ModelRecord) -> None:
     assert verdict([one], [one]) == (PerformanceChange.NoChange, 0)
+
+
+@pytest.mark.parametrize(
+    ("uneven", "change"),
+    [(1e-9, PerformanceChange.Unknown), (1e-8, PerformanceChange.MaybeDegradation)],
+)
+def test_an_even_balance_is_one_up_to_rounding(uneven: float, change: PerformanceChange) -> None:
+    """One x takes 30 % more, the other one 30 % less by the same measure, but for rounding."""
+    samples = Samples(np.array([1.0, 2.0]), np.ones(2), np.array([1.3, 1 / (1.3 - uneven)]), np.zeros(2))
+    assert compare(parts([model("constant", 1)], [model("linear", 1, 2)]), samples, LIMITS).change is change
+
+
+@pytest.mark.parametrize(
+    ("slope", "change"),
+    [(5e-12, PerformanceChange.NoChange), (4e-11, PerformanceChange.MaybeDegradation)],
+)
+def test_a_coefficient_counts_from_rounding_on(slope: float, change: PerformanceChange) -> None:
+    """At x = 100, the largest one, it makes 5e-10 of the curve, and 4e-9."""
+    assert verdict([model("linear", 1, 0)], [model("linear", 1, slope)])[0] is change
+
+
+def test_scatter_counts_from_rounding_on() -> None:
+    assert not scatter_of(model("linear", 0, 1, r_square=1 - 1e-10), X).any()
+    assert scatter_of(model("linear", 0, 1, r_square=1 - 1e-8), X) == pytest.approx(1e-4 * X.std(), rel=1e-3)
+
+
+def test_a_part_of_half_of_a_piece_is_no_fringe() -> None:
+    pieces = [model("constant", 1, end=40), model("linear", 1, 2, start=40, end=60)]
+    for bound, kept in ((50, 3), (49, 2)):
+        others = [model("constant", 1, end=bound), model("linear", 1, 2, start=bound, end=60)]
+        assert len(without_fringes(parts(pieces, others))) == kept
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(0.92, "constant"), (1.1, "linear")])
+def test_what_explains_half_of_a_difference_is_its_type(slope: float, expected: str) -> None:
+    """A line of that slope, in standard deviations, explains slope^2 / (slope^2 + 1) beside a zigzag of 1."""
+    line = (X - X.mean()) / X.std()
+    zigzag = np.where(np.arange(X.size) % 2, 1.0, -1.0)
+    assert regression(X, 10 + slope * line + zigzag) == expected
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3, 0.7, 1.1, 3.3, 7.7, 12.9])
+def test_of_models_that_fit_equally_the_first_is_the_type(scale: float) -> None:
+    """A parabola fits a line, too, and may do so better by rounding."""
+    assert {regression(scale * X, 1 + slope * X) for slope in (0.1, 0.7, 1.3, 2.9)} == {"linear"}

@@ -19,6 +19,7 @@ from perun.models.outliers import Spread, deviation_multiple
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.pooling import pool
 
 MIRROR = {
     getattr(PerformanceChange, f"{kind}Degradation"): getattr(PerformanceChange, f"{kind}Optimization")
@@ -353,6 +354,45 @@ def test_a_function_that_is_called_once_may_have_been_interrupted() -> None:
     assert (found["main"], found["prog"]) == ("MaybeDegradation", "NoChange")
     found = by_default(calls(old), calls(old | {"main": [190.0]}))
     assert (found["main"], found["prog"]) == ("SevereDegradation", "TotalDegradation")
+
+
+def trace(seed: int, **factors: float) -> Profile:
+    """One run of 12 functions, with 3 % noise of each call."""
+    random = np.random.default_rng(seed)
+    return calls(
+        {
+            name: (factors.get(name, 1) * (index + 5) * random.normal(0.02, 0.0006, 50)).tolist()
+            for index, name in enumerate("abcdefghijkl")
+        }
+    )
+
+
+def test_a_change_as_large_as_those_of_the_other_functions_is_unknown() -> None:
+    """Some functions take 1.6 times as long: that happens to two runs of one program."""
+    alone = by_default(trace(1), trace(2, c=1.6))
+    assert alone.pop("c") == "SevereDegradation"
+    assert set(alone.values()) == {"NoChange"}
+    slow = dict.fromkeys("abcd", 1.6)
+    found = PLUGIN().compare(trace(1), trace(2, **slow), OutlierParams(), CheckContext())
+    changes = {change.location: change for change in found}
+    assert {changes[name].result for name in ("prog", *slow)} == {PerformanceChange.Unknown}
+    assert changes["a"].rule.startswith("the other functions of the two runs differ as much: ")
+    more = by_default(trace(1), trace(2, **dict.fromkeys("abcd", 2.1)))
+    assert {more[name] for name in slow} == {"SevereDegradation"}
+    assert more["prog"] == "TotalDegradation"
+
+
+def test_repeated_runs_tell_their_noise() -> None:
+    slow = dict.fromkeys("abcd", 1.6)
+    steady, slower = pool([trace(seed) for seed in (1, 2, 3)]), pool([trace(n, **slow) for n in (4, 5, 6)])
+    found = by_default(steady, slower)
+    assert {found[name] for name in slow} == {"SevereDegradation"}
+    assert found["prog"] == "TotalDegradation"
+    once = pool([trace(4), trace(5, **slow), trace(6)])
+    found = by_default(steady, once)
+    assert set(found.values()) == {"NoChange"}, "the median of the runs"
+    unsteady = pool([trace(4), trace(5, a=1.6), trace(6, a=1.9)])
+    assert by_default(steady, unsteady)["a"] == "MaybeDegradation"
 
 
 def test_what_changed_most_comes_first() -> None:

@@ -21,6 +21,7 @@ from perun.postprocess.regression_analysis import RegressionAnalysis, Regression
 from perun.postprocess.regressogram import Regressogram, RegressogramParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.pooling import pool
 
 MIRROR = {
     PerformanceChange.Degradation: PerformanceChange.Optimization,
@@ -147,15 +148,22 @@ def test_known_changes_of_all_shapes(check: Any, factor: float, change: Performa
 
 @CHECKS
 def test_known_changes_amid_noise(check: Any) -> None:
+    """Of repeated runs, which show the noise of each function, however many functions changed."""
     random = np.random.default_rng(7)
-    old, new = (
-        regressed(
+
+    def run(is_new: bool) -> Profile:
+        return profile(
             {
                 f"{shape} {factor}": curve(X) * (factor if is_new else 1) * random.normal(1, 0.02, X.size)
                 for shape, (curve, _) in SHAPES.items()
                 if shape != "constant"  # noise has no r_square
                 for factor in (1, 1.4, 0.7)
             }
+        )
+
+    old, new = (
+        RegressionAnalysis().process(
+            pool([run(is_new) for _ in range(3)]), RegressionParams("full"), NO_POSTPROCESS_CONTEXT
         )
         for is_new in (False, True)
     )

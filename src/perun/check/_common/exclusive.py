@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.check._common.amounts import without_slowest
+from perun.models import student
 from perun.profile.format.grouping import Group
-from perun.profile.pooling import count_of
+from perun.profile.pooling import RUN, count_of
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -28,18 +29,23 @@ FIELD: Final = "exclusive"
 PLACE: Final = "location"
 _FEW: Final = 1000
 """Times that are summed up without rounding errors: of more, these are far below the noise."""
+_THREE_ERRORS: Final = 0.0027
+"""Probability that a normal variable is more than three standard errors off."""
 _PROGRAM: Final = "program"
 """The binary where the profile does not even name the command."""
-
 
 
 class Calls(NamedTuple):
     """The exclusive times of the calls of one function in one run, in nanoseconds.
 
+    Of pooled runs, each sum is the median of those of the runs: what disturbs fewer than half of them does
+    not move it.
+
     :param total: their sum; NaN where one of them is no number.
     :param usual: the sum without the slowest calls, see :func:`~perun.check._common.amounts.without_slowest`.
-    :param number: how many calls there are, in all pooled profiles.
-    :param error: the standard error of the sum, by the differences of calls that follow each other.
+    :param number: how many calls there are, in all pooled runs.
+    :param error: the standard error of `usual`: by how much the runs differ; of a single run, by the
+        differences of calls that follow each other.
     """
 
     total: float
@@ -58,40 +64,47 @@ def exclusive_times(profile: Profile) -> Times | None:
     Resources without a location belong to the command of the profile.
     """
     command = str((profile.get("header") or {}).get("cmd") or _PROGRAM)
-    parts: dict[str, dict[str, list[Column]]] = {}
+    parts: dict[str, dict[str, list[_Part]]] = {}
     resources = found = False
     for group in profile.groups():
         resources = resources or bool(group.size)
         if FIELD not in group.columns and FIELD not in group.constants:
             continue
-        for location, function, times in _named(group, command):
+        for location, function, part in _named(group, command):
             found = True
-            parts.setdefault(location, {}).setdefault(function, []).append(times)
+            parts.setdefault(location, {}).setdefault(function, []).append(part)
     if resources and not found:
         return None
     runs = count_of(profile)
     return {
-        location: {function: _calls(times, runs) for function, times in functions.items()}
+        location: {function: _calls(own, runs) for function, own in functions.items()}
         for location, functions in parts.items()
     }
 
 
-def _named(group: Group, command: str) -> Iterator[tuple[str, str, Column]]:
+class _Part(NamedTuple):
+    """Times of calls, and the number of the run that they are of: one for each, or one for all."""
+
+    times: Column
+    runs: Column | float
+
+
+def _named(group: Group, command: str) -> Iterator[tuple[str, str, _Part]]:
     """The times of the group with their location and their function."""
-    values = group.columns.get(FIELD)
+    columns, constants = group.columns, group.constants
+    values = columns.get(FIELD)
     if values is None:
-        values = [group.constants[FIELD]] * group.size
-    columns = group.columns
+        values = [constants[FIELD]] * group.size
+    runs = columns.get(RUN, constants.get(RUN, 0))
     if "uid" not in columns and PLACE not in columns:
-        constants = group.constants
         if group.size:
-            yield *_name(constants.get("uid", ""), constants.get(PLACE), command), values
+            yield *_name(constants.get("uid", ""), constants.get(PLACE), command), _Part(values, runs)
         return
     for position, value in enumerate(values):
-        uid, place = (
-            columns[key][position] if key in columns else group.constants.get(key) for key in ("uid", PLACE)
+        uid, place, run = (
+            columns[key][position] if key in columns else constants.get(key) for key in ("uid", PLACE, RUN)
         )
-        yield *_name(uid, place, command), [value]
+        yield *_name(uid, place, command), _Part([value], run or 0)
 
 
 def _name(uid: Any, place: Any, command: str) -> tuple[str, str]:
@@ -101,18 +114,38 @@ def _name(uid: Any, place: Any, command: str) -> tuple[str, str]:
     return str(flatten(place) if place else command), str(flatten(uid))
 
 
-def _calls(columns: list[Column], runs: int) -> Calls:
+def _calls(parts: list[_Part], runs: int) -> Calls:
     """The calls of one function.
 
     :param runs: how many profiles were pooled.
     """
+    number = sum(len(part.times) for part in parts)
     try:
-        times = np.concatenate([np.asarray(column, np.float64) for column in columns])
+        times = np.concatenate([np.asarray(part.times, np.float64) for part in parts])
+        of_run = np.concatenate([np.broadcast_to(part.runs, len(part.times)) for part in parts])
     except (TypeError, ValueError, OverflowError):
-        return Calls(math.nan, math.nan, sum(map(len, columns)))
+        return Calls(math.nan, math.nan, number)
+    if runs < 2:
+        return _of_one_run(times)
+    # A run without a call of it has spent no time in it.
+    found = [_of_one_run(times[of_run == run]) for run in range(runs)]
+    totals, usual = (np.array([one[at] for one in found]) for at in (0, 1))
+    error = float(np.std(usual, ddof=1)) / math.sqrt(runs) * _widened(runs)
+    return Calls(float(np.median(totals)), float(np.median(usual)), number, error)
+
+
+def _widened(runs: int) -> float:
+    """By how much the error of few runs is larger than it looks: by Student's t of two versions with so many
+    runs each, at the level of three standard errors."""
+    return student.quantile(_THREE_ERRORS, 2 * (runs - 1)) / 3
+
+
+def _of_one_run(times: NDArray[np.float64]) -> Calls:
     kept = without_slowest(times.size)
-    usual = np.partition(times, kept - 1)[:kept] if kept < times.size else times
-    return Calls(_sum(times) / runs, _sum(usual) / runs, times.size, _error(times) / runs)
+    usual = times
+    if kept < times.size:
+        usual = np.delete(times, np.argpartition(times, kept)[kept:])
+    return Calls(_sum(times), _sum(usual), times.size, _error(usual))
 
 
 def _error(times: NDArray[np.float64]) -> float:

@@ -9,10 +9,11 @@ import numpy as np
 
 from perun.check._common import relative
 from perun.check._common.difference import Limits, Samples, compare, sample
+from perun.check._common.evidence import judged
 from perun.check._common.model_pairs import ModelPair, model_pairs
 from perun.check._common.params import DifferenceParams
 from perun.check._common.parts import Part, extent, parts
-from perun.check._common.points import Points, judged, medians
+from perun.check._common.runs import Runs
 from perun.check._common.shapes import Shape
 from perun.models.record import ModelRecord
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -27,8 +28,9 @@ def changes(
 ) -> Iterator[DegradationInfo]:
     """One change for each uid, in the order of their names, see :mod:`perun.check._common.difference`.
 
-    A change is no more than the points of the two profiles show, see :mod:`perun.check._common.points`.
-    Where the worse model fits worse than `params.r_square`, a change is Unknown.
+    A change is no more than the points of the two profiles show, and than the noise of their runs allows, see
+    :mod:`perun.check._common.evidence`. Where the worse model fits worse than `params.r_square`, a change is
+    Unknown.
 
     Its type is that of the difference of the models, its rate and its relative rate are in percent of the
     baseline, its values the means of both curves over the x that they have in common.
@@ -36,14 +38,12 @@ def changes(
     :param shape: gives the type.
     :raises ProfileError: where one of the profiles has no models of a regression analysis.
     """
-    sources = Points(baseline), Points(target)
+    runs = Runs(baseline, target, params.apart / 100)
     for pair in model_pairs(baseline, target):
-        yield pair.unpaired or _change(pair, params, shape, sources)
+        yield pair.unpaired or _change(pair, params, shape, runs)
 
 
-def _change(
-    pair: ModelPair, params: DifferenceParams, shape: Shape, sources: tuple[Points, Points]
-) -> DegradationInfo:
+def _change(pair: ModelPair, params: DifferenceParams, shape: Shape, runs: Runs) -> DegradationInfo:
     common = parts(pair.baseline, pair.target)
     if not common:
         return DegradationInfo(
@@ -54,8 +54,7 @@ def _change(
         names = [_names([part.baseline for part in common]), _names([part.target for part in common])]
         return DegradationInfo(PerformanceChange.Unknown, pair.uid, names[0], names[1])
     found = compare(common, samples, Limits(params.unchanged, params.changed))
-    points = medians(pair.uid, common, sources)
-    measured = None if points is None else points.mean_balance
+    measured = runs.measured(pair.uid, common)
     limits = relative.Limits(params.unchanged / 100, params.changed / 100)
     change, rule = judged(found.change, common, params.r_square, measured, limits)
     unchanged = change is PerformanceChange.NoChange

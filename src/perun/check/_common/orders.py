@@ -2,29 +2,31 @@
 
 The coefficients of determination of a profile cannot tell that: those of power and exponential models are of
 logarithms, those of the others of the amounts themselves. Here all models are made anew of the medians of the
-points of each size, which interrupted calls do not move, and compared by AICc of the same weighted residuals
-(C. M. Hurvich and C.-L. Tsai, Biometrika 76, 1989).
+points of each size, which interrupted calls do not move, and chosen as those of
+:mod:`perun.models.growth.comparison`: by AICc of the same weighted residuals.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from perun.models.curves import evaluate
-from perun.models.growth.centres import centres
-from perun.models.growth.forms import aicc, misfit
+from perun.models.growth import exponent, forms
+from perun.models.growth.centres import Centres, centres
 from perun.models.record import ModelRecord
 from perun.models.regression.methods import Plan, full
 
 if TYPE_CHECKING:
     from perun.profile.series import Series
 
-EVIDENCE: Final = 10.0
-"""Difference of AICc above which the worse model has essentially no support (K. P. Burnham and
-D. R. Anderson, Model Selection and Multimodel Inference, 2002)."""
+CONSTANT: Final = "constant"
+EXPONENTIAL: Final = "exponential"
+_ALPHA: Final = 0.01
+"""Probability with which the interval of a difference of exponents may miss."""
 OF_ANOTHER_SHAPE: Final = 0.08
 """Mean difference of two curves, each divided by its mean, above which they have different shapes."""
 FEWEST: Final = 8
@@ -43,14 +45,26 @@ class Rating(NamedTuple):
     record: ModelRecord
 
 
-def ratings(points: Series) -> dict[str, Rating]:
-    """The rating of each model of a regression analysis; empty where there are too few sizes.
+class Rated(NamedTuple):
+    """The models of one version, and the medians that they were made of."""
+
+    points: Centres
+    models: Mapping[str, Rating]
+
+    @property
+    def best(self) -> str:
+        """The model that :func:`~perun.models.growth.forms.choose` takes."""
+        return forms.choose({model: one.aicc for model, one in self.models.items()}, CONSTANT)
+
+
+def rated(points: Series) -> Rated | None:
+    """The rating of each model of a regression analysis; None where there are too few sizes.
 
     R^2 is that of the weighted medians; that of a constant is how little a line explains of them.
     """
     middle = centres(points.x, points.y)
     if middle.x.size < FEWEST:
-        return {}
+        return None
     count, weight = middle.x.size, middle.weight
     least = _ROUNDING * float(np.sum(weight * middle.y * middle.y)) or 1.0
     mean = float(np.sum(weight * middle.y) / np.sum(weight))
@@ -66,24 +80,51 @@ def ratings(points: Series) -> dict[str, Rating]:
         rss = float(np.sum(weight * (middle.y - curve) ** 2))
         if not np.isfinite(rss):
             continue
-        rating = aicc(misfit(max(rss, least), count), count, _PARAMETERS.get(fit.model, 3))
+        rating = forms.criterion(max(rss, least), count, _PARAMETERS.get(fit.model, 3))
         r_square = fit.r_square if fit.model == "constant" else max(0.0, 1 - rss / total)
         found[fit.model] = Rating(rating, r_square, record)
-    return found
+    return Rated(middle, found) if found else None
 
 
-def best(rated: Mapping[str, Rating]) -> str:
-    """The model of the lowest AICc."""
-    return min(rated, key=lambda model: rated[model].aicc)
-
-
-def evidence(old: Mapping[str, Rating], new: Mapping[str, Rating]) -> float:
+def evidence(old: Rated, new: Rated) -> float:
     """How much AICc speaks against the best model of one version in the other, in that where it is more."""
-    before, after = best(old), best(new)
+    before, after = old.best, new.best
     return max(
-        _worse(new, before) - new[after].aicc,
-        _worse(old, after) - old[before].aicc,
+        _aicc(new, before) - new.models[after].aicc,
+        _aicc(old, after) - old.models[before].aicc,
     )
+
+
+def against_growth(rate: int, old: Rated, new: Rated) -> str:
+    """What speaks against one version growing faster than the other; empty where nothing does.
+
+    :param rate: above 0 where it is the target. Next to a level function everything that fits better does.
+    """
+    kinds = {old.best, new.best}
+    if CONSTANT in kinds:
+        return ""
+    if EXPONENTIAL in kinds:
+        # It is no n^b, and overtakes each of them in the end: at the end of these sizes, or not yet.
+        ends = [_elasticity(one) for one in (old, new)]
+        difference, text = ends[1] - ends[0], "at the largest sizes"
+        agrees = difference * rate > 0
+    else:
+        before, after = exponent.profile(old.points), exponent.profile(new.points)
+        found = exponent.difference(before, after, _ALPHA)
+        agrees = found.low > 0 if rate > 0 else found.high < 0
+        text = f"surely: the exponents of n^b differ by {found.low:.2f} to {found.high:.2f}"
+    if agrees:
+        return ""
+    faster = "faster" if rate > 0 else "slower"
+    return f"the models are of two kinds, but the target does not grow {faster} {text}"
+
+
+def _elasticity(version: Rated) -> float:
+    """The exponent that the best curve has over the last tenth of the sizes."""
+    end = float(version.points.x[-1])
+    last = evaluate(version.models[version.best].record, np.array([0.9 * end, end]))
+    with np.errstate(all="ignore"):
+        return float(np.diff(np.log(last))[0]) / -math.log(0.9)
 
 
 def shapes_differ(one: ModelRecord, other: ModelRecord, start: float, end: float) -> bool:
@@ -95,5 +136,5 @@ def shapes_differ(one: ModelRecord, other: ModelRecord, start: float, end: float
     return bool(np.mean(np.abs(scaled[0] - scaled[1])) > OF_ANOTHER_SHAPE)
 
 
-def _worse(rated: Mapping[str, Rating], model: str) -> float:
-    return rated[model].aicc if model in rated else float("inf")
+def _aicc(version: Rated, model: str) -> float:
+    return version.models[model].aicc if model in version.models else float("inf")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from perun.plugin.params import param
+
+APART: Final = "The most that the machine is expected to make of two runs of one program; more is definite."
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class DifferenceParams:
     r_square: float = param(
         0.15, metavar="<r_square>", minimum=0, help="Models that fit worse than this prove no change."
     )
+    apart: float = param(100.0, metavar="<percent>", minimum=0, help=APART)
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,4 @@ class IntegralParams:
     r_square: float = param(
         0.15, metavar="<r_square>", minimum=0, help="Models that fit worse than this prove no change."
     )
+    apart: float = param(1.0, metavar="<share>", minimum=0, help=APART)

@@ -3,23 +3,23 @@
 A model is fitted by least squares, so that one interrupted call bends all of it, and a coefficient of
 determination tells nothing of that. Here the points of both versions are divided into the same buckets of x,
 and the medians of the buckets are compared: calls that were interrupted do not move them. A change of the
-models that is certain has to be one of these medians as well.
+models that is certain has to be one of these medians as well; how much these may differ by chance says
+:mod:`perun.check._common.runs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from perun.check._common.model_kinds import keys_of
-from perun.check._common.relative import Floats, Limits, balance, verdict
+from perun.check._common.relative import Floats, balance
 from perun.errors import ProfileError
-from perun.profile.changes import PerformanceChange
+from perun.profile.pooling import RUN, count_of
+from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
-    from perun.check._common.parts import Part
     from perun.profile.factory import Profile
     from perun.profile.series import Series
 
@@ -31,32 +31,62 @@ _FEWEST: Final = 3
 
 
 class Points:
-    """The points of one profile by uid, gathered when they are first asked for."""
+    """The points of one profile by uid, gathered when they are first asked for.
 
-    def __init__(self, profile: Profile) -> None:
+    :param apart: whether uids are locations, see :func:`perun.profile.series.series`.
+    """
+
+    def __init__(self, profile: Profile, *, apart: bool = False) -> None:
         self._profile = profile
+        self._apart = apart
         self._found: dict[tuple[str, str], dict[str, Series]] = {}
+        self._exact: frozenset[str] | None = None
 
     def of(self, uid: str, of: str, per: str) -> Series | None:
         """The points of the uid; None where the profile has none, as its resources were dropped.
 
         :param of: the dependent field. :param per: the independent one.
         """
+        return self.every(of, per).get(uid)
+
+    def every(self, of: str, per: str) -> Mapping[str, Series]:
+        """The points of each uid that has any."""
         from perun.profile.series import series
 
         if (of, per) not in self._found:
             try:
-                self._found[of, per] = {one.uid: one for one in series(self._profile, of, per)}
+                self._found[of, per] = {
+                    one.uid: one for one in series(self._profile, of, per, apart=self._apart)
+                }
             except ProfileError:
                 self._found[of, per] = {}
-        return self._found[of, per].get(uid)
+        return self._found[of, per]
+
+    def is_exact(self, uid: str) -> bool:
+        """Whether the uid is counted, not timed."""
+        if self._exact is None:
+            self._exact = frozenset(_exact_uids(self._profile))
+        return uid in self._exact
+
+    def runs(self, uid: str, of: str, per: str) -> Floats | None:
+        """The number of the run that each point of the uid is of, shape (n,); None if there is one run."""
+        if count_of(self._profile) < 2:
+            return None
+        # Both are in the order of the profile; a point may be left out of one only.
+        points, numbers = self.of(uid, of, per), self.of(uid, RUN, per)
+        alike = points is not None and numbers is not None and np.array_equal(points.x, numbers.x)
+        return numbers.y if alike and numbers is not None else None
 
 
 class Medians(NamedTuple):
-    """Medians of the points of both versions in the same buckets of x, both of shape (buckets,)."""
+    """Medians of the points of both versions in the same buckets of x, both of shape (buckets,).
+
+    :param inner: the x where a new bucket begins, ascending.
+    """
 
     baseline: Floats
     target: Floats
+    inner: Floats
 
     @property
     def mean_balance(self) -> float:
@@ -70,69 +100,57 @@ class Medians(NamedTuple):
         """The balance of the sums of the medians, as that of integrals."""
         return float(balance(self.baseline.sum(), self.target.sum()))
 
+    @property
+    def shares(self) -> Floats:
+        """What each bucket is of the sum of both versions, shape (buckets,)."""
+        size = np.abs(self.baseline) + np.abs(self.target)
+        return np.asarray(size / (float(size.sum()) or 1.0))
 
-def medians(uid: str, common: Sequence[Part], sources: tuple[Points, Points]) -> Medians | None:
-    """The medians of the points in the x that the models have in common; None where there are too few points.
+    @property
+    def logarithms(self) -> Floats:
+        """Logarithms of target / baseline of the buckets where both are above 0, in the order of x."""
+        positive = (self.baseline > 0) & (self.target > 0)
+        return np.log(self.target[positive]) - np.log(self.baseline[positive])
+
+
+def medians_within(
+    old: Series, new: Series, start: float = -np.inf, end: float = np.inf
+) -> Medians | None:
+    """The medians of the points from `start` to `end`; None where there are too few points.
 
     The buckets have about :data:`IN_A_BUCKET` points of the version that has fewer.
     """
-    of, per = keys_of(common[0].baseline.model)
-    found = [source.of(uid, of, per) for source in sources]
     sides = []
-    for points in found:
-        if points is None:
-            return None
-        inside = (points.x >= common[0].start) & (points.x <= common[-1].end)
+    for points in (old, new):
+        inside = (points.x >= start) & (points.x <= end)
         sides.append((points.x[inside], points.y[inside]))
     fewest = min(x.size for x, _ in sides)
     if fewest < _FEWEST:
         return None
     count = min(max(fewest // IN_A_BUCKET, 1), MOST_BUCKETS)
     inner = np.quantile(np.concatenate([x for x, _ in sides]), np.linspace(0, 1, count + 1)[1:-1])
-    old, new = (_of_buckets(x, y, inner) for x, y in sides)
-    both = np.isfinite(old) & np.isfinite(new)
-    return Medians(old[both], new[both]) if both.any() else None
+    before, after = (_of_buckets(x, y, inner) for x, y in sides)
+    both = np.isfinite(before) & np.isfinite(after)
+    return Medians(before[both], after[both], inner) if both.any() else None
 
 
-def confirmed(change: PerformanceChange, measured: float, limits: Limits) -> tuple[PerformanceChange, str]:
-    """The milder one of the changes of the models and of the points; why, where it is that of the points.
+def residuals(points: Series, inner: Floats) -> Floats:
+    """How much the logarithm of each point differs from that of the median of its bucket, shape (n,).
 
-    :param measured: the balance of the points. :param limits: those that the change was judged by.
+    NaN of what is not above 0.
     """
-    if change in (PerformanceChange.NoChange, PerformanceChange.Unknown):
-        return change, ""
-    own = verdict(measured, limits)
-    if own is PerformanceChange.Unknown:
-        return change, ""
-    if own is not PerformanceChange.NoChange and (own.value < 0) is not (change.value < 0):
-        return PerformanceChange.Unknown, _opposite(measured)
-    if abs(own.value) >= abs(change.value):
-        return change, ""
-    return own, f"the models differ by more, but the medians of the measured points by {measured:+.1%} only"
+    middle = _of_buckets(points.x, points.y, inner)[np.searchsorted(inner, points.x, side="right")]
+    with np.errstate(all="ignore"):
+        return np.asarray(np.log(points.y) - np.log(middle))
 
 
-def judged(
-    change: PerformanceChange,
-    common: Sequence[Part],
-    r_square: float,
-    measured: float | None,
-    limits: Limits,
-) -> tuple[PerformanceChange, str]:
-    """A change of models after all that may speak against it; why, where something does.
+def _exact_uids(profile: Profile) -> Iterator[str]:
+    from perun.profile.measurements import EXACT
 
-    :param r_square: what the worse model has to fit, if the change is not to be Unknown.
-    :param measured: the balance of the points; None where they are not known.
-    """
-    worst = min(part.r_square for part in common)
-    if change is not PerformanceChange.NoChange and worst < r_square:
-        return PerformanceChange.Unknown, (
-            f"the models explain {worst:.2g} of the measured points, less than r_square = {r_square:g}"
-        )
-    return (change, "") if measured is None else confirmed(change, measured, limits)
-
-
-def _opposite(measured: float) -> str:
-    return f"the medians of the measured points changed the other way, by {measured:+.1%}"
+    for group in profile.groups():
+        if EXACT & {str(group.constants.get("type")), str(group.constants.get("subtype"))}:
+            values = group.columns.get("uid") or [group.constants.get("uid", "")]
+            yield from {str(flatten(value)) for value in values}
 
 
 def _of_buckets(x: Floats, y: Floats, inner: Floats) -> Floats:

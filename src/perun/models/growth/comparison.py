@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from perun.models import student
 from perun.models.growth import exponent, forms
 from perun.models.growth.centres import NEAR, Centres
-from perun.models.growth.forms import CONSTANT, FORMS, POWER, Line
+from perun.models.growth.forms import CONSTANT, EVIDENCE, FORMS, POWER, Line
 
 Floats = NDArray[np.float64]
 
@@ -36,10 +36,6 @@ SPAN: Final = 8.0
 """Largest by smallest size below which orders cannot be told apart."""
 APART: Final = 0.2
 """Difference of exponents that is surely exceeded where the order changed."""
-EVIDENCE: Final = 10.0
-"""Difference of AICc above which the worse model has essentially no support."""
-GROWS: Final = 10.0
-"""Difference of AICc from which on a function is not taken to be level."""
 FEWEST_SIZES: Final = 5
 """Points of each version from which on an order can be told."""
 FEWEST_POINTS: Final = 3
@@ -205,18 +201,16 @@ def _why_not(points: _Both) -> str:
 
 
 def _best(points: Centres, fits: Mapping[str, Line], profile: exponent.Profile) -> Curve:
-    """The curve of the lowest AICc; level, unless it is much worse than what grows."""
-    curves = [Curve(form, one) for form, one in fits.items()]
+    """The curve that :func:`~perun.models.growth.forms.choose` takes."""
+    curves = {form: Curve(form, one) for form, one in fits.items()}
     power = _power(points, profile.best)
-    curves += [] if power is None else [power]
-    best = min(curves, key=lambda one: _criterion(one, points))
-    level = Curve(CONSTANT, fits[CONSTANT])
-    return best if _criterion(best, points) < _criterion(level, points) - GROWS else level
+    if power is not None:
+        curves[POWER] = power
+    return curves[forms.choose({form: _criterion(one, points) for form, one in curves.items()}, CONSTANT)]
 
 
 def _criterion(curve: Curve, points: Centres) -> float:
-    count = points.x.size
-    return forms.aicc(forms.misfit(curve.line.rss, count), count, _size(curve.form))
+    return forms.criterion(curve.line.rss, points.x.size, _size(curve.form))
 
 
 def _size(form: str) -> int:

@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 CONSTANT: Final = "1"
 POWER: Final = "n^b"
 """The form whose exponent is a coefficient, see :mod:`perun.models.growth.exponent`."""
+EVIDENCE: Final = 10.0
+"""Difference of AICc above which the worse model has essentially no support (Burnham and Anderson, 2.6)."""
 _LARGEST_POWER_OF_TWO: Final = 64
 """Size up to which 2^n is an order of growth that somebody waited for."""
 _RESOLUTION: Final = 1e-10
@@ -151,3 +153,19 @@ def aicc(deviance: float, points: int, parameters: int) -> float:
     few for them."""
     left = points - parameters - 1
     return deviance + 2 * parameters * points / left if left > 0 else math.inf
+
+
+def criterion(rss: float, points: int, parameters: int) -> float:
+    """AICc of a fit by its weighted sum of squared residuals."""
+    return aicc(misfit(rss, points), points, parameters)
+
+
+def choose(criteria: Mapping[str, float], level: str) -> str:
+    """The form of the lowest AICc; the level one, unless there is :data:`EVIDENCE` against it.
+
+    A function that does not grow is the usual case, and noise makes some growing form fit it a little better.
+
+    :param criteria: AICc by form. :param level: the name of the form that does not grow.
+    """
+    best = min(criteria, key=criteria.__getitem__)
+    return best if criteria[best] < criteria.get(level, math.inf) - EVIDENCE else level

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.models.two_samples import permutation, shape, strata
-from perun.models.two_samples.ratio import of_samples, of_sizes
+from perun.models.two_samples import permutation, shape, signed_ranks, strata
+from perun.models.two_samples.ratio import of_pairs, of_samples, of_sizes
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what these are compared with, is missing")
 
@@ -102,3 +102,19 @@ def test_many_measurements_are_thinned_out_and_large_ratios_have_no_bound() -> N
     found = of_samples(generator.lognormal(0, 0.1, 100_000), generator.lognormal(0.1, 0.1, 50_000), 0.99)
     assert found.sizes == (100_000, 50_000) and 1.05 < found.low < found.high < 1.15
     assert of_samples([1e-300] * 9, [1e300] * 9, 0.99).high == math.inf
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_the_interval_of_pairs_has_the_confidence_asked_for(confidence: float) -> None:
+    generator = np.random.default_rng(5)
+    old = generator.lognormal(0, 0.1, 20)
+    new = 1.1 * old * generator.lognormal(0, 0.03, 20)
+    found = of_pairs(old, new, confidence)
+    expected = signed_ranks.interval(np.log(new) - np.log(old), 1 - confidence)
+    assert (math.log(found.low), math.log(found.high)) == pytest.approx(expected)
+    assert (found.confidence, found.paired, found.sizes) == (confidence, True, (20, 20))
+
+
+def test_pairs_need_as_many_values_on_both_sides() -> None:
+    with pytest.raises(ValueError, match="not 3 and 4"):
+        of_pairs([1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0], 0.99)
