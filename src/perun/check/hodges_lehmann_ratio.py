@@ -77,8 +77,7 @@ class HodgesLehmannRatio:
 
         :raises ProfileError: where that holds for all of both profiles.
         """
-        from perun.check._common.ratios import changes
-        from perun.profile.measurements import measurements
+        from perun.check._common.ratios import Samples, changes
         from perun.profile.session import are_pairs
         from perun.profile.verdict import Thresholds
 
@@ -90,9 +89,9 @@ class HodgesLehmannRatio:
             params.apart,
             params.exact_threshold,
         )
-        old, new = ctx.cached(baseline, measurements), ctx.cached(target, measurements)
+        old, new = ctx.cached(baseline, Samples), ctx.cached(target, Samples)
         found = changes(old, new, thresholds, paired=are_pairs(baseline, target))
-        if not found and (old or new):
+        if not found and (old.series or new.series):
             raise ProfileError(
                 "the profiles have no repeated measurements", "measure more often, e.g. time with repeat: 20"
             )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -112,13 +113,13 @@ def measurements(profile: Profile) -> dict[str, Series]:
 
 
 class _Values:
-    """The values of a metric, and where each stands in the order of measuring."""
+    """The values of a metric, and where each stands in the order of measuring; read once all are added."""
 
     def __init__(self) -> None:
         self.absent: float | None = None
         self._values: list[Floats] = []
         self._order: list[Floats] = []
-        self._sizes: list[NDArray[Any]] = []
+        self._sizes: list[NDArray[Any] | None] = []
         self._runs: list[Floats] = []
 
     def add(self, group: Group) -> None:
@@ -130,14 +131,14 @@ class _Values:
         good = np.isfinite(values)
         self._values.append(values[good])
         self._order.append(order[good].astype(np.float64))
-        runs = _numbers(group, RUN) if RUN in group.columns else np.zeros(len(values))
+        runs = _numbers(group, RUN) if RUN in group.columns else np.zeros(values.size)
         self._runs.append(runs[good])
         name = next((name for name in _SIZES if name in group.columns or name in group.constants), None)
-        self._sizes.append(_sizes(group, name)[good])
+        self._sizes.append(None if name is None else _sizes(group, name)[good])
         if group.constants.get("absent") == 0:
             self.absent = 0.0
 
-    @property
+    @cached_property
     def order(self) -> Floats:
         """The places in the order of measuring, those of one pooled profile after the other, shape (n,)."""
         places: Floats = np.concatenate(self._order)[self._ranked]
@@ -148,7 +149,7 @@ class _Values:
         """The number of the pooled profile that each of the values is of, ascending, shape (n,)."""
         return np.sort(np.concatenate(self._runs))
 
-    @property
+    @cached_property
     def values(self) -> Floats:
         """The values in that order, shape (n,)."""
         values: Floats = np.concatenate(self._values)[self._ranked]
@@ -157,13 +158,18 @@ class _Values:
     @property
     def sizes(self) -> NDArray[Any] | None:
         """The size of each of the values; None if all are alike."""
-        kinds = {sizes.dtype.kind for sizes in self._sizes}
-        if len(kinds) > 1:  # some have none
+        if all(sizes is None for sizes in self._sizes):
             return None
-        sizes: NDArray[Any] = np.concatenate(self._sizes)[self._ranked]
+        given = [
+            np.zeros(values.size) if sizes is None else sizes
+            for sizes, values in zip(self._sizes, self._values, strict=True)
+        ]
+        if len({sizes.dtype.kind for sizes in given}) > 1:  # some have none
+            return None
+        sizes: NDArray[Any] = np.concatenate(given)[self._ranked]
         return sizes if sizes.size and (sizes != sizes[0]).any() else None
 
-    @property
+    @cached_property
     def _ranked(self) -> NDArray[np.intp]:
         return np.lexsort((np.concatenate(self._order), np.concatenate(self._runs)))
 
@@ -232,10 +238,8 @@ def _numbers(group: Group, name: str) -> Floats:
     return np.array([_number(value) for value in column], np.float64)
 
 
-def _sizes(group: Group, name: str | None) -> NDArray[Any]:
+def _sizes(group: Group, name: str) -> NDArray[Any]:
     """The size of the input of each resource, shape (n,); 0 if it has none."""
-    if name is None:
-        return np.zeros(group.size)
     if name not in group.columns and isinstance(group.constants[name], str):
         return np.full(group.size, group.constants[name])
     return np.nan_to_num(_numbers(group, name))

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from perun.models.two_samples.many import benjamini_hochberg
-from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs, of_samples, of_sizes
+from perun.models.two_samples.ratio import (
+    MIN_VALUES,
+    Ratio,
+    Sample,
+    described,
+    of_each,
+    of_pairs,
+    of_sizes,
+)
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.measurements import CALLS, CPU, PARTS_OF_CPU, TOTAL, Series
-from perun.profile.units import readable
+from perun.profile.measurements import CALLS, CPU, PARTS_OF_CPU, TOTAL, Metric, Series, measurements
+from perun.profile.units import readable, readable_pair
 from perun.profile.verdict import Thresholds, Verdict, judge, judge_exact
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
 
 FEWEST_CALLS: Final = 5
 """Calls of a function in one run that are compared; of fewer no interval of 99 % can be made."""
@@ -27,20 +39,36 @@ _ABSENT: Final = "-"
 class _Pair(NamedTuple):
     """The series of one location in both profiles, and what is known of their ratio.
 
-    :param paired: whether the k-th values of both belong together.
-    :param ratio: None where they are counted, or where there is none.
+    :param exact: whether both are counted, and each run counted the same.
+    :param ratio: None where they are counted, or where there is none. :param weaker: the same with the
+        interval of less confidence, where that may tell more.
     """
 
     location: str
     old: Series
     new: Series
-    paired: bool
+    exact: bool
     ratio: Ratio | None = None
+    weaker: Ratio | None = None
 
 
-def changes(
-    old: Mapping[str, Series], new: Mapping[str, Series], thresholds: Thresholds, *, paired: bool
-) -> list[DegradationInfo]:
+class Samples:
+    """The series of a profile, and what is known of each by itself, computed when it is first needed."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.series: Final = measurements(profile)
+        self._described: dict[str, Sample] = {}
+
+    def described(self, locations: Sequence[str]) -> list[Sample]:
+        """What is known of the series of these locations, all of whose values are positive."""
+        missing = [location for location in locations if location not in self._described]
+        if missing:
+            found = described([self.series[location].values for location in missing])
+            self._described.update(zip(missing, found, strict=True))
+        return [self._described[location] for location in locations]
+
+
+def changes(old: Samples, new: Samples, thresholds: Thresholds, *, paired: bool) -> list[DegradationInfo]:
     """One change for each location whose series can be compared, in the order of the locations.
 
     The p-values are adjusted for as many ratios as there are. Nothing is said of the `user` and `sys` time
@@ -50,29 +78,31 @@ def changes(
     """
     found: list[DegradationInfo] = []
     pairs: list[_Pair] = []
-    for location in sorted(old.keys() | new.keys()):
-        before, after = old.get(location), new.get(location)
+    for location in sorted(old.series.keys() | new.series.keys()):
+        before, after = old.series.get(location), new.series.get(location)
         before, after = before or _instead(after), after or _instead(before)
         if before is None or after is None:
             found += _in_one_only(location, before, after)
-        elif _are_comparable(before, after):
-            pairs.append(_measured(_Pair(location, before, after, paired), thresholds.confidence))
-    pairs = _adjusted(pairs)
+            continue
+        pair = _Pair(location, before, after, _is_exact(before, after))
+        if _is_comparable(pair):
+            pairs.append(pair)
+    pairs = _measured(pairs, old, new, thresholds, paired=paired)
     large = _large(pairs, thresholds)
     found += [_change(pair, thresholds, large) for pair in pairs]
-    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, pairs)}
+    whole = {pair.old.metric for pair in pairs if pair.old.metric.subtype == CPU}
+    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, whole)}
     told = [one for one in found if one.result is not PerformanceChange.Unknown or one.location not in hidden]
     return sorted(told, key=lambda change: change.location)
 
 
-def _is_told_by_cpu(pair: _Pair, pairs: list[_Pair]) -> bool:
+def _is_told_by_cpu(pair: _Pair, whole: Set[Metric]) -> bool:
     """Whether it is a part of the processor time of a command whose sum is compared as well.
 
     The parts of a short run are guesses of the kernel, of which often nothing can be said; the sum is none.
     """
     metric = pair.old.metric
-    whole = metric._replace(subtype=CPU)
-    return metric.subtype in PARTS_OF_CPU and any(one.old.metric == whole for one in pairs)
+    return metric.subtype in PARTS_OF_CPU and metric._replace(subtype=CPU) in whole
 
 
 def _instead(other: Series | None) -> Series | None:
@@ -84,22 +114,25 @@ def _instead(other: Series | None) -> Series | None:
 
 def _in_one_only(location: str, before: Series | None, after: Series | None) -> Iterator[DegradationInfo]:
     one = before or after
-    if one is None or one.metric.subtype in _DERIVED or not _are_comparable(one, one):
-        return  # what it is derived from is reported, or nothing could be said in any case
+    if one is None or one.metric.subtype in _DERIVED:
+        return  # what it is derived from is reported
+    if not _is_comparable(_Pair(location, one, one, _is_exact(one, one))):
+        return  # nothing could be said in any case
     kind = PerformanceChange.NotInTarget if after is None else PerformanceChange.NotInBaseline
     yield DegradationInfo(
         kind,
         location,
-        _ABSENT if before is None else _median(before),
-        _ABSENT if after is None else _median(after),
+        _ABSENT if before is None else readable(_median(before), one.metric.unit),
+        _ABSENT if after is None else readable(_median(after), one.metric.unit),
         _TYPE,
         rule=f"only the {'baseline' if after is None else 'target'} has it",
     )
 
 
-def _are_comparable(before: Series, after: Series) -> bool:
+def _is_comparable(pair: _Pair) -> bool:
     """Whether something can be said of the two: that they differ, or how certain that is."""
-    if _is_exact(before, after) or before.metric.unit != after.metric.unit:
+    before, after = pair.old, pair.new
+    if pair.exact or before.metric.unit != after.metric.unit:
         return True
     fewest = min(before.values.size, after.values.size)
     return fewest >= (FEWEST_CALLS if before.of_one_run else MIN_VALUES)
@@ -116,39 +149,57 @@ def _is_exact(before: Series, after: Series) -> bool:
     return before.metric.exact or (repeated and before.metric.type not in ("time", "mixed"))
 
 
-def _measured(pair: _Pair, confidence: float) -> _Pair:
-    """The pair with its ratio, unless it has none: it is counted, or has values that are not positive."""
-    before, after = pair.old, pair.new
-    if _is_exact(before, after) or before.metric.unit != after.metric.unit or _without_ratio(before, after):
-        return pair
-    return pair._replace(ratio=_ratio(pair, confidence))
+def _measured(
+    pairs: list[_Pair], old: Samples, new: Samples, thresholds: Thresholds, *, paired: bool
+) -> list[_Pair]:
+    """The pairs with their ratios, whose p-values are adjusted for how many there are.
+
+    Those have none that are counted, or have values that are not positive.
+    """
+    where = [
+        place
+        for place, pair in enumerate(pairs)
+        if not pair.exact
+        and pair.old.metric.unit == pair.new.metric.unit
+        and not _without_ratio(pair.old, pair.new)
+    ]
+    if not where:
+        return pairs
+    ratios = _ratios([pairs[place] for place in where], old, new, thresholds.confidence, paired=paired)
+    p_values = benjamini_hochberg([ratio.p_value for ratio in ratios]).tolist()
+    measured = list(pairs)
+    for place, ratio, p_value in zip(where, ratios, p_values, strict=True):
+        measured[place] = pairs[place]._replace(ratio=ratio._replace(p_value=p_value))
+    open_ = [place for place, ratio in zip(where, ratios, strict=True) if ratio.low <= 1 <= ratio.high]
+    weaker = _ratios([pairs[place] for place in open_], old, new, thresholds.weaker, paired=paired)
+    for place, ratio in zip(open_, weaker, strict=True):
+        measured[place] = measured[place]._replace(weaker=ratio)
+    return measured
 
 
-def _ratio(pair: _Pair, confidence: float) -> Ratio:
+def _ratios(
+    pairs: Sequence[_Pair], old: Samples, new: Samples, confidence: float, *, paired: bool
+) -> list[Ratio]:
+    """The ratio of each pair; all that are compared as two samples are so at once."""
+    alone = [_ratio_of_parts(pair, confidence, paired=paired) for pair in pairs]
+    left = [pair.location for pair, ratio in zip(pairs, alone, strict=True) if ratio is None]
+    together = iter(of_each(old.described(left), new.described(left), confidence))
+    return [ratio or next(together) for ratio in alone]
+
+
+def _ratio_of_parts(pair: _Pair, confidence: float, *, paired: bool) -> Ratio | None:
+    """The ratio of values that belong together one by one, or size by size; None where they do not."""
     before, after = pair.old, pair.new
-    old, new = before.values, after.values
-    if pair.paired and not before.of_one_run and old.size == new.size:
-        return of_pairs(old, new, confidence)
-    if before.sizes is not None and after.sizes is not None:
-        by_size = of_sizes(old, before.sizes, new, after.sizes, confidence)
-        if by_size is not None:
-            return by_size
-    return of_samples(old, new, confidence)
+    if paired and not before.of_one_run and before.values.size == after.values.size:
+        return of_pairs(before.values, after.values, confidence)
+    if before.sizes is None or after.sizes is None:
+        return None
+    return of_sizes(before.values, before.sizes, after.values, after.sizes, confidence)
 
 
 def _without_ratio(before: Series, after: Series) -> int:
     """How many values are not positive, so that they have no logarithm."""
     return sum(int(np.count_nonzero(one.values <= 0)) for one in (before, after))
-
-
-def _adjusted(pairs: list[_Pair]) -> list[_Pair]:
-    """The pairs with p-values that are adjusted for how many there are."""
-    p_values = [pair.ratio.p_value for pair in pairs if pair.ratio is not None]
-    adjusted = iter(benjamini_hochberg(p_values).tolist() if p_values else ())
-    return [
-        pair if pair.ratio is None else pair._replace(ratio=pair.ratio._replace(p_value=next(adjusted)))
-        for pair in pairs
-    ]
 
 
 def _large(pairs: list[_Pair], thresholds: Thresholds) -> dict[str, dict[bool, set[str]]]:
@@ -165,7 +216,7 @@ def _large(pairs: list[_Pair], thresholds: Thresholds) -> dict[str, dict[bool, s
 
 
 def _counts_ratio(pair: _Pair) -> tuple[float, float]:
-    if not _is_exact(pair.old, pair.new) or pair.old.values[0] <= 0:
+    if not pair.exact or pair.old.values[0] <= 0:
         return 0.0, math.inf
     ratio = float(pair.new.values[0]) / float(pair.old.values[0])
     return ratio, ratio
@@ -206,7 +257,7 @@ def _verdict(
     before, after = pair.old, pair.new
     if before.metric.unit != after.metric.unit:
         return f"the units differ: {before.metric.unit or 'none'} and {after.metric.unit or 'none'}"
-    if _is_exact(before, after) and min(before.values[0], after.values[0]) >= 0:
+    if pair.exact and min(before.values[0], after.values[0]) >= 0:
         return _counted(before, after, thresholds)
     if pair.ratio is None:
         if not (before.values.any() or after.values.any()):
@@ -216,8 +267,7 @@ def _verdict(
         return f"{zeros} of {total} measurements are not above 0, so that there is no ratio"
     if before.metric.exact:  # it varies, but not with the load of the machine
         thresholds = _as_pairs(thresholds)
-    weaker = _ratio(pair, thresholds.weaker) if pair.ratio.low <= 1 <= pair.ratio.high else None
-    return judge(pair.ratio, thresholds, weaker=weaker, confirmed=_is_confirmed(pair, large))
+    return judge(pair.ratio, thresholds, weaker=pair.weaker, confirmed=_is_confirmed(pair, large))
 
 
 def _counted(before: Series, after: Series, thresholds: Thresholds) -> Verdict:
@@ -241,14 +291,14 @@ def _counted(before: Series, after: Series, thresholds: Thresholds) -> Verdict:
 
 
 def _as_pairs(thresholds: Thresholds) -> Thresholds:
-    from dataclasses import replace
-
     return replace(thresholds, apart=thresholds.threshold)
 
 
 def _info(pair: _Pair, change: PerformanceChange, rule: str) -> DegradationInfo:
-    return DegradationInfo(change, pair.location, _median(pair.old), _median(pair.new), _TYPE, rule=rule)
+    values = pair.ratio.typical if pair.ratio else (_median(pair.old), _median(pair.new))
+    before, after = readable_pair(*values, pair.old.metric.unit, pair.new.metric.unit)
+    return DegradationInfo(change, pair.location, before, after, _TYPE, rule=rule)
 
 
-def _median(series: Series) -> str:
-    return readable(float(np.median(series.values)), series.metric.unit)
+def _median(series: Series) -> float:
+    return float(np.median(series.values))

@@ -16,7 +16,7 @@ from perun.porcelain.compare.trial import Trial
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
-from perun.profile.units import readable
+from perun.profile.units import readable_pair
 from perun.wording import plural
 
 METHOD: Final = "hodges_lehmann_ratio"
@@ -28,7 +28,7 @@ def change_of(decision: Decision) -> DegradationInfo:
     """The verdict on one metric as a check reports it."""
     metric, (change, rule, ratio) = decision.metric, decision.verdict
     known = math.isfinite(ratio.estimate)
-    before, after = (readable(value, metric.unit) for value in ratio.medians)
+    before, after = readable_pair(*ratio.typical, metric.unit)
     return DegradationInfo(
         change,
         metric.location,
