@@ -32,7 +32,7 @@ def test_two_versions(project: Any) -> None:
     (change,) = found.results[0].changes
     assert change.result is PerformanceChange.Degradation
     assert (change.location, change.rate_degradation) == ("sh run.sh", pytest.approx(1.1))
-    assert (change.from_baseline, change.to_target) == ("1000.0", "1100.0")
+    assert (change.from_baseline, change.to_target) == ("1000", "1100")
     assert found.baseline_version.checksum == project.git.git("rev-parse", "HEAD~1")
     # Warmed up once each, then three pairs with the base twice.
     assert sorted(project.record.read_text().split()) == ["1000"] * 7 + ["1100"] * 4

@@ -112,7 +112,7 @@ class _Session:
         base, head = (folders[side.name] for side in self._plan.sides)
         why = "" if self._options.always else self._why_identical(case, base[0], head[0])
         if why:
-            yield answers.unmeasured(self._plan, case, f"{why}; measure them nevertheless with --always")
+            yield answers.identical(self._plan, case, f"{why}; measure them nevertheless with --always")
             return
         notes = [
             f"all builds of the {name} are the same program, so that --builds {len(builds)} measures no more"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from perun.errors import PerunError
@@ -69,6 +70,11 @@ def _nothing(case: Case, trial: Trial) -> DegradationInfo:
         rule += "; give it more time with --budget"
     values = (NOT_MEASURED, NOT_MEASURED, "ratio")
     return DegradationInfo(PerformanceChange.Unknown, case.job.cmd, *values, sizes=(0, 0), rule=rule)
+
+
+def identical(plan: Plan, case: Case, reason: str) -> Comparison:
+    """That a configuration needs no measuring, as both sides are the same."""
+    return replace(unmeasured(plan, case, reason), same=True)
 
 
 def unmeasured(plan: Plan, case: Case, reason: str, error: PerunError | None = None) -> Comparison:
