@@ -175,7 +175,8 @@ def test_a_program_that_is_built_twice_is_the_same_program(project: Any) -> None
     project.git.commit("A comment", {"p.c": source % "two"})
     project.configure("cmds: [./p]\ncollectors: [{name: counter}]\nexecute: {pre_run: [cc -g -o p p.c]}\n")
     found = project.only("HEAD~1", "HEAD", metrics=("counter",))
-    assert found.reason.startswith("the compiled program and its input are the same on both sides")
+    assert found.reason.startswith("the compiled program is the same on both sides, and opens no file that")
+    assert found.same
     project.git.commit("More work", {"p.c": source.replace("n > 5", "n > 6") % "two"})
     assert labels(project.only("HEAD~1", "HEAD", metrics=("counter",))) == [PerformanceChange.NoChange]
     # The same program on another input is another thing to measure.
@@ -183,6 +184,30 @@ def test_a_program_that_is_built_twice_is_the_same_program(project: Any) -> None
     project.git.commit("Another input", {"input": "2"})
     assert project.only("HEAD~1", "HEAD", cmd="./p", workload="< input", most_pairs=1).reason == ""
     assert project.only("HEAD~1", "HEAD", cmd="./p", most_pairs=1).reason
+    # What exists on one side only can be seen without being opened.
+    project.git.commit("One more", {"more": "1"})
+    assert project.only("HEAD~1", "HEAD", cmd="./p", most_pairs=1).reason == ""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_a_program_that_reads_what_its_command_does_not_name(project: Any) -> None:
+    source = (
+        "#include <stdio.h>\n#include <unistd.h>\n"
+        'int main(int n, char **v) {\n'
+        '  return n > 1 ? execlp("cat", "cat", "data.txt", NULL) : !fopen("%s", "r");\n}\n'
+    )
+    project.configure("cmds: [./p]\ncollectors: [{name: counter}]\nexecute: {pre_run: [cc -o p p.c]}\n")
+    project.git.commit("C", {"p.c": source % "data.txt", ".gitignore": "p\n", "data.txt": "1", "note": "1"})
+    project.git.commit("Another note", {"note": "2"})
+    assert project.only("HEAD~1", "HEAD", metrics=("counter",)).same
+    project.git.commit("Other data", {"data.txt": "2"})
+    assert project.only("HEAD~1", "HEAD", metrics=("counter",)).reason == ""
+    assert project.only("HEAD~2", "HEAD~1", cmd="./p", args="x", most_pairs=1).same
+    # A child of the program reads it; and of one that fails nothing is known.
+    assert project.only("HEAD~1", "HEAD", cmd="./p", args="x", most_pairs=1).reason == ""
+    project.git.commit("Gone", {"p.c": source % "none"})
+    project.git.commit("Yet another note", {"note": "3"})
+    assert "exited with status 1" in project.only("HEAD~1", "HEAD", metrics=("wall",)).reason
 
 
 # -- what goes wrong -----------------------------------------------------------------------------------------

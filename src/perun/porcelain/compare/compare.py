@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import tempfile
+import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,11 +22,12 @@ from perun.porcelain.compare.identical import why_identical
 from perun.porcelain.compare.instruments import Clocks, Collected, Instrument
 from perun.porcelain.compare.metrics import Wanted, wanted
 from perun.porcelain.compare.options import SECONDS, CompareOptions
-from perun.porcelain.compare.pairs import PairRunner, usable_cores
+from perun.porcelain.compare.pairs import LEAST, PairRunner, usable_cores
 from perun.porcelain.compare.plan import Case, Plan
 from perun.porcelain.compare.sides import Folders, prepared
 from perun.porcelain.compare.storing import profiles_of, store
 from perun.porcelain.compare.trial import run
+from perun.porcelain.compare.watching import opens_any
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.pre_run import environment
@@ -110,21 +113,18 @@ class _Session:
         :param shares: configurations that share the time that is left, this one included.
         """
         base, head = (folders[side.name] for side in self._plan.sides)
-        why = "" if self._options.always else self._why_identical(case, base[0], head[0])
+        why = "" if self._options.always else self._why_identical(case, base[0], head[0], shares)
         if why:
             yield answers.identical(self._plan, case, f"{why}; measure them nevertheless with --always")
             return
         notes = [
             f"all builds of the {name} are the same program, so that --builds {len(builds)} measures no more"
             for name, builds in folders.items()
-            if len(builds) > 1 and all(self._why_identical(case, builds[0], other) for other in builds[1:])
+            if len(builds) > 1
+            and all(self._why_identical(case, builds[0], other, shares) for other in builds[1:])
         ]
-        temporary = self._repo.root / PERUN_FOLDER / "tmp"
-        prefix = f"collect-{os.getpid()}-"
-        with tempfile.TemporaryDirectory(
-            prefix=prefix, dir=temporary, ignore_cleanup_errors=True
-        ) as scratch:
-            instruments = list(self._instruments(case, metrics, folders, Path(scratch)))
+        with self._scratch() as scratch:
+            instruments = list(self._instruments(case, metrics, folders, scratch))
             decided: list[Decision] = []
             for number, instrument in enumerate(instruments):
                 seconds = self._left / shares / (len(instruments) - number)
@@ -136,9 +136,27 @@ class _Session:
                 if self.interruption is not None:
                     return
 
-    def _why_identical(self, case: Case, first: Path, second: Path) -> str:
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        temporary = self._repo.root / PERUN_FOLDER / "tmp"
+        prefix = f"collect-{os.getpid()}-"
+        with tempfile.TemporaryDirectory(
+            prefix=prefix, dir=temporary, ignore_cleanup_errors=True
+        ) as scratch:
+            yield Path(scratch)
+
+    def _why_identical(self, case: Case, first: Path, second: Path, shares: int) -> str:
         run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
-        return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second))
+
+        def opens(run: Run, names: Collection[str]) -> bool | None:
+            begun = time.monotonic()
+            self._watched.report(f"{case.job}: looking what it reads", 0, self._options.most_pairs)
+            with self._scratch() as scratch:
+                found = opens_any(run, names, scratch, max(self._left / shares, LEAST))
+            self._left -= time.monotonic() - begun
+            return found
+
+        return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second), opens)
 
     def _instruments(
         self, case: Case, metrics: Wanted, folders: Folders, scratch: Path
