@@ -267,7 +267,8 @@ def _verdict(
         return f"{zeros} of {total} measurements are not above 0, so that there is no ratio"
     if before.metric.exact:  # it varies, but not with the load of the machine
         thresholds = _as_pairs(thresholds)
-    return judge(pair.ratio, thresholds, weaker=pair.weaker, confirmed=_is_confirmed(pair, large))
+    confirmed_by = "a second metric" if _is_confirmed(pair, large) else ""
+    return judge(pair.ratio, thresholds, weaker=pair.weaker, confirmed_by=confirmed_by)
 
 
 def _counted(before: Series, after: Series, thresholds: Thresholds) -> Verdict:

@@ -132,6 +132,8 @@ def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
                 f"noise of {one.metric.location}: the base to itself {noise.estimate:.3f}x "
                 f"({noise.low:.3f} to {noise.high:.3f})"
             )
+    if trial.again:
+        yield f"{plural(len(trial.again), 'pair')} of a second session, to confirm what may be severe"
     if trial.repeated:
         yield f"{plural(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
     yield from disagreements(trial.decisions)
