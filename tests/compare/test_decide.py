@@ -19,6 +19,7 @@ from perun.porcelain.compare.decide import (
     measured_again,
     reachable,
 )
+from perun.porcelain.compare.report import change_of
 from perun.profile.changes import PerformanceChange
 from perun.profile.measurements import Metric
 from perun.profile.verdict import DEFAULTS, Thresholds
@@ -223,3 +224,19 @@ def test_instructions_are_a_second_clock() -> None:
     assert list(disagreements(decisions)) == [
         "it executes more instructions in the same time: what was added is cheap here"
     ]
+
+
+def test_more_of_a_throughput_is_better() -> None:
+    rate = Metric("server", "mixed", "req/s", "req/s", False, larger_is_better=True)
+    change = change_of(only(rate, values(0.9)))
+    assert change.result is PerformanceChange.Degradation
+    assert (change.location, change.rule[-21:]) == ("server [req/s]", " more of it is better")
+    assert change_of(only(rate, values(1.1))).result is PerformanceChange.Optimization
+    assert change_of(only(rate, values(1.0))).result is PerformanceChange.NoChange
+    # It confirms a time that has grown if it has fallen.
+    found = decide({WALL: values(1.5), rate: values(0.6)}, Looks(20), DEFAULTS)
+    assert [change_of(one).result for one in found] == [PerformanceChange.SevereDegradation] * 2
+    found = decide({WALL: values(1.5), rate: values(1.5)}, Looks(20), DEFAULTS)
+    assert [change_of(one).result for one in found] == [
+        PerformanceChange.Degradation, PerformanceChange.Optimization,
+    ]  # fmt: skip

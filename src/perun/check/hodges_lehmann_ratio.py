@@ -66,6 +66,7 @@ class HodgesLehmannRatio:
         "Compares repeated measurements by the interval of their ratio; too wide a one is Unknown."
     )
     Params: ClassVar[type] = RatioParams
+    knows_larger_is_better: ClassVar[bool] = True
 
     def compare(
         self, baseline: Profile, target: Profile, params: RatioParams, ctx: CheckContext

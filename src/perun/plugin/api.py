@@ -160,6 +160,9 @@ class Collector(Plugin, Protocol[P_contra]):
     and is not compared unless the user insists. Where the user interrupts the run, the collector lets the
     exception pass, or raises :class:`Interrupted` with what it has collected.
 
+    Of what it measures less is better. The uids, types, subtypes or units of which more is better, as of a
+    throughput, it lists in `header.larger_is_better`; verdicts on these are mirrored.
+
     It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts if it cannot run
     here, and :class:`~perun.errors.JobFailed` if the measured command fails.
     """
@@ -209,7 +212,11 @@ class View(Plugin, Protocol[P_contra]):
 
 
 class Check(Plugin, Protocol[P_contra]):
-    """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT."""
+    """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT.
+
+    What it reports is mirrored where more of a location is better (`header.larger_is_better`), unless it does
+    so itself and has the attribute `knows_larger_is_better = True`.
+    """
 
     short: ClassVar[str]
 

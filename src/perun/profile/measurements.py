@@ -21,7 +21,7 @@ from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
 from perun.profile.pooling import RUN
 from perun.profile.uid import flatten
-from perun.profile.units import units
+from perun.profile.units import larger_is_better, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -50,6 +50,7 @@ class Metric(NamedTuple):
         from `user` and `sys`, and `calls` and `total` from the calls of a function.
     :param unit: of the values, else "".
     :param exact: whether it is counted, such as bytes, instructions or calls.
+    :param larger_is_better: whether a growth is an improvement, as of a throughput.
     """
 
     uid: str
@@ -57,6 +58,7 @@ class Metric(NamedTuple):
     subtype: str
     unit: str
     exact: bool
+    larger_is_better: bool = False
 
     @property
     def location(self) -> str:
@@ -99,6 +101,7 @@ def measurements(profile: Profile) -> dict[str, Series]:
     allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
     """
     unit_of = units(profile)
+    more_is_better = larger_is_better(profile)
     gathered: dict[Metric, _Values] = {}
     summed_up = any(group.constants.get("subtype") in _SUMS_OF_MEMORY for group in profile.groups())
     for uid, group in _groups(profile):
@@ -107,7 +110,9 @@ def measurements(profile: Profile) -> dict[str, Series]:
             continue
         if kind == "memory" and not summed_up:
             subtype = "allocated"
-        metric = Metric(uid, kind, subtype, unit_of(kind, subtype), bool(EXACT & {kind, subtype}))
+        unit = unit_of(kind, subtype)
+        better = bool(more_is_better & {uid, kind, subtype, unit})
+        metric = Metric(uid, kind, subtype, unit, bool(EXACT & {kind, subtype}), better)
         gathered.setdefault(metric, _Values()).add(group)
     return {series.metric.location: series for series in _series(gathered, summed_up=summed_up)}
 
@@ -188,7 +193,8 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
         if metric.type == "memory" and not summed_up:
             yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
-        of_calls = metric.type == _OF_CALLS
+        of_calls = metric.type == _OF_CALLS and metric.subtype in _PLAIN_SUBTYPES
+        of_calls = of_calls and not metric.larger_is_better  # what a program prints of itself
         yield Series(metric, values, of_calls, found.absent, found.sizes)
         if of_calls:
             yield Series(metric._replace(subtype=TOTAL), _sums(values, found.runs))

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+LARGER_IS_BETTER: Final = "larger_is_better"
+"""Key of the header of a profile."""
+_NONE: Final[frozenset[str]] = frozenset()
 _SMALLER_TIMES: Final = {"s": "ms", "ms": "us", "us": "ns"}
 _MOST_DECIMALS: Final = 9
 _VISIBLE: Final = 1e-3
@@ -29,6 +32,13 @@ def units(profile: Profile) -> Callable[[object, object], str]:
         return known[pair]
 
     return unit_of
+
+
+def larger_is_better(profile: Mapping[str, Any]) -> frozenset[str]:
+    """What the header lists as such: uids, types, subtypes or units of resources of which more is better."""
+    found = _mapping(profile.get("header")).get(LARGER_IS_BETTER)
+    listed = found if isinstance(found, list) else ()
+    return frozenset(one for one in listed if isinstance(one, str) and one) if listed else _NONE
 
 
 def readable(amount: float, unit: str) -> str:

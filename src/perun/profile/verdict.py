@@ -18,11 +18,12 @@ what the table would call definite is a maybe.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.models.two_samples.mode_shares import merely_shares
-from perun.profile.changes import PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.wording import counted
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Thresholds:
 
 
 DEFAULTS: Final = Thresholds()
+MORE_IS_BETTER: Final = "more of it is better"
+"""What the rule of a mirrored label says."""
 NOT_CONFIRMED: Final = "nothing else confirms that it is severe"
 REPEATABLE: Final = 1e-4
 """Share of a whole up to which counts of one program may differ from run to run: the number of a process has
@@ -67,6 +70,25 @@ class Verdict(NamedTuple):
     change: PerformanceChange
     rule: str
     ratio: Ratio
+
+
+def mirrored(change: PerformanceChange) -> PerformanceChange:
+    """The label of a growth or decrease of what is better the larger it is: degradations and optimizations
+    change places."""
+    one, other = "Degradation", "Optimization"
+    name = change.name
+    swapped = name.replace(one, other) if one in name else name.replace(other, one)
+    return PerformanceChange[swapped]
+
+
+def mirror(info: DegradationInfo) -> DegradationInfo:
+    """The same change with the :func:`mirrored` labels, of its parts as well."""
+    turned = copy(info)
+    turned.result = mirrored(info.result)
+    parts = info.partial_intervals
+    turned.partial_intervals = [(mirrored(kind), rate, start, end) for kind, rate, start, end in parts]
+    turned.rule = "; ".join(filter(None, (info.rule, MORE_IS_BETTER)))
+    return turned
 
 
 class _Labels(NamedTuple):

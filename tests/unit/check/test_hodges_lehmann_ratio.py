@@ -275,3 +275,37 @@ def test_any_amounts_have_an_answer(old: list[float], new: list[float], kind: st
     for change in found.values():
         assert change.rule
         assert math.isfinite(change.rate_degradation)
+
+
+def printed(rates: np.ndarray, latencies: np.ndarray) -> Profile:
+    """What a program prints of itself: requests per second, of which more is better, and their latency."""
+    header = {"type": "mixed", "units": {"mixed(req/s)": "req/s", "time": "s"}, "larger_is_better": ["req/s"]}
+    profile = Profile({"header": header})
+    profile.update_resources(
+        {"uid": "server", "type": kind, "subtype": subtype, "order": order, "amount": amount}
+        for order, pair in enumerate(zip(rates.tolist(), latencies.tolist(), strict=True))
+        for (kind, subtype), amount in zip((("mixed", "req/s"), ("time", "latency")), pair, strict=True)
+    )
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("rate", "latency", "labels"),
+    [
+        (0.9, 1.0, [Change.NoChange, Change.Degradation]),
+        (1.1, 1.0, [Change.NoChange, Change.Optimization]),
+        (1.0, 1.0, [Change.NoChange, Change.NoChange]),
+        # A lower rate confirms a higher latency, and so does the contrary; a higher rate does not.
+        (0.6, 1.6, [Change.SevereDegradation, Change.SevereDegradation]),
+        (1.6, 0.6, [Change.SevereOptimization, Change.SevereOptimization]),
+        (1.6, 1.6, [Change.Degradation, Change.Optimization]),
+    ],
+)
+def test_more_is_better(rate: float, latency: float, labels: list[Change]) -> None:
+    one = printed(1000 * noise(1, 20, 0.003), noise(2, 20, 0.003))
+    other = printed(rate * 1000 * noise(3, 20, 0.003), latency * noise(4, 20, 0.003))
+    found = compare(*pairs(one, other))
+    assert list(found) == ["server [latency]", "server [req/s]"]
+    assert [change.result for change in found.values()] == labels
+    assert found["server [req/s]"].rate_degradation == pytest.approx(rate, rel=0.01)
+    assert found["server [req/s]"].rule.endswith("more of it is better")

@@ -22,7 +22,7 @@ from perun.models.two_samples.ratio import (
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.measurements import CALLS, CPU, PARTS_OF_CPU, TOTAL, Metric, Series, measurements
 from perun.profile.units import readable, readable_pair
-from perun.profile.verdict import Thresholds, Verdict, judge, judge_exact
+from perun.profile.verdict import MORE_IS_BETTER, Thresholds, Verdict, judge, judge_exact, mirrored
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -203,7 +203,7 @@ def _without_ratio(before: Series, after: Series) -> int:
 
 
 def _large(pairs: list[_Pair], thresholds: Thresholds) -> dict[str, dict[bool, set[str]]]:
-    """By uid and by whether it is a growth: the metrics that changed by more than what is severe."""
+    """By uid and by whether it got worse: the metrics that changed by more than what is severe."""
     limit = 1 + thresholds.severe
     found: dict[str, dict[bool, set[str]]] = {}
     for pair in pairs:
@@ -211,7 +211,8 @@ def _large(pairs: list[_Pair], thresholds: Thresholds) -> dict[str, dict[bool, s
         low, high = (ratio.low, ratio.high) if ratio is not None else _counts_ratio(pair)
         for grown in (True, False):
             if low > limit if grown else high < 1 / limit:
-                found.setdefault(metric.uid, {}).setdefault(grown, set()).add(metric.subtype)
+                worse = grown is not metric.larger_is_better
+                found.setdefault(metric.uid, {}).setdefault(worse, set()).add(metric.subtype)
     return found
 
 
@@ -227,7 +228,8 @@ def _is_confirmed(pair: _Pair, large: Mapping[str, Mapping[bool, set[str]]]) -> 
     metric, ratio = pair.old.metric, pair.ratio
     if ratio is None:
         return False
-    others = set(large.get(metric.uid, {}).get(ratio.estimate > 1, ())) - {metric.subtype}
+    worse = (ratio.estimate > 1) is not metric.larger_is_better
+    others = set(large.get(metric.uid, {}).get(worse, ())) - {metric.subtype}
     return bool(others - {CPU, *PARTS_OF_CPU} if metric.subtype in (CPU, *PARTS_OF_CPU) else others)
 
 
@@ -238,6 +240,8 @@ def _change(
     if isinstance(verdict, str):
         return _info(pair, PerformanceChange.Unknown, verdict)
     ratio = verdict.ratio
+    if pair.new.metric.larger_is_better:
+        verdict = verdict._replace(change=mirrored(verdict.change), rule=f"{verdict.rule}; {MORE_IS_BETTER}")
     info = _info(pair, verdict.change, verdict.rule)
     info.sizes = ratio.sizes
     if math.isfinite(ratio.estimate):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,6 +19,8 @@ from perun.profile import incomplete
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.profile.session import are_pairs
+from perun.profile.units import larger_is_better
+from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -115,9 +117,22 @@ class Comparer:
     def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
         name = rule.check.name
         try:
-            return MethodResult(name, tuple(rule.check.compare(baseline, target, rule.params, self._context)))
+            changes = tuple(rule.check.compare(baseline, target, rule.params, self._context))
+            if not getattr(rule.check, "knows_larger_is_better", False) and larger_is_better(target):
+                changes = self._turned(changes, target)
+            return MethodResult(name, changes)
         except ProfileError as problem:
             return MethodResult(name, reason="; ".join(filter(None, (problem.message, problem.hint))))
+
+    def _turned(self, changes: Iterable[DegradationInfo], target: Profile) -> tuple[DegradationInfo, ...]:
+        """The changes of a method to which more is worse, with the labels of what is better the larger it is
+        mirrored."""
+        from perun.profile.measurements import measurements
+
+        metrics = [series.metric for series in self._profiles.cached(target, measurements).values()]
+        smaller = {name for one in metrics if not one.larger_is_better for name in (one.uid, one.location)}
+        larger = {name for one in metrics if one.larger_is_better for name in (one.uid, one.location)}
+        return tuple(mirror(one) if one.location in larger - smaller else one for one in changes)
 
     def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
         unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")

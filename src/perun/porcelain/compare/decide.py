@@ -134,8 +134,12 @@ def decide(
         elif strong is None:
             decisions.append(Decision(metric, _unknown(values, thresholds), None, False))
         else:
-            others = [other[0] for name, other in found.items() if name != metric and other[0] is not None]
-            agrees = any(_is_severe(other.low, other.high, strong, thresholds) for other in others)
+            agrees = any(
+                _is_severe(*_bounds(other[0], turned=name.larger_is_better is not metric.larger_is_better),
+                           strong, thresholds)
+                for name, other in found.items()
+                if name != metric and other[0] is not None
+            )  # fmt: skip
             found_so_far = Decision(metric, _unknown(values, thresholds), noise, False, weak)
             decision = _judged(found_so_far, strong, "a second metric" if agrees else "", thresholds)
             decisions.append(decision._replace(settled=_is_settled(decision.verdict, thresholds, together)))
@@ -256,6 +260,13 @@ def _unknown(values: Values, thresholds: Thresholds) -> Verdict:
         medians=tuple(float(np.median(side)) if count else math.nan for side in values[:2]),  # type: ignore[arg-type]
     )  # fmt: skip
     return Verdict(PerformanceChange.Unknown, rule, ratio)
+
+
+def _bounds(ratio: Ratio, *, turned: bool) -> tuple[float, float]:
+    """Those of its interval; or of the ratio of the base to the head."""
+    if not turned:
+        return ratio.low, ratio.high
+    return 1 / ratio.high, 1 / ratio.low if ratio.low else math.inf
 
 
 def _is_severe(low: float, high: float, like: Ratio, thresholds: Thresholds) -> bool:

@@ -18,6 +18,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
 from perun.profile.units import readable_pair
+from perun.profile.verdict import MORE_IS_BETTER, mirrored
 from perun.wording import plural
 
 METHOD: Final = "hodges_lehmann_ratio"
@@ -28,6 +29,8 @@ NOT_MEASURED: Final = "not measured"
 def change_of(decision: Decision) -> DegradationInfo:
     """The verdict on one metric as a check reports it."""
     metric, (change, rule, ratio) = decision.metric, decision.verdict
+    if metric.larger_is_better:
+        change, rule = mirrored(change), f"{rule}; {MORE_IS_BETTER}"
     known = math.isfinite(ratio.estimate)
     before, after = readable_pair(*ratio.typical, metric.unit)
     return DegradationInfo(
