@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from perun.errors import JobFailed, NotTrusted, PluginError, UsageError, VersionControlError
+from perun.porcelain.check.check import check_diff
 from perun.porcelain.check.report import Comparison
 from perun.profile import session
 from perun.profile.changes import PerformanceChange
@@ -167,6 +168,12 @@ def test_a_second_session_is_stored_as_pairs_of_its_own(project: Any) -> None:
     newest = max(project.entries("HEAD"), key=lambda entry: entry.time)
     first = project.repository.store.objects.get(newest.checksum)
     assert "confirms" not in first["header"]["session"]
+    # Which finds the same, by the other session if not by another clock.
+    project.configure("degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n")
+    (checked,) = check_diff(project.repository, "HEAD~1", "HEAD").comparisons
+    (result,) = (one for one in checked.results if one.method == "hodges_lehmann_ratio")
+    (change,) = (one for one in result.changes if one.location == "sh run.sh [real]")
+    assert change.result is PerformanceChange.SevereDegradation, change.rule
 
 
 def test_generated_workloads_are_configurations_of_their_own(project: Any) -> None:

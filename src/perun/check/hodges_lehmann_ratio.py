@@ -78,7 +78,8 @@ class HodgesLehmannRatio:
 
         :raises ProfileError: where that holds for all of both profiles.
         """
-        from perun.check._common.ratios import Samples, changes
+        from perun.check._common.ratios import changes
+        from perun.check._common.series_pairs import Samples
         from perun.profile.session import are_pairs
         from perun.profile.verdict import Thresholds
 
@@ -91,7 +92,12 @@ class HodgesLehmannRatio:
             params.exact_threshold,
         )
         old, new = ctx.cached(baseline, Samples), ctx.cached(target, Samples)
-        found = changes(old, new, thresholds, paired=are_pairs(baseline, target))
+
+        def repeats() -> Iterator[tuple[Samples, Samples]]:
+            for before, after in ctx.repeats():
+                yield ctx.cached(before, Samples), ctx.cached(after, Samples)
+
+        found = changes(old, new, thresholds, paired=are_pairs(baseline, target), repeats=repeats)
         if not found and (old.series or new.series):
             raise ProfileError(
                 "the profiles have no repeated measurements", "measure more often, e.g. time with repeat: 20"

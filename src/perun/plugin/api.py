@@ -105,6 +105,10 @@ def _uncached(profile: Profile, make: Callable[[Profile], Any]) -> Any:
     return make(profile)
 
 
+def _never() -> Iterable[tuple[Profile, Profile]]:
+    return ()
+
+
 class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
@@ -115,12 +119,16 @@ class CheckContext(NamedTuple):
     `cached(profile, make)` returns `make(profile)`, and keeps it for other comparisons of the profile: in a
     history it is first the target, then a baseline. `make` is a function of a module; its result must not be
     changed.
+
+    Where the two profiles were measured side by side, `repeats()` yields the baseline and the target of other
+    such sessions of the same two versions and configuration, the newest first.
     """
 
     settings: Mapping[str, Any] = MappingProxyType({})
     models_type: str = ""
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
     cached: Callable[[Profile, Callable[[Profile], Any]], Any] = _uncached
+    repeats: Callable[[], Iterable[tuple[Profile, Profile]]] = _never
 
 
 class Interrupted(KeyboardInterrupt):

@@ -82,6 +82,8 @@ class Series(NamedTuple):
     :param absent: what a profile has of it that does not have the series, None if it has nothing.
     :param whole: what the values are a part of, as instructions of a function are of those of the program;
         None if that is not known.
+    :param runs: the number of the pooled profile that each value is of, ascending, shape (n,); None if the
+        profile is not pooled.
     """
 
     metric: Metric
@@ -90,6 +92,7 @@ class Series(NamedTuple):
     absent: float | None = None
     sizes: NDArray[Any] | None = None
     whole: float | None = None
+    runs: Floats | None = None
 
 
 def measurements(profile: Profile) -> dict[str, Series]:
@@ -195,7 +198,8 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
             continue
         of_calls = metric.type == _OF_CALLS and metric.subtype in _PLAIN_SUBTYPES
         of_calls = of_calls and not metric.larger_is_better  # what a program prints of itself
-        yield Series(metric, values, of_calls, found.absent, found.sizes)
+        pooled = found.runs if found.runs[-1] else None
+        yield Series(metric, values, of_calls, found.absent, found.sizes, runs=pooled)
         if of_calls:
             yield Series(metric._replace(subtype=TOTAL), _sums(values, found.runs))
             calls = metric._replace(subtype=CALLS, unit="", exact=True)
@@ -210,7 +214,8 @@ def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Seri
         with np.errstate(over="ignore"):
             sums = user.values + system.values
         if np.isfinite(sums).all():
-            yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes)
+            pooled = system.runs if system.runs[-1] else None
+            yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes, runs=pooled)
 
 
 def _sums(values: Floats, runs: Floats) -> Floats:

@@ -112,8 +112,9 @@ class Baselines:
                 break
             for number, (newest, *others) in waiting.take(listed):
                 beside = self._side_by_side(targets[number], listed.profiles)
-                more = () if beside else tuple(others)
-                found[number] = Pair(targets[number], beside or newest, version, more_baselines=more)
+                chosen = beside or newest
+                more = tuple(one for one in (newest, *others) if one is not chosen)
+                found[number] = Pair(targets[number], chosen, version, more_baselines=more)
             left -= 1
             if not waiting or not left:  # of a long history most may have no profile
                 break
