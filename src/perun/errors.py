@@ -23,6 +23,7 @@ EXIT_CODES: Final[dict[int, str]] = {
     10: "`fsck` found damage",
     11: "the repository is not trusted, and the command runs code that it names; see `perun trust`",
     12: "`--fail-on inconclusive`: nothing got worse for certain, but something could not be decided",
+    13: "`--fail-on`: nothing was compared, so that nothing can be said",
     70: "a bug in Perun itself; a report was written",
     129: "the terminal was closed (SIGHUP); otherwise as 130",
     130: "interrupted by Ctrl-C; what a collector recorded until then is a pending profile marked incomplete",

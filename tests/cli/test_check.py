@@ -290,7 +290,8 @@ def test_results_by_severity(
     ]
     assert "|   from: - -> to: 1.0ms" in outcome.lines
     assert outcome.lines[-1] == (
-        "1 pair of profiles compared: 1 optimization(+), 1 degradation(-), 3 new, gone or unknown"
+        "1 pair of profiles compared: 1 optimization(+), 1 degradation(-), 1 inconclusive, "
+        "2 new or gone"
     )
 
 
@@ -441,7 +442,10 @@ def test_exit_code(
         assert perun(*arguments, check=False).code == 1, arguments
     assert perun("check", "head", linear[1]).code == 0
     assert perun("check", "head", linear[2], "--fail-on", "maybe").code == 0
-    assert perun("check", "head", linear[0], "--fail-on", "maybe").code == 0
+    for level in ("maybe", "inconclusive"):
+        for output in ([], ["--json"]):
+            assert perun("check", "head", linear[0], "--fail-on", level, *output, check=False).code == 13
+    assert perun("check", "head", linear[0]).code == 0
     assert perun("check", "--fail-on", "optimization", "head", check=False).code == 2
 
 
@@ -495,6 +499,7 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "ignored": 0,
         "notes": [],
         "session": None,
+        "same": False,
         "changes": [
             {
                 "method": "average_amount_threshold",

@@ -220,7 +220,7 @@ def test_marks_and_colours(terminal: Callable[..., Any], graded: Any) -> None:
     assert "\x1b[1;31m!!2\x1b[0m" in outcome.out
     assert plain[-1] == (
         "1 pair of profiles compared: 4 optimizations(+), 4 degradations(-), 2 of them severe(!!), "
-        "3 new, gone or unknown"
+        "1 inconclusive, 2 new or gone"
     )
     assert "\x1b" not in terminal("--no-color", "check", "head").out
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from perun.errors import JobFailed, NotTrusted, PluginError, UsageError, VersionControlError
+from perun.porcelain.check.check import check_diff
 from perun.porcelain.check.report import Comparison
 from perun.profile import session
 from perun.profile.changes import PerformanceChange
@@ -32,7 +33,7 @@ def test_two_versions(project: Any) -> None:
     (change,) = found.results[0].changes
     assert change.result is PerformanceChange.Degradation
     assert (change.location, change.rate_degradation) == ("sh run.sh", pytest.approx(1.1))
-    assert (change.from_baseline, change.to_target) == ("1000.0", "1100.0")
+    assert (change.from_baseline, change.to_target) == ("1000", "1100")
     assert found.baseline_version.checksum == project.git.git("rev-parse", "HEAD~1")
     # Warmed up once each, then three pairs with the base twice.
     assert sorted(project.record.read_text().split()) == ["1000"] * 7 + ["1100"] * 4
@@ -151,6 +152,30 @@ def peaks_of(project: Any, version: str) -> Any:
     return next(one for one in found if _collector(one) == "peak-memory")
 
 
+def test_a_second_session_is_stored_as_pairs_of_its_own(project: Any) -> None:
+    project.git.commit("Fast", {"run.sh": "exit 0\n"})
+    project.git.commit("Slow", {"run.sh": "sleep 0.05\n"})
+    found = project.only("HEAD~1", "HEAD", cmd="sh run.sh", metrics=("wall",), most_pairs=40, budget=600.0)
+    assert labels(found) == [PerformanceChange.SevereDegradation], found
+    assert "10 pairs of a second session, to confirm what may be severe" in found.notes
+    base, head = project.registered("HEAD~1"), project.registered("HEAD")
+    assert (len(base), len(head)) == (2, 2)
+    ids = [{session.of(one)[0] for one in side} for side in (base, head)]
+    assert ids[0] == ids[1] and len(ids[0]) == 2
+    confirming = [one["header"]["session"].get("confirms") for one in head]
+    assert set(confirming) - {None} <= ids[0]
+    # The first session has more pairs, or as many; it is the one that a check takes.
+    newest = max(project.entries("HEAD"), key=lambda entry: entry.time)
+    first = project.repository.store.objects.get(newest.checksum)
+    assert "confirms" not in first["header"]["session"]
+    # Which finds the same, by the other session if not by another clock.
+    project.configure("degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n")
+    (checked,) = check_diff(project.repository, "HEAD~1", "HEAD").comparisons
+    (result,) = (one for one in checked.results if one.method == "hodges_lehmann_ratio")
+    (change,) = (one for one in result.changes if one.location == "sh run.sh [real]")
+    assert change.result is PerformanceChange.SevereDegradation, change.rule
+
+
 def test_generated_workloads_are_configurations_of_their_own(project: Any) -> None:
     project.configure(
         "cmds: [sh run.sh]\nworkloads: [sizes]\ncollectors: [{name: counter}]\n"
@@ -175,7 +200,8 @@ def test_a_program_that_is_built_twice_is_the_same_program(project: Any) -> None
     project.git.commit("A comment", {"p.c": source % "two"})
     project.configure("cmds: [./p]\ncollectors: [{name: counter}]\nexecute: {pre_run: [cc -g -o p p.c]}\n")
     found = project.only("HEAD~1", "HEAD", metrics=("counter",))
-    assert found.reason.startswith("the compiled program and its input are the same on both sides")
+    assert found.reason.startswith("the compiled program is the same on both sides, and opens no file that")
+    assert found.same
     project.git.commit("More work", {"p.c": source.replace("n > 5", "n > 6") % "two"})
     assert labels(project.only("HEAD~1", "HEAD", metrics=("counter",))) == [PerformanceChange.NoChange]
     # The same program on another input is another thing to measure.
@@ -183,6 +209,30 @@ def test_a_program_that_is_built_twice_is_the_same_program(project: Any) -> None
     project.git.commit("Another input", {"input": "2"})
     assert project.only("HEAD~1", "HEAD", cmd="./p", workload="< input", most_pairs=1).reason == ""
     assert project.only("HEAD~1", "HEAD", cmd="./p", most_pairs=1).reason
+    # What exists on one side only can be seen without being opened.
+    project.git.commit("One more", {"more": "1"})
+    assert project.only("HEAD~1", "HEAD", cmd="./p", most_pairs=1).reason == ""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_a_program_that_reads_what_its_command_does_not_name(project: Any) -> None:
+    source = (
+        "#include <stdio.h>\n#include <unistd.h>\n"
+        'int main(int n, char **v) {\n'
+        '  return n > 1 ? execlp("cat", "cat", "data.txt", NULL) : !fopen("%s", "r");\n}\n'
+    )
+    project.configure("cmds: [./p]\ncollectors: [{name: counter}]\nexecute: {pre_run: [cc -o p p.c]}\n")
+    project.git.commit("C", {"p.c": source % "data.txt", ".gitignore": "p\n", "data.txt": "1", "note": "1"})
+    project.git.commit("Another note", {"note": "2"})
+    assert project.only("HEAD~1", "HEAD", metrics=("counter",)).same
+    project.git.commit("Other data", {"data.txt": "2"})
+    assert project.only("HEAD~1", "HEAD", metrics=("counter",)).reason == ""
+    assert project.only("HEAD~2", "HEAD~1", cmd="./p", args="x", most_pairs=1).same
+    # A child of the program reads it; and of one that fails nothing is known.
+    assert project.only("HEAD~1", "HEAD", cmd="./p", args="x", most_pairs=1).reason == ""
+    project.git.commit("Gone", {"p.c": source % "none"})
+    project.git.commit("Yet another note", {"note": "3"})
+    assert "exited with status 1" in project.only("HEAD~1", "HEAD", metrics=("wall",)).reason
 
 
 # -- what goes wrong -----------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ class HodgesLehmannRatio:
         "Compares repeated measurements by the interval of their ratio; too wide a one is Unknown."
     )
     Params: ClassVar[type] = RatioParams
+    knows_larger_is_better: ClassVar[bool] = True
 
     def compare(
         self, baseline: Profile, target: Profile, params: RatioParams, ctx: CheckContext
@@ -78,7 +79,7 @@ class HodgesLehmannRatio:
         :raises ProfileError: where that holds for all of both profiles.
         """
         from perun.check._common.ratios import changes
-        from perun.profile.measurements import measurements
+        from perun.check._common.series_pairs import Samples
         from perun.profile.session import are_pairs
         from perun.profile.verdict import Thresholds
 
@@ -90,9 +91,14 @@ class HodgesLehmannRatio:
             params.apart,
             params.exact_threshold,
         )
-        old, new = ctx.cached(baseline, measurements), ctx.cached(target, measurements)
-        found = changes(old, new, thresholds, paired=are_pairs(baseline, target))
-        if not found and (old or new):
+        old, new = ctx.cached(baseline, Samples), ctx.cached(target, Samples)
+
+        def repeats() -> Iterator[tuple[Samples, Samples]]:
+            for before, after in ctx.repeats():
+                yield ctx.cached(before, Samples), ctx.cached(after, Samples)
+
+        found = changes(old, new, thresholds, paired=are_pairs(baseline, target), repeats=repeats)
+        if not found and (old.series or new.series):
             raise ProfileError(
                 "the profiles have no repeated measurements", "measure more often, e.g. time with repeat: 20"
             )

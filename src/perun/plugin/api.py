@@ -105,6 +105,10 @@ def _uncached(profile: Profile, make: Callable[[Profile], Any]) -> Any:
     return make(profile)
 
 
+def _never() -> Iterable[tuple[Profile, Profile]]:
+    return ()
+
+
 class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
@@ -115,12 +119,16 @@ class CheckContext(NamedTuple):
     `cached(profile, make)` returns `make(profile)`, and keeps it for other comparisons of the profile: in a
     history it is first the target, then a baseline. `make` is a function of a module; its result must not be
     changed.
+
+    Where the two profiles were measured side by side, `repeats()` yields the baseline and the target of other
+    such sessions of the same two versions and configuration, the newest first.
     """
 
     settings: Mapping[str, Any] = MappingProxyType({})
     models_type: str = ""
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
     cached: Callable[[Profile, Callable[[Profile], Any]], Any] = _uncached
+    repeats: Callable[[], Iterable[tuple[Profile, Profile]]] = _never
 
 
 class Interrupted(KeyboardInterrupt):
@@ -159,6 +167,9 @@ class Collector(Plugin, Protocol[P_contra]):
     was killed or stopped by a time limit, events were lost. Such a profile is kept, does not count as done,
     and is not compared unless the user insists. Where the user interrupts the run, the collector lets the
     exception pass, or raises :class:`Interrupted` with what it has collected.
+
+    Of what it measures less is better. The uids, types, subtypes or units of which more is better, as of a
+    throughput, it lists in `header.larger_is_better`; verdicts on these are mirrored.
 
     It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts if it cannot run
     here, and :class:`~perun.errors.JobFailed` if the measured command fails.
@@ -209,7 +220,11 @@ class View(Plugin, Protocol[P_contra]):
 
 
 class Check(Plugin, Protocol[P_contra]):
-    """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT."""
+    """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT.
+
+    What it reports is mirrored where more of a location is better (`header.larger_is_better`), unless it does
+    so itself and has the attribute `knows_larger_is_better = True`.
+    """
 
     short: ClassVar[str]
 

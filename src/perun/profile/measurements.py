@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
 from perun.profile.pooling import RUN
 from perun.profile.uid import flatten
-from perun.profile.units import units
+from perun.profile.units import larger_is_better, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -49,6 +50,7 @@ class Metric(NamedTuple):
         from `user` and `sys`, and `calls` and `total` from the calls of a function.
     :param unit: of the values, else "".
     :param exact: whether it is counted, such as bytes, instructions or calls.
+    :param larger_is_better: whether a growth is an improvement, as of a throughput.
     """
 
     uid: str
@@ -56,6 +58,7 @@ class Metric(NamedTuple):
     subtype: str
     unit: str
     exact: bool
+    larger_is_better: bool = False
 
     @property
     def location(self) -> str:
@@ -79,6 +82,8 @@ class Series(NamedTuple):
     :param absent: what a profile has of it that does not have the series, None if it has nothing.
     :param whole: what the values are a part of, as instructions of a function are of those of the program;
         None if that is not known.
+    :param runs: the number of the pooled profile that each value is of, ascending, shape (n,); None if the
+        profile is not pooled.
     """
 
     metric: Metric
@@ -87,6 +92,7 @@ class Series(NamedTuple):
     absent: float | None = None
     sizes: NDArray[Any] | None = None
     whole: float | None = None
+    runs: Floats | None = None
 
 
 def measurements(profile: Profile) -> dict[str, Series]:
@@ -98,6 +104,7 @@ def measurements(profile: Profile) -> dict[str, Series]:
     allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
     """
     unit_of = units(profile)
+    more_is_better = larger_is_better(profile)
     gathered: dict[Metric, _Values] = {}
     summed_up = any(group.constants.get("subtype") in _SUMS_OF_MEMORY for group in profile.groups())
     for uid, group in _groups(profile):
@@ -106,19 +113,21 @@ def measurements(profile: Profile) -> dict[str, Series]:
             continue
         if kind == "memory" and not summed_up:
             subtype = "allocated"
-        metric = Metric(uid, kind, subtype, unit_of(kind, subtype), bool(EXACT & {kind, subtype}))
+        unit = unit_of(kind, subtype)
+        better = bool(more_is_better & {uid, kind, subtype, unit})
+        metric = Metric(uid, kind, subtype, unit, bool(EXACT & {kind, subtype}), better)
         gathered.setdefault(metric, _Values()).add(group)
     return {series.metric.location: series for series in _series(gathered, summed_up=summed_up)}
 
 
 class _Values:
-    """The values of a metric, and where each stands in the order of measuring."""
+    """The values of a metric, and where each stands in the order of measuring; read once all are added."""
 
     def __init__(self) -> None:
         self.absent: float | None = None
         self._values: list[Floats] = []
         self._order: list[Floats] = []
-        self._sizes: list[NDArray[Any]] = []
+        self._sizes: list[NDArray[Any] | None] = []
         self._runs: list[Floats] = []
 
     def add(self, group: Group) -> None:
@@ -130,14 +139,14 @@ class _Values:
         good = np.isfinite(values)
         self._values.append(values[good])
         self._order.append(order[good].astype(np.float64))
-        runs = _numbers(group, RUN) if RUN in group.columns else np.zeros(len(values))
+        runs = _numbers(group, RUN) if RUN in group.columns else np.zeros(values.size)
         self._runs.append(runs[good])
         name = next((name for name in _SIZES if name in group.columns or name in group.constants), None)
-        self._sizes.append(_sizes(group, name)[good])
+        self._sizes.append(None if name is None else _sizes(group, name)[good])
         if group.constants.get("absent") == 0:
             self.absent = 0.0
 
-    @property
+    @cached_property
     def order(self) -> Floats:
         """The places in the order of measuring, those of one pooled profile after the other, shape (n,)."""
         places: Floats = np.concatenate(self._order)[self._ranked]
@@ -148,7 +157,7 @@ class _Values:
         """The number of the pooled profile that each of the values is of, ascending, shape (n,)."""
         return np.sort(np.concatenate(self._runs))
 
-    @property
+    @cached_property
     def values(self) -> Floats:
         """The values in that order, shape (n,)."""
         values: Floats = np.concatenate(self._values)[self._ranked]
@@ -157,13 +166,18 @@ class _Values:
     @property
     def sizes(self) -> NDArray[Any] | None:
         """The size of each of the values; None if all are alike."""
-        kinds = {sizes.dtype.kind for sizes in self._sizes}
-        if len(kinds) > 1:  # some have none
+        if all(sizes is None for sizes in self._sizes):
             return None
-        sizes: NDArray[Any] = np.concatenate(self._sizes)[self._ranked]
+        given = [
+            np.zeros(values.size) if sizes is None else sizes
+            for sizes, values in zip(self._sizes, self._values, strict=True)
+        ]
+        if len({sizes.dtype.kind for sizes in given}) > 1:  # some have none
+            return None
+        sizes: NDArray[Any] = np.concatenate(given)[self._ranked]
         return sizes if sizes.size and (sizes != sizes[0]).any() else None
 
-    @property
+    @cached_property
     def _ranked(self) -> NDArray[np.intp]:
         return np.lexsort((np.concatenate(self._order), np.concatenate(self._runs)))
 
@@ -182,8 +196,10 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
         if metric.type == "memory" and not summed_up:
             yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
-        of_calls = metric.type == _OF_CALLS
-        yield Series(metric, values, of_calls, found.absent, found.sizes)
+        of_calls = metric.type == _OF_CALLS and metric.subtype in _PLAIN_SUBTYPES
+        of_calls = of_calls and not metric.larger_is_better  # what a program prints of itself
+        pooled = found.runs if found.runs[-1] else None
+        yield Series(metric, values, of_calls, found.absent, found.sizes, runs=pooled)
         if of_calls:
             yield Series(metric._replace(subtype=TOTAL), _sums(values, found.runs))
             calls = metric._replace(subtype=CALLS, unit="", exact=True)
@@ -198,7 +214,8 @@ def _cpu(metric: Metric, system: _Values, user: _Values | None) -> Iterator[Seri
         with np.errstate(over="ignore"):
             sums = user.values + system.values
         if np.isfinite(sums).all():
-            yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes)
+            pooled = system.runs if system.runs[-1] else None
+            yield Series(metric._replace(subtype=CPU), sums, sizes=system.sizes, runs=pooled)
 
 
 def _sums(values: Floats, runs: Floats) -> Floats:
@@ -232,10 +249,8 @@ def _numbers(group: Group, name: str) -> Floats:
     return np.array([_number(value) for value in column], np.float64)
 
 
-def _sizes(group: Group, name: str | None) -> NDArray[Any]:
+def _sizes(group: Group, name: str) -> NDArray[Any]:
     """The size of the input of each resource, shape (n,); 0 if it has none."""
-    if name is None:
-        return np.zeros(group.size)
     if name not in group.columns and isinstance(group.constants[name], str):
         return np.full(group.size, group.constants[name])
     return np.nan_to_num(_numbers(group, name))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+LARGER_IS_BETTER: Final = "larger_is_better"
+"""Key of the header of a profile."""
+_NONE: Final[frozenset[str]] = frozenset()
 _SMALLER_TIMES: Final = {"s": "ms", "ms": "us", "us": "ns"}
+_MOST_DECIMALS: Final = 9
+_VISIBLE: Final = 1e-3
+"""Share by which two amounts differ at least to be written differently."""
 
 
 def units(profile: Profile) -> Callable[[object, object], str]:
@@ -27,12 +34,43 @@ def units(profile: Profile) -> Callable[[object, object], str]:
     return unit_of
 
 
+def larger_is_better(profile: Mapping[str, Any]) -> frozenset[str]:
+    """What the header lists as such: uids, types, subtypes or units of resources of which more is better."""
+    found = _mapping(profile.get("header")).get(LARGER_IS_BETTER)
+    listed = found if isinstance(found, list) else ()
+    return frozenset(one for one in listed if isinstance(one, str) and one) if listed else _NONE
+
+
 def readable(amount: float, unit: str) -> str:
     """The amount with two decimals and its unit; a time too small for that is given in a smaller unit."""
     while 0 < abs(amount) < 0.1 and unit in _SMALLER_TIMES:
         amount, unit = amount * 1000, _SMALLER_TIMES[unit]
     text = f"{amount:.3g}" if 0 < abs(amount) < 0.1 else str(round(amount, 2))
     return text + unit
+
+
+def readable_pair(before: float, after: float, unit: str, unit_after: str | None = None) -> tuple[str, str]:
+    """Two amounts to be compared by the eye: in one unit and with as many decimals, so many that the smaller
+    one has three digits, and that they differ where the amounts do by a thousandth.
+
+    :param unit_after: where the second has another unit, so that each is written by itself.
+    """
+    if unit_after not in (None, unit) or not (math.isfinite(before) and math.isfinite(after)):
+        return readable(before, unit), readable(after, unit if unit_after is None else unit_after)
+    while 0 < max(abs(before), abs(after)) < 0.1 and unit in _SMALLER_TIMES:
+        before, after, unit = before * 1000, after * 1000, _SMALLER_TIMES[unit]
+    decimals = max(_decimals(before), _decimals(after))
+    apart = abs(after - before)
+    if apart >= _VISIBLE * max(abs(before), abs(after)):
+        decimals = max(decimals, min(-math.floor(math.log10(apart)), _MOST_DECIMALS) if apart else 0)
+    return f"{before:.{decimals}f}{unit}", f"{after:.{decimals}f}{unit}"
+
+
+def _decimals(amount: float) -> int:
+    """The decimals with which the amount has three digits; none for whole numbers."""
+    if amount == int(amount):
+        return 0
+    return min(max(2 - math.floor(math.log10(abs(amount))), 0), _MOST_DECIMALS)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -18,11 +18,12 @@ what the table would call definite is a maybe.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.models.two_samples.mode_shares import merely_shares
-from perun.profile.changes import PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.wording import counted
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class Thresholds:
 
 
 DEFAULTS: Final = Thresholds()
+MORE_IS_BETTER: Final = "more of it is better"
+"""What the rule of a mirrored label says."""
+NOT_CONFIRMED: Final = "nothing else confirms that it is severe"
 REPEATABLE: Final = 1e-4
 """Share of a whole up to which counts of one program may differ from run to run: the number of a process has
 more digits, a timestamp is written differently."""
@@ -66,6 +70,25 @@ class Verdict(NamedTuple):
     change: PerformanceChange
     rule: str
     ratio: Ratio
+
+
+def mirrored(change: PerformanceChange) -> PerformanceChange:
+    """The label of a growth or decrease of what is better the larger it is: degradations and optimizations
+    change places."""
+    one, other = "Degradation", "Optimization"
+    name = change.name
+    swapped = name.replace(one, other) if one in name else name.replace(other, one)
+    return PerformanceChange[swapped]
+
+
+def mirror(info: DegradationInfo) -> DegradationInfo:
+    """The same change with the :func:`mirrored` labels, of its parts as well."""
+    turned = copy(info)
+    turned.result = mirrored(info.result)
+    parts = info.partial_intervals
+    turned.partial_intervals = [(mirrored(kind), rate, start, end) for kind, rate, start, end in parts]
+    turned.rule = "; ".join(filter(None, (info.rule, MORE_IS_BETTER)))
+    return turned
 
 
 class _Labels(NamedTuple):
@@ -96,7 +119,7 @@ def judge(
     thresholds: Thresholds = DEFAULTS,
     *,
     weaker: Ratio | None = None,
-    confirmed: bool = False,
+    confirmed_by: str = "",
 ) -> Verdict:
     """The label of a ratio by the table of this module.
 
@@ -104,7 +127,8 @@ def judge(
     as well.
 
     :param weaker: the same ratio with the interval of `thresholds.weaker`.
-    :param confirmed: whether a second metric or a second measurement agrees that the change is large.
+    :param confirmed_by: the second metric or second measurement that agrees that the change is severe; empty
+        where none does.
     """
     limit = 1 + thresholds.threshold
     if ratio.low >= 1 / limit and ratio.high <= limit:
@@ -116,7 +140,7 @@ def judge(
     )
     for labels, bound, weak_bound in sides:
         if bound > 1:
-            return _found(ratio, thresholds, labels, bound, confirmed)
+            return _found(ratio, thresholds, labels, bound, confirmed_by)
         if weak_bound > 1 and weaker is not None:
             rule = f"only {_interval(weaker)} lies {labels.side} 1; {_interval(ratio)} does not"
             return Verdict(labels.maybe, f"{rule}: {_more(ratio, thresholds)}", ratio)
@@ -163,7 +187,7 @@ def judge_exact(
 
 
 def _found(
-    ratio: Ratio, thresholds: Thresholds, labels: _Labels, bound: float, confirmed: bool
+    ratio: Ratio, thresholds: Thresholds, labels: _Labels, bound: float, confirmed_by: str
 ) -> Verdict:
     """The label of a ratio whose interval excludes 1.
 
@@ -192,9 +216,9 @@ def _found(
     if bound <= 1 + thresholds.severe:
         return Verdict(labels.definite, rule, ratio)
     severe = f"{_interval(ratio)} lies {labels.side} {_of_side(1 + thresholds.severe, labels):.3g}"
-    if not confirmed:
-        return Verdict(labels.definite, f"{severe}, but nothing else confirms that it is severe", ratio)
-    return Verdict(labels.severe, f"{severe}, and a second metric confirms it", ratio)
+    if not confirmed_by:
+        return Verdict(labels.definite, f"{severe}, but {NOT_CONFIRMED}", ratio)
+    return Verdict(labels.severe, f"{severe}, and {confirmed_by} confirms it", ratio)
 
 
 def _shares(ratio: Ratio) -> str:

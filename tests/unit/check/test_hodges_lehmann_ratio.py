@@ -17,6 +17,7 @@ from perun.plugin.api import CheckContext
 from perun.profile import session
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.pooling import pool
 
 Change = PerformanceChange
 SURE = {
@@ -275,3 +276,86 @@ def test_any_amounts_have_an_answer(old: list[float], new: list[float], kind: st
     for change in found.values():
         assert change.rule
         assert math.isfinite(change.rate_degradation)
+
+
+def printed(rates: np.ndarray, latencies: np.ndarray) -> Profile:
+    """What a program prints of itself: requests per second, of which more is better, and their latency."""
+    header = {"type": "mixed", "units": {"mixed(req/s)": "req/s", "time": "s"}, "larger_is_better": ["req/s"]}
+    profile = Profile({"header": header})
+    profile.update_resources(
+        {"uid": "server", "type": kind, "subtype": subtype, "order": order, "amount": amount}
+        for order, pair in enumerate(zip(rates.tolist(), latencies.tolist(), strict=True))
+        for (kind, subtype), amount in zip((("mixed", "req/s"), ("time", "latency")), pair, strict=True)
+    )
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("rate", "latency", "labels"),
+    [
+        (0.9, 1.0, [Change.NoChange, Change.Degradation]),
+        (1.1, 1.0, [Change.NoChange, Change.Optimization]),
+        (1.0, 1.0, [Change.NoChange, Change.NoChange]),
+        # A lower rate confirms a higher latency, and so does the contrary; a higher rate does not.
+        (0.6, 1.6, [Change.SevereDegradation, Change.SevereDegradation]),
+        (1.6, 0.6, [Change.SevereOptimization, Change.SevereOptimization]),
+        (1.6, 1.6, [Change.Degradation, Change.Optimization]),
+    ],
+)
+def test_more_is_better(rate: float, latency: float, labels: list[Change]) -> None:
+    one = printed(1000 * noise(1, 20, 0.003), noise(2, 20, 0.003))
+    other = printed(rate * 1000 * noise(3, 20, 0.003), latency * noise(4, 20, 0.003))
+    found = compare(*pairs(one, other))
+    assert list(found) == ["server [latency]", "server [req/s]"]
+    assert [change.result for change in found.values()] == labels
+    assert found["server [req/s]"].rate_degradation == pytest.approx(rate, rel=0.01)
+    assert found["server [req/s]"].rule.endswith("more of it is better")
+
+
+def latencies(seed: int, factor: float, size: int = 20) -> Profile:
+    """A single metric, which no other can confirm."""
+    profile = Profile({"header": {"type": "time", "cmd": "p", "units": {"time": "s"}}})
+    profile.update_resources(
+        {"uid": "p", "type": "time", "subtype": "latency", "order": order, "amount": amount}
+        for order, amount in enumerate((factor * noise(seed, size)).tolist())
+    )
+    return profile
+
+
+def only(baseline: Profile, target: Profile, *repeats: tuple[Profile, Profile]) -> DegradationInfo:
+    context = CheckContext(repeats=lambda: iter(repeats))
+    (change,) = PLUGIN().compare(baseline, target, RatioParams(), context)
+    return change
+
+
+def test_another_session_confirms_what_is_severe() -> None:
+    first = pairs(latencies(1, 1.0), latencies(2, 1.5))
+    alone = only(*first)
+    assert alone.result is Change.Degradation
+    assert "nothing else confirms that it is severe" in alone.rule
+    smaller, other = pairs(latencies(3, 1.0), latencies(4, 1.2)), pairs(latencies(5, 1.0), latencies(6, 1.4))
+    assert only(*first, smaller).result is Change.Degradation
+    confirmed = only(*first, smaller, other)
+    assert confirmed.result is Change.SevereDegradation
+    assert "and a second session (1.3" in confirmed.rule or "and a second session (1.4" in confirmed.rule
+    better = pairs(latencies(1, 1.5), latencies(2, 1.0))
+    assert only(*better, other).result is Change.Optimization  # it says the contrary
+    assert only(*better, pairs(latencies(7, 1.4), latencies(8, 1.0))).result is Change.SevereOptimization
+    # One that lacks the metric, has another number of runs, or no time at all, confirms nothing.
+    odd = [(timed([1.0]), timed([2.0])), (latencies(5, 1.0), latencies(6, 1.4, 19)),
+           (latencies(5, 0.0), latencies(6, 0.0))]  # fmt: skip
+    assert only(*first, *odd).result is Change.Degradation
+
+
+def test_both_halves_of_pooled_profiles_confirm_what_is_severe() -> None:
+    def pooled(*factors: float) -> Profile:
+        return pool([latencies(int(100 * factor) + number, factor) for number, factor in enumerate(factors)])
+
+    found = only(pooled(1.0, 1.01), pooled(2.6, 2.5))
+    assert found.result is Change.SevereDegradation
+    assert "each half of the pooled profiles confirms it" in found.rule
+    assert only(pooled(2.6, 2.5, 2.5), pooled(1.0, 1.01)).result is Change.SevereOptimization
+    # One profile of a version says nothing of what the next one would say.
+    assert only(pooled(1.0, 1.01), latencies(3, 2.6, 40)).result is Change.Degradation
+    # The newer profiles of the target are as fast as before.
+    assert only(pooled(1.0, 1.01), pooled(3.0, 3.0, 3.0, 1.1)).result is not Change.SevereDegradation

@@ -31,7 +31,7 @@ from perun.cli.answers.check.wording import (
 )
 from perun.errors import DamagedStore, JobFailed
 from perun.plugin.api import MinorVersion
-from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
+from perun.porcelain.check.report import Comparison, MethodResult, VersionReport, exit_code
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
@@ -318,7 +318,8 @@ def test_fingerprints_are_stable() -> None:
 def test_json() -> None:
     data = validate("json", answer("json", EVERYTHING))
     assert data["summary"] == {
-        "compared": 1, "optimizations": 4, "degradations": 5, "severe": 3, "other": 3, "ignored": 2
+        "compared": 1, "optimizations": 4, "degradations": 5, "severe": 3, "other": 3, "inconclusive": 1,
+        "ignored": 2,
     }  # fmt: skip
     assert data["nothing_compared"] is None
     assert [one["cmd"] for one in data["unpaired"]] == ["./gone"]
@@ -400,7 +401,7 @@ def test_text() -> None:
   > collected by time for cmd: '$ ./gone -n 1'
   > not compared: the target has no profile of it
 1 pair of profiles compared: 4 optimizations(+), 5 degradations(-), 3 of them severe(!!), \
-3 new, gone or unknown, 2 ignored
+1 inconclusive, 2 new or gone, 2 ignored
 """
     )
 
@@ -429,6 +430,40 @@ def test_nothing_compared_where_every_method_refuses() -> None:
     assert answer("markdown", told).startswith("## Performance: nothing compared\n")
 
 
+@pytest.mark.parametrize(
+    ("kinds", "title", "summary"),
+    [
+        ([Kind.Unknown, Kind.Unknown], "inconclusive (2 unknown)", "2 inconclusive"),
+        ([Kind.Unknown, Kind.NoChange], "inconclusive (1 unknown)", "1 inconclusive"),
+        (
+            [Kind.Degradation, Kind.Unknown],
+            "1 degradation, 0 optimizations, 1 inconclusive",
+            "1 inconclusive",
+        ),
+        ([Kind.NoChange], "no change", "no change"),
+        ([Kind.NotInTarget], "no change", "1 new or gone"),
+    ],
+)
+def test_what_is_unknown_is_not_called_no_change(kinds: list[Kind], title: str, summary: str) -> None:
+    told = report(*(change(kind) for kind in kinds))
+    assert answer("markdown", told).splitlines()[0] == f"## Performance: {title}"
+    assert answer("text", told).splitlines()[-1].endswith(summary)
+    data = validate("json", answer("json", told))["summary"]
+    assert data["inconclusive"] == kinds.count(Kind.Unknown)
+
+
+def test_both_sides_the_same_is_an_answer() -> None:
+    told = VersionReport(version(), (Comparison(profile(), reason="all files are the same", same=True),))
+    assert answer("markdown", told).startswith("## Performance: no change\n")
+    assert answer("text", told).splitlines()[-1] == "no change: all files are the same"
+    data = validate("json", answer("json", told))
+    assert (data["nothing_compared"], data["comparisons"][0]["same"]) == (None, True)
+    for level in (None, "degradation", "inconclusive"):
+        assert exit_code([told], level) == 0
+        assert exit_code([EMPTY], level) == (13 if level else 0)
+        assert exit_code([], level) == (13 if level else 0)
+
+
 def cells(text: str) -> list[list[list[Any]]]:
     """The tokens of each cell of each row of all tables, as a reader of Markdown sees them."""
     rows: list[list[list[Any]]] = []
@@ -443,7 +478,7 @@ def cells(text: str) -> list[list[list[Any]]]:
 def test_markdown() -> None:
     shown = answer("markdown", EVERYTHING)
     lines = shown.splitlines()
-    assert lines[0] == "## Performance: 5 degradations (3 severe), 4 optimizations"
+    assert lines[0] == "## Performance: 5 degradations (3 severe), 4 optimizations, 1 inconclusive"
     assert "### `0000000000` `Do it`" in lines
     assert "`time` of `./app -n 1` against `0000000000` `Before`" in lines
     table = [line for line in lines if line.startswith("| ") and "`" in line]

@@ -127,6 +127,19 @@ def test_all_four_groups(tmp_path: Path) -> None:
     assert profile["header"]["units"] == {"time": "s"}
 
 
+def test_more_of_a_metric_is_better(tmp_path: Path) -> None:
+    text = "rate 120 req/s, p99 3 ms"
+    rate, p99 = r"rate (?P<value>\d+) (?P<unit>\S+),", r"p99 (?P<value>\d+) (?P<unit>ms)"
+    values = {"metric": {"rate": rate, "p99": p99}}
+    assert "larger_is_better" not in printed(tmp_path, text, **values)["header"]
+    for name in ("rate", "req/s"):
+        profile = printed(tmp_path, text, larger_is_better=[name], **values)
+        assert profile["header"]["larger_is_better"] == [name]
+    with pytest.raises(JobFailed, match="larger_is_better names 'rtae', but no value has") as error:
+        printed(tmp_path, text, larger_is_better=["rtae"], **values)
+    assert error.value.hint == "found were rate, p99, req/s"
+
+
 def test_metrics_with_names_and_units(tmp_path: Path) -> None:
     values = {
         "metric": {

@@ -16,12 +16,17 @@ import pytest
 
 import perun
 from perun.errors import PluginError
+from perun.porcelain import lookup
 from perun.porcelain.check import parallel as comparing
 from perun.porcelain.check import pools
 from perun.porcelain.check.check import check_all, check_head
+from perun.porcelain.check.compare import Comparer, Pair
+from perun.porcelain.check.report import DEFAULTS
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
+from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.verdict import mirrored
 from perun.store.linking import link
 from perun.store.objects import FileObjects
 
@@ -293,3 +298,20 @@ def test_they_end_without_the_process_that_started_them(
     while any(map(is_there, others)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_there, others))
+
+
+def test_labels_are_mirrored_of_what_is_better_the_larger_it_is(opened: Callable[..., Repository]) -> None:
+    repo = opened(1)
+    (info,) = lookup.registered(repo, repo.vcs.get_minor_head())
+    old, new = profile(10.0), profile(3.0)
+    worse, better = PerformanceChange.Degradation, PerformanceChange.Optimization
+    for listed, kind in (([], better), (["f"], worse), (["ms"], worse), (["g"], better)):
+        for one in (old, new):
+            one["header"] = {**one["header"], "larger_is_better": listed}
+        (change,) = Comparer(repo, DEFAULTS).loaded(info, old, new).of(Pair(info, info)).changes
+        assert change.result is kind, listed
+        assert (change.from_baseline, change.to_target) == ("10.0ms", "3.0ms")
+    for one in PerformanceChange:
+        assert mirrored(mirrored(one)) is one
+    assert mirrored(PerformanceChange.Unknown) is PerformanceChange.Unknown
+    assert mirrored(PerformanceChange.NotInTarget) is PerformanceChange.NotInTarget

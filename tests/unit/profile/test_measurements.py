@@ -184,3 +184,22 @@ def test_an_amount_that_all_have_counts_and_without_one_there_is_no_series() -> 
     assert {name: series.values.tolist() for name, series in measurements(made).items()} == {
         "a [real]": [2.5, 2.5]
     }
+
+
+@pytest.mark.parametrize("name", ["rate", "mixed", "req/s"])
+def test_more_of_a_metric_is_better_where_the_header_says_so(name: str) -> None:
+    resources = [
+        {"uid": uid, "type": kind, "subtype": unit, "amount": amount, "order": order}
+        for order, amount in enumerate([100.0, 110.0])
+        for uid, kind, unit in (("rate", "mixed", "req/s"), ("wall", "time", "real"))
+    ]
+    made = profile(resources, "mixed", {"mixed(req/s)": "req/s", "time": "s"})
+    made["header"] = {**made["header"], "larger_is_better": [name, 7, ""]}
+    found = measurements(made)
+    # These are no calls of a function, whose number and sum would be told.
+    assert {location: one.metric.larger_is_better for location, one in found.items()} == {
+        "rate [req/s]": True, "wall [real]": False,
+    }  # fmt: skip
+    for odd in ("rate", None, {"rate": 1}):
+        made["header"] = {**made["header"], "larger_is_better": odd}
+        assert not any(one.metric.larger_is_better for one in measurements(made).values())

@@ -42,10 +42,10 @@ def test_the_table(low: float, high: float, change: Change) -> None:
 
 def test_severe_needs_to_be_confirmed() -> None:
     large = ratio(1.3, 1.4)
-    assert judge(large, confirmed=True).change is Change.SevereDegradation
+    assert judge(large, confirmed_by="cpu").change is Change.SevereDegradation
     assert "confirms" in judge(large).rule
-    assert judge(ratio(1.2, 1.4), confirmed=True).change is Change.Degradation
-    assert judge(ratio(0.5, 0.7), confirmed=True).change is Change.SevereOptimization
+    assert judge(ratio(1.2, 1.4), confirmed_by="cpu").change is Change.Degradation
+    assert judge(ratio(0.5, 0.7), confirmed_by="cpu").change is Change.SevereOptimization
 
 
 def test_the_weaker_interval_alone_is_a_maybe() -> None:
@@ -108,7 +108,7 @@ def test_the_label_of_the_inverse_is_the_mirrored_label(
     one = ratio(low, high, p_value=p_value, paired=paired)
     other = ratio(1 / high, 1 / low, p_value=p_value, paired=paired)
     thresholds = Thresholds(threshold=threshold)
-    first, second = (judge(each, thresholds, confirmed=confirmed) for each in (one, other))
+    first, second = (judge(each, thresholds, confirmed_by="cpu" * confirmed) for each in (one, other))
     if first.change is Change.Unknown:
         assert second.change is Change.Unknown
     else:

@@ -24,7 +24,15 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import PerunError
 from perun.plugin.params import param
-from perun.porcelain.check.report import INCONCLUSIVE, LEVELS, Comparison, Options, Verdict, VersionReport
+from perun.porcelain.check.report import (
+    INCONCLUSIVE,
+    LEVELS,
+    NOTHING_COMPARED,
+    Comparison,
+    Options,
+    Verdict,
+    VersionReport,
+)
 from perun.porcelain.repository import Repository
 
 MODELS = (
@@ -64,7 +72,8 @@ class AnswerOptions:
         None,
         choices=tuple(LEVELS),
         help="Exit with code 1 on a degradation; maybe: also on a possible one; severe: only on those; "
-        f"inconclusive: and with code {INCONCLUSIVE} where something could not be decided.",
+        f"inconclusive: and with code {INCONCLUSIVE} where something could not be decided. Any of them: with "
+        f"code {NOTHING_COMPARED} where nothing was compared.",
     )
 
     @property

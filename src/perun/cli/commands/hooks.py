@@ -27,6 +27,8 @@ COMMAND = (sys.executable, "-P", "-m", "perun")
 DEFAULT = ",".join(MEASURING)
 _DEGRADED = 1
 """Exit code of `perun check --fail-on`."""
+_NOTHING_COMPARED = 13
+"""The same where there is no older profile to compare with."""
 _CONFIRMATION = ("--fail-on", "inconclusive", "--budget", "120")
 """Options of the comparison with the parent, which must not take the machine for hours."""
 _NOTHING = "0"
@@ -264,7 +266,7 @@ def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
         if code == _DEGRADED:
             confirmed = _confirmed(session, version, log)
             news = f"made something slower{confirmed}: perun check head {version[:10]}"
-        elif code and not news:
+        elif code not in (0, _NOTHING_COMPARED) and not news:
             news = "could not be checked"
     log.write(f"perun hooks: {news or 'measured; nothing got slower'}\n")
     return news and f"{news}  (see {path})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from perun.process.execution import Execution
 from perun.process.outcome import exit_status, failed
 from perun.process.streams import Output
 from perun.profile.factory import Profile
+from perun.profile.units import LARGER_IS_BETTER
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"time": "s", "memory": "B", "mixed": ""}
@@ -55,6 +56,11 @@ class RegexParams:
     )
     ready: tuple[str, ...] = param(
         (), choices=tuple(READY), help="Find the results of this well-known program. May be repeated."
+    )
+    larger_is_better: tuple[str, ...] = param(
+        (),
+        metavar="<name>",
+        help="A metric, or its unit, of which more is better, as of a throughput. May be repeated.",
     )
     stream: str = param(
         "both", choices=("stdout", "stderr", "both"), help="The output of the command to search."
@@ -136,8 +142,21 @@ class RegexCollector:
         types = {resource["type"] for resource in resources}
         kind = types.pop() if len(types) == 1 else COLLECTOR_TYPE
         profile = new_profile(run, kind, units, self.name, to_mapping(params))
+        if params.larger_is_better:
+            _check_names(params.larger_is_better, resources)
+            profile["header"] = {**profile["header"], LARGER_IS_BETTER: list(params.larger_is_better)}
         profile.update_resources(resources)
         return profile
+
+
+def _check_names(names: Sequence[str], resources: Sequence[Mapping[str, Any]]) -> None:
+    known = dict.fromkeys(str(one[key]) for key in ("uid", "subtype") for one in resources if key in one)
+    for name in names:
+        if name not in known:
+            raise JobFailed(
+                f"larger_is_better names {name!r}, but no value has this name or unit",
+                f"found were {', '.join(list(known)[:_SHOWN_LINES])}",
+            )
 
 
 def _metrics(text: str, params: RegexParams, run: Run) -> list[Metric]:

@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 FEW: Final = 8
 """Size of a sample below which this test is worth its time."""
 MOST_DIVISIONS: Final = 20_000
+_VALUES_AT_ONCE: Final = 1 << 20
+"""Values that are in memory at once, of as many samples as that allows."""
 _ROUNDING: Final = 1e-12
 
 
@@ -36,14 +38,31 @@ def p_value(baseline: Floats, target: Floats) -> float:
 
     :param baseline: shape (m,). :param target: shape (n,); both finite, not empty, and :func:`is_feasible`.
     """
-    values = np.concatenate([baseline, target])
-    m, size = baseline.size, values.size
+    return float(p_values(baseline[np.newaxis], target[np.newaxis])[0])
+
+
+def p_values(baselines: Floats, targets: Floats) -> Floats:
+    """The :func:`p_value` of each row of both sides, shapes (k, m) and (k, n); shape (k,)."""
+    values = np.concatenate([baselines, targets], axis=1)
+    m, size = baselines.shape[1], values.shape[1]
+    divisions = _divisions(size, m)
+    step = max(1, _VALUES_AT_ONCE // divisions.size)
+    return np.concatenate(
+        [
+            _p_values(values[at : at + step], baselines[at : at + step].sum(axis=1), divisions)
+            for at in range(0, len(values), step)
+        ]
+    )
+
+
+def _p_values(values: Floats, seen: Floats, divisions: NDArray[np.intp]) -> Floats:
     # The mean of the other part is a falling function of this sum.
-    sums = values[_divisions(size, m)].sum(axis=1)
-    slack = _ROUNDING * max(1.0, float(np.abs(values).sum()))
-    seen = float(baseline.sum())
-    below, above = (sums <= seen + slack).mean(), (sums >= seen - slack).mean()
-    return float(min(1.0, 2 * min(below, above)))
+    sums = values[:, divisions].sum(axis=2)
+    slack = _ROUNDING * np.maximum(1.0, np.abs(values).sum(axis=1))
+    below = (sums <= (seen + slack)[:, np.newaxis]).mean(axis=1)
+    above = (sums >= (seen - slack)[:, np.newaxis]).mean(axis=1)
+    found: Floats = np.minimum(1.0, 2 * np.minimum(below, above))
+    return found
 
 
 @lru_cache(maxsize=16)

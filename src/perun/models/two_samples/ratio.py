@@ -7,6 +7,8 @@ symmetric.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
@@ -38,7 +40,8 @@ class Ratio(NamedTuple):
         would have shown with a probability of :data:`POWER`; infinite if it cannot be told.
     :param correlation: lag-1 correlation of the measurements, 0 if there is none.
     :param modes: modes of baseline and target, if either has two.
-    :param medians: of baseline and target.
+    :param medians: of baseline and target; of values of several sizes, the geometric means of the medians of
+        the sizes that both have.
     :param drift: how steadily the measurements rise or fall, see :func:`shape.trend`; of pairs their ratio.
     """
 
@@ -60,6 +63,19 @@ class Ratio(NamedTuple):
         """Whether one of the samples has two modes."""
         return any(self.modes)
 
+    @property
+    def typical(self) -> tuple[float, float]:
+        """A value of baseline and target to show beside the ratio: the medians, or where their quotient is
+        on the other side of 1 or outside the interval, their middle with the ratio between the two."""
+        old, new = self.medians
+        if not (math.isfinite(self.estimate) and old > 0 and math.isfinite(new)):
+            return self.medians
+        quotient = new / old
+        if self.low <= quotient <= self.high and (quotient - 1) * (self.estimate - 1) >= 0:
+            return self.medians
+        middle, half = math.sqrt(old) * math.sqrt(new), math.sqrt(self.estimate)
+        return middle / half, middle * half
+
 
 def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio:
     """The ratio of pairs that were measured side by side, in random order within each pair.
@@ -73,9 +89,9 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
         raise ValueError(f"pairs need as many values on both sides, not {old.size} and {new.size}")
     differences = new - old
     alpha = 1 - confidence
-    low, high = signed_ranks.interval(differences, alpha)
+    centre, low, high = signed_ranks.centre_with_interval(differences, alpha)
     return Ratio(
-        _exp(signed_ranks.centre(differences)),
+        _exp(centre),
         _exp(low),
         _exp(high),
         signed_ranks.p_value(differences),
@@ -91,15 +107,128 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
     )
 
 
+class Sample(NamedTuple):
+    """What is known of one sample by itself, whatever it is compared with.
+
+    :param logarithms: of the values, at most :data:`MOST` of them, in the order of measuring.
+    :param size: the number of values. :param median: of the logarithms; :param deviation: the standard
+        deviation of those that are kept.
+    :param modes: of the values. :param correlation: and :param drift: as of :class:`Ratio`.
+    """
+
+    logarithms: Floats
+    size: int
+    median: float
+    deviation: float
+    modes: shape.Modes | None
+    correlation: float
+    drift: float
+
+
+def described(samples: Sequence[ArrayLike]) -> list[Sample]:
+    """What is known of each sample by itself; those of one size are worked on together.
+
+    :param samples: each of shape (n,), positive, in the order of measuring.
+    :raises ValueError: as :func:`of_pairs`.
+    """
+    return _described([_logarithms(sample) for sample in samples])
+
+
+def _described(samples: Sequence[Floats]) -> list[Sample]:
+    found: dict[int, Sample] = {}
+    for positions in _alike(sample.size for sample in samples):
+        rows = np.stack([samples[position] for position in positions])
+        ordered = np.sort(rows, axis=1)
+        kept = _thinned(rows)
+        columns: Iterator[tuple[Any, ...]] = zip(
+            kept,
+            shape.medians(ordered).tolist(),
+            kept.std(axis=1, ddof=1).tolist() if kept.shape[1] > 1 else [0.0] * len(rows),
+            map(_as_values, shape.modes_of_each(ordered)),
+            shape.autocorrelations(rows).tolist(),
+            shape.trends(rows).tolist(),
+            strict=True,
+        )
+        for position, (values, median, deviation, modes, correlation, drift) in zip(
+            positions, columns, strict=True
+        ):
+            found[position] = Sample(
+                values, rows.shape[1], median, deviation, modes, correlation, drift
+            )
+    return [found[position] for position in range(len(samples))]
+
+
+def _alike(keys: Iterable[Hashable]) -> Iterable[list[int]]:
+    """The positions of each key."""
+    positions: dict[Hashable, list[int]] = {}
+    for position, key in enumerate(keys):
+        positions.setdefault(key, []).append(position)
+    return positions.values()
+
+
 def of_samples(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio:
     """The ratio of two samples that were measured apart; parameters as :func:`of_pairs`, shapes (m,) and
     (n,).
 
     Where values depend on those before them, the interval is widened as for so many fewer values.
     """
-    old, new = _logarithms(baseline), _logarithms(target)
-    found = _of_samples(old, new, confidence)
-    return found._replace(modes=(_modes(old), _modes(new)), medians=_medians(old, new))
+    return of_each(described([baseline]), described([target]), confidence)[0]
+
+
+def of_each(baselines: Sequence[Sample], targets: Sequence[Sample], confidence: float) -> list[Ratio]:
+    """The ratio of each two samples that were measured apart, as :func:`of_samples`; those of the same sizes
+    are worked on together."""
+    found = _of_each(baselines, targets, confidence)
+    both = zip(found, baselines, targets, strict=True)
+    return [
+        ratio._replace(modes=(old.modes, new.modes), medians=(_exp(old.median), _exp(new.median)))
+        for ratio, old, new in both
+    ]
+
+
+def _of_each(
+    baselines: Sequence[Sample], targets: Sequence[Sample], confidence: float, wider: float = 1.0
+) -> list[Ratio]:
+    """The ratios without modes and medians.
+
+    :param wider: factor of the standard error beside that of the correlation.
+    """
+    found: dict[int, Ratio] = {}
+    sides = list(zip(baselines, targets, strict=True))
+    correlations = [max(old.correlation, new.correlation) for old, new in sides]
+    inflations = [shape.inflation(correlation) * wider for correlation in correlations]
+    # The test of few values is another one, and the sizes tell how many the values were before thinning.
+    groups = _alike(
+        (old.size, new.size, inflation == 1.0)
+        for (old, new), inflation in zip(sides, inflations, strict=True)
+    )
+    for positions in groups:
+        chosen = [sides[position] for position in positions]
+        widths = [inflations[position] for position in positions]
+        one, other = (np.stack([pair[side].logarithms for pair in chosen]) for side in (0, 1))
+        sizes = chosen[0][0].size, chosen[0][1].size
+        compared = rank_sums.compare(one, other, 1 - confidence, widths)
+        few = min(sizes) < permutation.FEW and permutation.is_feasible(*sizes) and widths[0] == 1.0
+        p_values = permutation.p_values(one, other) if few else compared.p_values
+        columns = zip(
+            positions, chosen, widths, *(array.tolist() for array in compared[:3]), p_values.tolist(),
+            strict=True,
+        )  # fmt: skip
+        for position, (old, new), width, shift, low, high, p_value in columns:
+            variance = old.deviation**2 / one.shape[1] + new.deviation**2 / other.shape[1]
+            found[position] = Ratio(
+                _exp(shift),
+                _exp(low),
+                _exp(high),
+                p_value,
+                confidence,
+                sizes,
+                False,
+                _detectable(width * math.sqrt(variance), confidence, min(sizes)),
+                correlations[position],
+                drift=max(old.drift, new.drift, key=abs),
+            )
+    return [found[position] for position in range(len(sides))]
 
 
 def of_sizes(
@@ -126,45 +255,32 @@ def of_sizes(
         one = strata.medians(old, baseline_sizes, wanted)
         other = strata.medians(new, target_sizes, wanted)
         pairs = of_pairs(np.exp(one), np.exp(other), confidence)
-        return pairs._replace(paired=False, sizes=(old.size, new.size), modes=(None, None), drift=0.0)
+        return pairs._replace(
+            paired=False,
+            sizes=(old.size, new.size),
+            modes=(None, None),
+            medians=(_exp(one.mean()), _exp(other.mean())),
+            drift=0.0,
+        )
     one, other, wider = strata.aligned(old, baseline_sizes, new, target_sizes, wanted)
     if min(one.size, other.size) < MIN_VALUES:
         return None
-    return _of_samples(one, other, confidence, wider)._replace(medians=_medians(old, new))
-
-
-def _of_samples(old: Floats, new: Floats, confidence: float, wider: float = 1.0) -> Ratio:
-    """The ratio of two samples of logarithms.
-
-    :param wider: factor of the standard error beside that of the correlation.
-    """
-    sizes = (old.size, new.size)
-    correlation = max(shape.autocorrelation(old), shape.autocorrelation(new))
-    drift = max(shape.trend(old), shape.trend(new), key=abs)
-    old, new = _thinned(old), _thinned(new)
-    inflation = shape.inflation(correlation) * wider
-    low, high = rank_sums.interval(old, new, 1 - confidence, inflation)
-    error = inflation * math.sqrt(_deviation(old) ** 2 / old.size + _deviation(new) ** 2 / new.size)
-    few = min(sizes) < permutation.FEW and permutation.is_feasible(*sizes) and inflation == 1.0
-    return Ratio(
-        _exp(rank_sums.shift(old, new)),
-        _exp(low),
-        _exp(high),
-        permutation.p_value(old, new) if few else rank_sums.p_value(old, new, inflation),
-        confidence,
-        sizes,
-        False,
-        _detectable(error, confidence, min(sizes)),
-        correlation,
-        drift=drift,
+    samples = _described([one]), _described([other])
+    return _of_each(*samples, confidence, wider)[0]._replace(
+        medians=(
+            _exp(strata.medians(old, baseline_sizes, wanted).mean()),
+            _exp(strata.medians(new, target_sizes, wanted).mean()),
+        )
     )
 
 
 def _thinned(values: Floats) -> Floats:
-    """At most :data:`MOST` of the values, at equal distances: the work grows with their square."""
-    if values.size <= MOST:
+    """At most :data:`MOST` of the values of the last axis, at equal distances: the work grows with their
+    square."""
+    size = values.shape[-1]
+    if size <= MOST:
         return values
-    kept: Floats = values[np.linspace(0, values.size - 1, MOST).astype(np.intp)]
+    kept: Floats = values[..., np.linspace(0, size - 1, MOST).astype(np.intp)]
     return kept
 
 
@@ -179,7 +295,10 @@ def _logarithms(values: ArrayLike) -> Floats:
 
 def _modes(logarithms: Floats) -> shape.Modes | None:
     """The modes as values."""
-    found = shape.modes(logarithms)
+    return _as_values(shape.modes(logarithms))
+
+
+def _as_values(found: shape.Modes | None) -> shape.Modes | None:
     return found and found._replace(low=_exp(found.low), high=_exp(found.high))
 
 
@@ -194,11 +313,13 @@ def _deviation(values: Floats) -> float:
 
 def _detectable(error: float, confidence: float, size: int) -> float:
     """exp((z(1 - alpha / 2) + z(power)) times the standard error of the difference of the logarithms)."""
-    if size < 3:
-        return math.inf
+    return _exp(_quantiles(confidence) * error) if size >= 3 else math.inf
+
+
+@lru_cache(maxsize=64)
+def _quantiles(confidence: float) -> float:
     normal = NormalDist()
-    exponent = (normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)) * error
-    return _exp(exponent)
+    return normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)
 
 
 def _exp(exponent: float | np.floating[Any]) -> float:

@@ -40,14 +40,20 @@ def autocorrelation(values: Floats) -> float:
 
     :param values: shape (n,), in the order in which they were measured.
     """
-    if values.size < MIN_VALUES:
-        return 0.0
-    centred = values - np.median(values)
-    total = float((centred**2).sum())
-    if total == 0:
-        return 0.0
-    rho = float((centred[1:] * centred[:-1]).sum()) / total
-    return rho if abs(rho) > 2 / math.sqrt(values.size) else 0.0
+    return float(autocorrelations(values[np.newaxis])[0])
+
+
+def autocorrelations(rows: Floats) -> Floats:
+    """The :func:`autocorrelation` of each row, shape (k,); rows of shape (k, n), C-contiguous."""
+    size = rows.shape[1]
+    if size < MIN_VALUES:
+        return np.zeros(len(rows))
+    centred = rows - medians(np.sort(rows))[:, np.newaxis]
+    totals = (centred**2).sum(axis=1)
+    totals[totals == 0] = math.inf
+    rho: Floats = (centred[:, 1:] * centred[:, :-1]).sum(axis=1) / totals
+    rho[np.abs(rho) <= 2 / math.sqrt(size)] = 0.0
+    return rho
 
 
 def trend(values: Floats) -> float:
@@ -59,16 +65,41 @@ def trend(values: Floats) -> float:
 
     :param values: shape (n,), in the order in which they were measured.
     """
-    size = values.size
+    return float(trends(values[np.newaxis])[0])
+
+
+def trends(rows: Floats) -> Floats:
+    """The :func:`trend` of each row, shape (k,); rows of shape (k, n)."""
+    size = rows.shape[1]
     if size < MIN_VALUES:
-        return 0.0
-    ordered = np.sort(values)
-    ranks = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
-    ranks -= ranks.mean()
+        return np.zeros(len(rows))
+    ranks = _centred_ranks(rows)
     order = np.arange(size) - (size - 1) / 2
-    scale = math.sqrt(float((ranks**2).sum()) * float((order**2).sum()))
-    rho = float((ranks * order).sum()) / scale if scale else 0.0
-    return rho if abs(rho) * math.sqrt(size - 1) > _STEADY else 0.0
+    scales = np.sqrt((ranks**2).sum(axis=1) * float((order**2).sum()))
+    scales[scales == 0] = math.inf
+    rho: Floats = (ranks * order).sum(axis=1) / scales
+    rho[np.abs(rho) * math.sqrt(size - 1) <= _STEADY] = 0.0
+    return rho
+
+
+def _centred_ranks(rows: Floats) -> Floats:
+    """The rank of each value in its row, less the mean of all ranks; equal values share theirs."""
+    size = rows.shape[1]
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    places = np.arange(size)
+    first = np.ones(rows.shape, bool)
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=first[:, 1:])
+    middles: Floats = np.broadcast_to(places + 0.5, rows.shape)
+    if not first.all():
+        last = np.ones_like(first)
+        last[:, :-1] = first[:, 1:]
+        starts = np.maximum.accumulate(np.where(first, places, 0), axis=1)
+        ends = np.minimum.accumulate(np.where(last, places + 1, size)[:, ::-1], axis=1)[:, ::-1]
+        middles = (starts + ends) / 2
+    ranks = np.empty(rows.shape)
+    np.put_along_axis(ranks, order, middles - size / 2, axis=1)
+    return ranks
 
 
 def inflation(rho: float) -> float:
@@ -92,23 +123,56 @@ def modes(values: Floats) -> Modes | None:
 
     :param values: shape (n,).
     """
-    count = values.size
+    return modes_of_each(np.sort(values)[np.newaxis])[0]
+
+
+def modes_of_each(ordered: Floats) -> list[Modes | None]:
+    """The :func:`modes` of each row; rows of shape (k, n), each ascending."""
+    count = ordered.shape[1]
     if count < MIN_VALUES:
-        return None
-    ordered = np.sort(values)
+        return [None] * len(ordered)
+    cuts = _cuts(ordered)
+    places = np.arange(count)
+    below = places < cuts[:, np.newaxis]
+    variances = sum(_variances(ordered, part) for part in (below, ~below)) / 2
+    rows = np.arange(len(ordered))
+    low, high = (
+        (ordered[rows, (start + end - 1) // 2] + ordered[rows, (start + end) // 2]) / 2
+        for start, end in ((np.zeros_like(cuts), cuts), (cuts, np.full_like(cuts, count)))
+    )
+    apart = high - low > separation(count) * np.sqrt(variances)
+    return [
+        Modes(float(low[row]), float(high[row]), float(count - cuts[row]) / count) if apart[row] else None
+        for row in rows
+    ]
+
+
+def _cuts(ordered: Floats) -> NDArray[np.intp]:
+    """The size of the lower part of each row where the sum of squares within both parts is least."""
+    count = ordered.shape[1]
     fewest = max(3, math.ceil(SMALLEST_MODE * count))
     sizes = np.arange(fewest, count - fewest + 1)
-    sums, squares = np.cumsum(ordered), np.cumsum(ordered**2)
-    lower = squares[sizes - 1] - sums[sizes - 1] ** 2 / sizes
-    rest = count - sizes
-    upper = squares[-1] - squares[sizes - 1] - (sums[-1] - sums[sizes - 1]) ** 2 / rest
-    cut = int(sizes[np.argmin(lower + upper)])
-    parts = ordered[:cut], ordered[cut:]
-    low, high = (float(np.median(part)) for part in parts)
-    variance = sum(float(np.var(part, ddof=1)) for part in parts) / 2
-    if high - low <= separation(count) * math.sqrt(variance):
-        return None
-    return Modes(low, high, (count - cut) / count)
+    sums, squares = np.cumsum(ordered, axis=1), np.cumsum(ordered**2, axis=1)
+    head, head_squares = sums[:, sizes - 1], squares[:, sizes - 1]
+    lower = head_squares - head**2 / sizes
+    upper = squares[:, -1:] - head_squares - (sums[:, -1:] - head) ** 2 / (count - sizes)
+    found: NDArray[np.intp] = sizes[np.argmin(lower + upper, axis=1)]
+    return found
+
+
+def _variances(rows: Floats, part: NDArray[np.bool_]) -> Floats:
+    """The variance of that part of each row, of two values at least."""
+    sizes = part.sum(axis=1)
+    means = np.where(part, rows, 0.0).sum(axis=1) / sizes
+    squares: Floats = np.where(part, rows - means[:, np.newaxis], 0.0) ** 2
+    return np.asarray(squares.sum(axis=1) / (sizes - 1))
+
+
+def medians(ordered: Floats) -> Floats:
+    """The median of each row, shape (k,); rows of shape (k, n), each ascending."""
+    size = ordered.shape[1]
+    found: Floats = (ordered[:, (size - 1) // 2] + ordered[:, size // 2]) / 2
+    return found
 
 
 def separation(count: int) -> float:

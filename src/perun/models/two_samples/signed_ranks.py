@@ -29,7 +29,7 @@ def walsh_averages(differences: Floats) -> Floats:
 
     :param differences: shape (n,), finite.
     """
-    rows, columns = np.triu_indices(differences.size)
+    rows, columns = _triangle(differences.size)
     return np.sort((differences[rows] + differences[columns]) / 2)
 
 
@@ -46,11 +46,16 @@ def interval(differences: Floats, alpha: float) -> tuple[float, float]:
 
     :param differences: shape (n,), finite.
     """
-    below = critical_value(differences.size, alpha)
-    if below < 0:
-        return -math.inf, math.inf
+    return centre_with_interval(differences, alpha)[1:]
+
+
+def centre_with_interval(differences: Floats, alpha: float) -> tuple[float, float, float]:
+    """The :func:`centre` and the bounds of its :func:`interval`, which come of the same averages."""
     averages = walsh_averages(differences)
-    return float(averages[below]), float(averages[-1 - below])
+    middle, below = float(np.median(averages)), critical_value(differences.size, alpha)
+    if below < 0:
+        return middle, -math.inf, math.inf
+    return middle, float(averages[below]), float(averages[-1 - below])
 
 
 def p_value(differences: Floats) -> float:
@@ -74,6 +79,7 @@ def p_value(differences: Floats) -> float:
     return min(1.0, 2 * NormalDist().cdf((extreme + 1 - mean) / math.sqrt(variance)))
 
 
+@lru_cache(maxsize=1024)
 def critical_value(count: int, alpha: float) -> int:
     """The largest t with P(T <= t) <= `alpha` / 2, T the signed-rank statistic of `count` pairs; -1 for
     none."""
@@ -84,6 +90,13 @@ def critical_value(count: int, alpha: float) -> int:
     mean = count * (count + 1) / 4
     deviation = math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
     return math.floor(mean + NormalDist().inv_cdf(alpha / 2) * deviation - 0.5)
+
+
+@lru_cache(maxsize=16)
+def _triangle(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The positions of all pairs of so many values, each with itself too."""
+    rows, columns = np.triu_indices(size)
+    return rows, columns
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from perun.errors import DamagedStore, ProfileError
 from perun.plugin.api import MinorVersion
@@ -44,7 +44,7 @@ class Baselines:
     def refresh(self) -> None:
         """Read again which versions have profiles, after some were registered."""
         self.with_profiles = frozenset(self._repo.store.indexes.minors())
-        self._listed: OrderedDict[str, list[ProfileInfo]] = OrderedDict()
+        self._listed: OrderedDict[str, _Listed] = OrderedDict()
         self._gone: set[str] = set()
         self._others: _ConfigurationCounts | None = None
 
@@ -53,11 +53,14 @@ class Baselines:
 
         :raises DamagedStore: where its index cannot be read.
         """
-        if checksum not in self.with_profiles:
-            return []
+        return self._list(checksum).profiles if checksum in self.with_profiles else []
+
+    def _list(self, checksum: str) -> _Listed:
         known = self._listed.get(checksum)
         if known is None:
-            known = self._listed[checksum] = self._without_superseded(checksum)
+            profiles = self._without_superseded(checksum)
+            by_configuration = newest_first((info.configuration, info) for info in profiles)
+            known = self._listed[checksum] = _Listed(profiles, by_configuration)
             if len(self._listed) > KEPT_LISTS:
                 self._listed.popitem(last=False)
         return known
@@ -101,16 +104,17 @@ class Baselines:
             if not waiting:
                 break
             try:
-                profiles = self.profiles(version.checksum)
+                listed = self._list(version.checksum)
             except DamagedStore as problem:
                 # What is beyond may not be the nearest: nothing is better than a wrong answer.
                 for number in waiting.numbers():
                     found[number] = problem
                 break
-            for number, (newest, *others) in waiting.take(profiles):
-                beside = self._side_by_side(targets[number], profiles)
-                more = () if beside else tuple(others)
-                found[number] = Pair(targets[number], beside or newest, version, more_baselines=more)
+            for number, (newest, *others) in waiting.take(listed):
+                beside = self._side_by_side(targets[number], listed.profiles)
+                chosen = beside or newest
+                more = tuple(one for one in (newest, *others) if one is not chosen)
+                found[number] = Pair(targets[number], chosen, version, more_baselines=more)
             left -= 1
             if not waiting or not left:  # of a long history most may have no profile
                 break
@@ -136,6 +140,13 @@ class Baselines:
         waiting.drop(self._others.lack)
 
 
+class _Listed(NamedTuple):
+    """The profiles of a version, and those of each configuration, the newest first."""
+
+    profiles: list[ProfileInfo]
+    by_configuration: dict[Configuration, list[ProfileInfo]]
+
+
 class _OpenTargets:
     """Targets whose baseline is looked for, by their configurations."""
 
@@ -157,16 +168,17 @@ class _OpenTargets:
         """Forget the targets whose configuration fulfils the condition."""
         self._targets = {key: numbers for key, numbers in self._targets.items() if not condition(key)}
 
-    def take(self, profiles: Sequence[ProfileInfo]) -> Iterator[tuple[int, list[ProfileInfo]]]:
+    def take(self, listed: _Listed) -> Iterator[tuple[int, list[ProfileInfo]]]:
         """The targets that find baselines among these profiles, with them, the newest first.
 
         These targets are no longer open.
         """
-        for configuration, baselines in newest_first((info.configuration, info) for info in profiles).items():
-            for number in self._targets.pop(configuration, ()):
-                yield number, baselines
+        for configuration, baselines in listed.by_configuration.items():
+            if configuration in self._targets:
+                for number in self._targets.pop(configuration):
+                    yield number, baselines
         if self._force and self._targets:
-            alike = newest_first((info.head.collector, info) for info in profiles)
+            alike = newest_first((info.head.collector, info) for info in listed.profiles)
             for number in list(self.numbers()):
                 target = self._all[number]
                 if target.head.collector in alike:

@@ -117,7 +117,7 @@ def check_all(
     pairing = Pairing(repo, options, report)
     if pairing.collects:
         pairing.collect_missing(list(History(repo, head, ordered=True)))
-    history = History(repo, head, ordered=True)
+    history = History(repo, head, ordered=True, among=pairing.baselines.with_profiles)
 
     def plans() -> Iterator[VersionPlan]:
         for version in history:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, ProfileError
 from perun.plugin.api import CheckContext, MinorVersion
-from perun.porcelain import postprocessby
+from perun.porcelain import lookup, postprocessby
 from perun.porcelain.check.comparable import Difference, differences
 from perun.porcelain.check.pools import Pools, Profiles
 from perun.porcelain.check.report import Comparison, MethodResult, Options
@@ -19,10 +20,17 @@ from perun.profile import incomplete
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.profile.session import are_pairs
+from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
+from perun.profile.units import larger_is_better
+from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
+
+
+MOST_REPEATS: Final = 16
+"""Older profiles of a version among which another session is looked for."""
 
 
 class Pair(NamedTuple):
@@ -84,7 +92,9 @@ class Comparer:
                 )
         baseline, target = profiles["baseline"], profiles["target"]
         # Who measured two versions side by side wants these two measurements compared.
-        if are_pairs(baseline, target) or not (pair.more_targets or pair.more_baselines):
+        if are_pairs(baseline, target):
+            return self._outcome(chosen, baseline, target, partial(self._repeats, pair))
+        if not (pair.more_targets or pair.more_baselines):
             return self._outcome(chosen, baseline, target)
         pools = Pools(self._profiles, self._postprocess)
         try:
@@ -99,7 +109,34 @@ class Comparer:
         chosen = applicable(self._repo, self._rules, target)
         return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
 
-    def _outcome(self, chosen: list[Rule], baseline: Profile, target: Profile) -> Outcome:
+    def _repeats(self, pair: Pair) -> Iterator[tuple[Profile, Profile]]:
+        """The baseline and the target of other sessions that measured both versions side by side.
+
+        A profile that cannot be read confirms nothing.
+        """
+        try:
+            seen = {session_id(lookup.head(self._repo, pair.target))}
+            baselines = {session_id(lookup.head(self._repo, one)): one for one in pair.more_baselines}
+            for target in pair.more_targets[:MOST_REPEATS]:
+                number = session_id(lookup.head(self._repo, target))
+                baseline = baselines.get(number)
+                if number in seen or baseline is None:
+                    continue
+                seen.add(number)
+                both = self._profiles.get(baseline.checksum), self._profiles.get(target.checksum)
+                if are_pairs(*both) and not any(map(incomplete.text_of, both)):
+                    yield both
+        except ProfileError:
+            return
+
+    def _outcome(
+        self,
+        chosen: list[Rule],
+        baseline: Profile,
+        target: Profile,
+        repeats: Callable[[], Iterable[tuple[Profile, Profile]]] | None = None,
+    ) -> Outcome:
+        context = self._context if repeats is None else self._context._replace(repeats=repeats)
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
         reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
         found = differences(baseline, target)
@@ -110,20 +147,41 @@ class Comparer:
         if found and not self._force:
             unknown = _incomparable(target, found)
             return Outcome(_of_all(chosen, unknown), environment=environment)
-        results = (self._apply(rule, baseline, target) for rule in chosen)
+        results = (self._apply(rule, baseline, target, context) for rule in chosen)
         return Outcome(_without_replaced(chosen, list(results)), incomplete=reasons, environment=environment)
 
-    def _apply(self, rule: Rule, baseline: Profile, target: Profile) -> MethodResult:
+    def _apply(
+        self, rule: Rule, baseline: Profile, target: Profile, context: CheckContext
+    ) -> MethodResult:
         name = rule.check.name
         try:
-            found = rule.check.compare(baseline, target, rule.params, self._context)
-            return MethodResult(name, tuple(without_doubtful(found, baseline, target)))
+            found = rule.check.compare(baseline, target, rule.params, context)
+            changes = tuple(without_doubtful(found, baseline, target))
+            if not getattr(rule.check, "knows_larger_is_better", False) and larger_is_better(target):
+                changes = self._turned(changes, target)
+            return MethodResult(name, changes)
         except ProfileError as problem:
             return MethodResult(name, reason="; ".join(filter(None, (problem.message, problem.hint))))
+
+    def _turned(self, changes: Iterable[DegradationInfo], target: Profile) -> tuple[DegradationInfo, ...]:
+        """The changes of a method to which more is worse, with the labels of what is better the larger it is
+        mirrored."""
+        from perun.profile.measurements import measurements
+
+        metrics = [series.metric for series in self._profiles.cached(target, measurements).values()]
+        smaller = {name for one in metrics if not one.larger_is_better for name in (one.uid, one.location)}
+        larger = {name for one in metrics if one.larger_is_better for name in (one.uid, one.location)}
+        return tuple(mirror(one) if one.location in larger - smaller else one for one in changes)
 
     def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
         unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")
         return postprocessby.process(self._repo, profile, unit.name, unit.params)
+
+
+def session_id(profile: Mapping[str, Any]) -> str:
+    """The id of the session that the profile is of; empty if it was measured alone."""
+    found = session_of(profile)
+    return found[0] if found else ""
 
 
 def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> DegradationInfo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from perun.plugin.api import MinorVersion
 from perun.porcelain.repository import Repository
@@ -13,12 +13,17 @@ class History:
     """The versions that `head` (a full checksum) comes from, itself included.
 
     :param ordered: whether iteration must give children before parents; a drawn tree needs that.
+    :param among: the only versions that :meth:`ancestors` yields; all where it is None.
     """
 
-    def __init__(self, repo: Repository, head: str, *, ordered: bool = False) -> None:
+    def __init__(
+        self, repo: Repository, head: str, *, ordered: bool = False, among: Set[str] | None = None
+    ) -> None:
         self._walk = repo.vcs.walk_subjects(head, ordered=ordered)
         self._known: dict[str, MinorVersion] = {}
         self._waiting: deque[MinorVersion] = deque()
+        self._among = among
+        self._jumps: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[MinorVersion]:
         """All of them, children before parents, once.
@@ -29,6 +34,7 @@ class History:
             version = self._waiting.popleft()
             yield version
             del self._known[version.checksum]
+            self._jumps.pop(version.checksum, None)
 
     def get(self, checksum: str) -> MinorVersion | None:
         """The version, or None if it is not part of the history (beyond the edge of a shallow clone)."""
@@ -43,14 +49,37 @@ class History:
         queue = deque(start.parents if start else ())
         seen = set(queue)
         while queue:
-            version = self.get(queue.popleft())
+            following = queue.popleft()
+            # Where no other branch waits, there is no order to keep, and nothing can be met twice.
+            version = self.get(following) if queue else self._landing(following)
             if version is None:
                 continue
-            yield version
+            if self._among is None or version.checksum in self._among:
+                yield version
             for parent in version.parents:
                 if parent not in seen:
                     seen.add(parent)
                     queue.append(parent)
+
+    def _landing(self, checksum: str) -> MinorVersion | None:
+        """The first version in a straight line from this one that is yielded, or where the line ends or
+        branches. The versions between are passed over one by one only once."""
+        passed: list[str] = []
+        while True:
+            checksum = self._jumps.get(checksum, checksum)
+            version = self.get(checksum)
+            if (
+                version is None
+                or self._among is None
+                or checksum in self._among
+                or len(version.parents) != 1
+            ):
+                break
+            passed.append(checksum)
+            checksum = version.parents[0]
+        for one in passed:
+            self._jumps[one] = checksum
+        return version
 
     def _advance(self) -> bool:
         version = next(self._walk, None)

@@ -52,6 +52,8 @@ class Comparison:
     part of its run, and why: what each method finds is Unknown then, unless the comparison was forced.
     `environment` names what differs of the machines, or of the builds, that the two were measured on or of;
     it has the same consequence.
+    `same` says that there was nothing to measure, as both sides run the same program on the same input: it
+    was not compared, but nothing can have changed.
     `notes` are what else there is to say of the comparison. Where both were measured for it side by side,
     `session` says how, as JSON data.
     """
@@ -66,6 +68,14 @@ class Comparison:
     environment: str = ""
     notes: tuple[str, ...] = ()
     session: Mapping[str, Any] | None = None
+    same: bool = False
+
+    @property
+    def not_compared(self) -> str:
+        """Why nothing was compared, or why none of the methods could be applied; empty where one was."""
+        if self.reason or not self.results or not all(result.reason for result in self.results):
+            return self.reason
+        return self.results[0].reason
 
     @cached_property
     def changes(self) -> list[DegradationInfo]:
@@ -106,6 +116,7 @@ class Verdict:
         self._fail_on = fail_on
         self._failed = False
         self._undecided = False
+        self._compared = False
         self._trouble = 0
 
     def add(self, report: VersionReport | Comparison) -> None:
@@ -121,6 +132,7 @@ class Verdict:
     def _add_pair(self, comparison: Comparison) -> None:
         if comparison.error is not None:
             self._trouble = self._trouble or comparison.error.exit_code
+        self._compared |= comparison.same or not comparison.not_compared
         level = self._fail_on
         if level is not None and not self._failed:
             self._failed = any(is_degradation(change.result, level) for change in comparison.changes)
@@ -131,10 +143,13 @@ class Verdict:
 
     @property
     def code(self) -> int:
-        """1 where a change is a failure; else the code of the first trouble (see `perun.errors`); else
-        :data:`INCONCLUSIVE` where that is one; else 0."""
+        """1 where a change is a failure; else the code of the first trouble (see `perun.errors`); else, where
+        some change would be a failure, :data:`NOTHING_COMPARED` where nothing was, or :data:`INCONCLUSIVE`;
+        else 0."""
         if self._failed:
             return 1
+        if self._fail_on is not None and not self._compared:
+            return self._trouble or NOTHING_COMPARED
         return self._trouble or (INCONCLUSIVE if self._undecided else 0)
 
 
@@ -157,6 +172,8 @@ LEVELS: Final = {
 """The changes that `--fail-on` fails on, by its value; `inconclusive` fails on Unknown besides."""
 INCONCLUSIVE: Final = 12
 """Exit code of `--fail-on inconclusive` where something is Unknown; see :data:`perun.errors.EXIT_CODES`."""
+NOTHING_COMPARED: Final = 13
+"""Exit code of `--fail-on` where nothing was compared: no profile, no baseline, or no method that applies."""
 
 
 def is_degradation(change: PerformanceChange, level: str = "degradation") -> bool:

@@ -5,26 +5,29 @@ from __future__ import annotations
 import os
 import random
 import tempfile
+import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.errors import PerunError, Terminated
 from perun.plugin.api import MinorVersion, Report, Run, silent
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.porcelain.compare import report as answers
-from perun.porcelain.compare.decide import Decision, disagreements
+from perun.porcelain.compare.decide import Decision, adjusted, disagreements
 from perun.porcelain.compare.identical import why_identical
 from perun.porcelain.compare.instruments import Clocks, Collected, Instrument
 from perun.porcelain.compare.metrics import Wanted, wanted
 from perun.porcelain.compare.options import SECONDS, CompareOptions
-from perun.porcelain.compare.pairs import PairRunner, usable_cores
+from perun.porcelain.compare.pairs import LEAST, PairRunner, usable_cores
 from perun.porcelain.compare.plan import Case, Plan
 from perun.porcelain.compare.sides import Folders, prepared
-from perun.porcelain.compare.storing import profiles_of, store
-from perun.porcelain.compare.trial import run
+from perun.porcelain.compare.storing import Stored, profiles_of, store
+from perun.porcelain.compare.trial import Trial, run
+from perun.porcelain.compare.watching import opens_any
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.pre_run import environment
@@ -43,6 +46,16 @@ class Outcome:
 
     report: VersionReport
     interruption: BaseException | None = None
+
+
+class _Tried(NamedTuple):
+    """A trial of one configuration, and what else there is to say of it; it is judged when all are there."""
+
+    case: Case
+    trial: Trial
+    stored: Stored | None
+    about: Mapping[str, Any]
+    notes: tuple[str, ...]
 
 
 class _Watched(NamedTuple):
@@ -71,19 +84,44 @@ def compare(
     """
     repo.require_trust("comparing versions")
     jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
-    comparisons: list[Comparison] = []
-    session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random())
+    found: list[Comparison | _Tried] = []
+    together = sum(len(metrics.free) + len(metrics.recorded) for _, metrics in jobs)
+    session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random(), together)
     try:
         with prepared(repo, planned.sides, options.builds, report) as folders:
             for number, (case, metrics) in enumerate(jobs):
                 shares = len(jobs) - number
-                for comparison in session.compare(case, metrics, folders, shares):
-                    comparisons.append(comparison)
+                for one in session.compare(case, metrics, folders, shares):
+                    found.append(one)
                 if session.interruption is not None:
                     break
     except (KeyboardInterrupt, Terminated) as interruption:
         session.interruption = session.interruption or interruption
+    comparisons = list(_judged(planned, found, options))
     return Outcome(answers.report(planned, comparisons), session.interruption)
+
+
+def _judged(
+    planned: Plan, found: Sequence[Comparison | _Tried], options: CompareOptions
+) -> Iterator[Comparison]:
+    """The comparisons, the p-values of all trials adjusted together."""
+    whole = [one.trial for one in found if isinstance(one, _Tried) and one.trial.interruption is None]
+    together = iter(adjusted([one for trial in whole for one in trial.decisions], options.thresholds))
+    for trial in whole:
+        trial.decisions = [next(together) for _ in trial.decisions]
+    decided: dict[tuple[str, str, str], list[Decision]] = {}
+    for one in found:
+        if isinstance(one, Comparison):
+            yield one
+            continue
+        job = one.case.job
+        of_case = decided.setdefault((job.cmd, job.args, job.workload), [])
+        before = set(disagreements(of_case))
+        of_case += one.trial.decisions
+        comparison = answers.measured(planned, one.case, one.trial, one.stored, one.about)
+        # Those of two clocks of this instrument are among the notes already.
+        meanings = set(disagreements(of_case)) - before - set(comparison.notes)
+        yield replace(comparison, notes=(*comparison.notes, *sorted(meanings), *one.notes))
 
 
 class _Session:
@@ -93,7 +131,13 @@ class _Session:
     """
 
     def __init__(
-        self, repo: Repository, planned: Plan, options: CompareOptions, watched: _Watched, dice: random.Random
+        self,
+        repo: Repository,
+        planned: Plan,
+        options: CompareOptions,
+        watched: _Watched,
+        dice: random.Random,
+        together: int,
     ) -> None:
         self.id = uuid.uuid4().hex
         self.interruption: BaseException | None = None
@@ -102,43 +146,56 @@ class _Session:
         self._options = options
         self._watched = watched
         self._dice = dice
+        self._together = together
         self._left = SECONDS * len(planned.cases) if options.budget is None else options.budget
 
-    def compare(self, case: Case, metrics: Wanted, folders: Folders, shares: int) -> Iterator[Comparison]:
-        """The comparisons of one configuration: of the clocks together, and of each other metric.
+    def compare(
+        self, case: Case, metrics: Wanted, folders: Folders, shares: int
+    ) -> Iterator[Comparison | _Tried]:
+        """The trials of one configuration: of the clocks together, and of each other metric.
 
         :param shares: configurations that share the time that is left, this one included.
         """
         base, head = (folders[side.name] for side in self._plan.sides)
-        why = "" if self._options.always else self._why_identical(case, base[0], head[0])
+        why = "" if self._options.always else self._why_identical(case, base[0], head[0], shares)
         if why:
-            yield answers.unmeasured(self._plan, case, f"{why}; measure them nevertheless with --always")
+            yield answers.identical(self._plan, case, f"{why}; measure them nevertheless with --always")
             return
         notes = [
             f"all builds of the {name} are the same program, so that --builds {len(builds)} measures no more"
             for name, builds in folders.items()
-            if len(builds) > 1 and all(self._why_identical(case, builds[0], other) for other in builds[1:])
+            if len(builds) > 1
+            and all(self._why_identical(case, builds[0], other, shares) for other in builds[1:])
         ]
+        with self._scratch() as scratch:
+            instruments = list(self._instruments(case, metrics, folders, scratch))
+            for number, instrument in enumerate(instruments):
+                seconds = self._left / shares / (len(instruments) - number)
+                yield self._tried(case, instrument, folders, seconds, tuple(notes))
+                if self.interruption is not None:
+                    return
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
         temporary = self._repo.root / PERUN_FOLDER / "tmp"
         prefix = f"collect-{os.getpid()}-"
         with tempfile.TemporaryDirectory(
             prefix=prefix, dir=temporary, ignore_cleanup_errors=True
         ) as scratch:
-            instruments = list(self._instruments(case, metrics, folders, Path(scratch)))
-            decided: list[Decision] = []
-            for number, instrument in enumerate(instruments):
-                seconds = self._left / shares / (len(instruments) - number)
-                before = set(disagreements(decided))
-                found = self._tried(case, instrument, folders, seconds, decided)
-                # Those of two clocks of this instrument are among the notes already.
-                meanings = set(disagreements(decided)) - before - set(found.notes)
-                yield replace(found, notes=(*found.notes, *sorted(meanings), *notes))
-                if self.interruption is not None:
-                    return
+            yield Path(scratch)
 
-    def _why_identical(self, case: Case, first: Path, second: Path) -> str:
+    def _why_identical(self, case: Case, first: Path, second: Path, shares: int) -> str:
         run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
-        return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second))
+
+        def opens(run: Run, names: Collection[str]) -> bool | None:
+            begun = time.monotonic()
+            self._watched.report(f"{case.job}: looking what it reads", 0, self._options.most_pairs)
+            with self._scratch() as scratch:
+                found = opens_any(run, names, scratch, max(self._left / shares, LEAST))
+            self._left -= time.monotonic() - begun
+            return found
+
+        return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second), opens)
 
     def _instruments(
         self, case: Case, metrics: Wanted, folders: Folders, scratch: Path
@@ -154,12 +211,9 @@ class _Session:
             yield Collected(self._repo, case, recorded, version_of)
 
     def _tried(
-        self, case: Case, instrument: Instrument, folders: Folders, seconds: float, decided: list[Decision]
-    ) -> Comparison:
-        """What one instrument finds.
-
-        :param decided: gets its decisions.
-        """
+        self, case: Case, instrument: Instrument, folders: Folders, seconds: float, notes: tuple[str, ...]
+    ) -> Comparison | _Tried:
+        """What one instrument finds, stored; or that a command fails."""
         options, planned = self._options, self._plan
         machine_state = describe_machine(self._repo)  # the load it finds, not the one it makes
         cores = usable_cores(options.pin)
@@ -171,21 +225,39 @@ class _Session:
 
         self._watched.report(f"{case.job}: warming up", 0, options.most_pairs)
         try:
-            trial = run(instrument.name, runner, options.thresholds, options.most_pairs, seconds, progress)
+            trial = run(
+                instrument.name, runner, options.thresholds, options.most_pairs, seconds, progress,
+                together=self._together,
+            )  # fmt: skip
         except PerunError as problem:
             return answers.unmeasured(planned, case, problem.message, problem)
         self._left -= trial.seconds
-        decided += trial.decisions
         self.interruption = trial.interruption
         about = answers.about(self.id, planned, trial, options)
         stored = None
         if trial.pairs and trial.interruption is None:
-            made: dict[str, list[Profile]] = {
-                side.name: profiles_of(self._repo, case, trial, side, machine_state)
-                for side in planned.sides
-            }
-            stored = store(self._repo, planned.sides, made, about)
-        return answers.measured(planned, case, trial, stored, about)
+            now = int(time.time())
+            if trial.again:  # older than the first, which has more pairs
+                again = Trial(trial.name, trial.again, pinned=trial.pinned)
+                second = answers.about(uuid.uuid4().hex, planned, again, options)
+                before = now - len(trial.pairs)
+                self._store(case, again, {**second, "confirms": self.id}, machine_state, before)
+            stored = self._store(case, trial, about, machine_state, now)
+        return _Tried(case, trial, stored, about, notes)
+
+    def _store(
+        self,
+        case: Case,
+        trial: Trial,
+        about: Mapping[str, Any],
+        machine_state: Mapping[str, Any],
+        newest: int,
+    ) -> Stored:
+        made: dict[str, list[Profile]] = {
+            side.name: profiles_of(self._repo, case, trial, side, machine_state)
+            for side in self._plan.sides
+        }
+        return store(self._repo, self._plan.sides, made, about, newest)
 
 
 def _so_far(decisions: Sequence[Decision]) -> str:

@@ -15,11 +15,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
 from perun.models.two_samples.sequential import nominal_levels
 from perun.profile.changes import PerformanceChange
 from perun.profile.measurements import Metric
-from perun.profile.verdict import Thresholds, Verdict, judge, judge_exact
+from perun.profile.verdict import NOT_CONFIRMED, Thresholds, Verdict, judge, judge_exact
+from perun.wording import plural
 
 Floats = NDArray[np.float64]
 
@@ -51,12 +53,16 @@ class Decision(NamedTuple):
 
     :param noise: the ratio of the base to itself, None where there are too few pairs for any.
     :param settled: whether more pairs would not change the answer.
+    :param weaker: the ratio with the interval of less confidence; None where nothing rests on chance, as of
+        counts. :param confirmed_by: what agrees that the change is severe.
     """
 
     metric: Metric
     verdict: Verdict
     noise: Ratio | None
     settled: bool
+    weaker: Ratio | None = None
+    confirmed_by: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -106,11 +112,18 @@ def reachable(most: int, seconds: float, per_pair: float) -> int:
 
 
 def decide(
-    series: Mapping[Metric, Values], looks: Looks, thresholds: Thresholds, *, ends: bool = False
+    series: Mapping[Metric, Values],
+    looks: Looks,
+    thresholds: Thresholds,
+    *,
+    ends: bool = False,
+    together: int = 1,
 ) -> list[Decision]:
     """What the pairs so far say of each metric.
 
     :param ends: no more pairs follow.
+    :param together: the series whose p-values are adjusted together in the end: a change that would not be
+        definite then is not settled.
     """
     found = {metric: _ratios(values, looks, thresholds, ends) for metric, values in series.items()}
     decisions = []
@@ -121,12 +134,63 @@ def decide(
         elif strong is None:
             decisions.append(Decision(metric, _unknown(values, thresholds), None, False))
         else:
-            others = [other[0] for name, other in found.items() if name != metric and other[0] is not None]
-            confirmed = _is_confirmed(strong, others, values, thresholds)
-            verdict = judge(strong, thresholds, weaker=weak, confirmed=confirmed)
-            verdict = _against_noise(verdict, noise, thresholds)
-            decisions.append(Decision(metric, verdict, noise, _is_settled(verdict, thresholds)))
+            agrees = any(
+                _is_severe(*_bounds(other[0], turned=name.larger_is_better is not metric.larger_is_better),
+                           strong, thresholds)
+                for name, other in found.items()
+                if name != metric and other[0] is not None
+            )  # fmt: skip
+            found_so_far = Decision(metric, _unknown(values, thresholds), noise, False, weak)
+            decision = _judged(found_so_far, strong, "a second metric" if agrees else "", thresholds)
+            decisions.append(decision._replace(settled=_is_settled(decision.verdict, thresholds, together)))
     return decisions
+
+
+def _judged(decision: Decision, ratio: Ratio, confirmed_by: str, thresholds: Thresholds) -> Decision:
+    """The decision by this ratio, and by what confirms it."""
+    verdict = judge(ratio, thresholds, weaker=decision.weaker, confirmed_by=confirmed_by)
+    verdict = _against_noise(verdict, decision.noise, thresholds)
+    return decision._replace(verdict=verdict, confirmed_by=confirmed_by)
+
+
+def adjusted(decisions: Sequence[Decision], thresholds: Thresholds) -> list[Decision]:
+    """The decisions with p-values that are adjusted for how many there are (Benjamini-Hochberg).
+
+    Left as they are are counts, of which nothing rests on chance, and what has too few pairs for a ratio.
+    """
+    places = [place for place, one in enumerate(decisions) if one.weaker is not None]
+    ratios = [decisions[place].verdict.ratio for place in places]
+    found = list(decisions)
+    p_values = benjamini_hochberg([ratio.p_value for ratio in ratios]).tolist() if ratios else []
+    for place, ratio, p_value in zip(places, ratios, p_values, strict=True):
+        if p_value != ratio.p_value:
+            one = found[place]
+            found[place] = _judged(one, ratio._replace(p_value=p_value), one.confirmed_by, thresholds)
+    return found
+
+
+def may_be_severe(decision: Decision, thresholds: Thresholds) -> bool:
+    """Whether it would be severe, if only something confirmed that."""
+    change, ratio = decision.verdict.change, decision.verdict.ratio
+    definite = change in (PerformanceChange.Degradation, PerformanceChange.Optimization)
+    return definite and decision.weaker is not None and _is_severe(ratio.low, ratio.high, ratio, thresholds)
+
+
+def measured_again(decision: Decision, values: Values | None, thresholds: Thresholds) -> Decision:
+    """The decision on what may be severe, once a second session has measured these pairs.
+
+    :param values: None where there was no second session.
+    """
+    why = "there were no pairs or no time left to measure it again (--max-pairs, --budget)"
+    if values is not None and min(array.min() for array in values[:2]) > 0:
+        again = of_pairs(values.base, values.head, thresholds.confidence)
+        pairs = plural(values.base.size, "pair")
+        session = f"a second session ({pairs}: {again.low:.4g} to {again.high:.4g})"
+        if _is_severe(again.low, again.high, decision.verdict.ratio, thresholds):
+            return _judged(decision, decision.verdict.ratio, session, thresholds)
+        why = f"{session} does not confirm that it is severe"
+    rule = decision.verdict.rule.replace(NOT_CONFIRMED, why)
+    return decision._replace(verdict=decision.verdict._replace(rule=rule))
 
 
 def _ratios(
@@ -183,7 +247,7 @@ def _of_counts(metric: Metric, values: Values, thresholds: Thresholds) -> Decisi
         medians=(float(np.median(base)), float(np.median(values.head))),
     )
     limits = replace(thresholds, threshold=max(thresholds.exact, HARDLY))
-    return Decision(metric, judge(ratio, limits, confirmed=True), None, True)
+    return Decision(metric, judge(ratio, limits, confirmed_by="each run"), None, True)
 
 
 def _unknown(values: Values, thresholds: Thresholds) -> Verdict:
@@ -198,21 +262,11 @@ def _unknown(values: Values, thresholds: Thresholds) -> Verdict:
     return Verdict(PerformanceChange.Unknown, rule, ratio)
 
 
-def _is_confirmed(
-    ratio: Ratio, others: Sequence[Ratio], values: Values, thresholds: Thresholds
-) -> bool:
-    """Whether another metric says, too, that the change is severe; where there is none, both halves of the
-    pairs have to."""
-    if others:
-        return any(_is_severe(other.low, other.high, ratio, thresholds) for other in others)
-    middle = values.base.size // 2
-    if middle < MIN_VALUES:
-        return False
-    halves = [
-        of_pairs(values.base[part], values.head[part], thresholds.confidence).estimate
-        for part in (slice(middle), slice(middle, None))
-    ]
-    return all(_is_severe(half, half, ratio, thresholds) for half in halves)
+def _bounds(ratio: Ratio, *, turned: bool) -> tuple[float, float]:
+    """Those of its interval; or of the ratio of the base to the head."""
+    if not turned:
+        return ratio.low, ratio.high
+    return 1 / ratio.high, 1 / ratio.low if ratio.low else math.inf
 
 
 def _is_severe(low: float, high: float, like: Ratio, thresholds: Thresholds) -> bool:
@@ -232,11 +286,14 @@ def _against_noise(verdict: Verdict, noise: Ratio | None, thresholds: Thresholds
     return Verdict(PerformanceChange.Unknown, rule, verdict.ratio)
 
 
-def _is_settled(verdict: Verdict, thresholds: Thresholds) -> bool:
-    """Whether the label is definite, or the interval is half as wide as the threshold."""
-    if verdict.change not in _UNDECIDED:
-        return True
+def _is_settled(verdict: Verdict, thresholds: Thresholds, together: int = 1) -> bool:
+    """Whether the label is definite, also among so many p-values that are adjusted together, or the interval
+    is half as wide as the threshold."""
     ratio = verdict.ratio
+    if verdict.change is PerformanceChange.NoChange:
+        return True
+    if verdict.change not in _UNDECIDED:
+        return ratio.p_value * together <= 1 - thresholds.confidence
     if not (ratio.low > 0 and math.isfinite(ratio.high)):
         return False
     return math.log(ratio.high / ratio.low) <= math.log1p(thresholds.threshold)

@@ -1,5 +1,8 @@
 """Whether the two sides run the same program on the same input, so that no difference can be theirs.
 
+A program may read files that its command line does not name. So where a compiled program is the same, but
+other files of the two working copies differ, one run of each side shows whether it opens one of those.
+
 A program that was built twice is the same where its parts are that are loaded into memory. What only
 debuggers read, such as the folder in which it was built, and the build id that is made of all of it, may
 differ.
@@ -9,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,22 +25,39 @@ _MAGIC: Final = b"\x7fELF"
 _NOT_COMPARED: Final = frozenset({".git", ".perun"})
 
 
-def why_identical(base: Run, head: Run) -> str:
+Opens = Callable[[Run, Collection[str]], bool | None]
+"""Tells whether one run opens one of the files, named relative to its folder; None where it cannot tell."""
+
+
+def why_identical(base: Run, head: Run, opens: Opens) -> str:
     """Why both run the same; empty where they may differ.
 
     A compiled program of the project is the same where its loaded parts are, the shared libraries in its
-    folder, and the files that the command line names. Of any other program all files of the project must be
-    the same, since nobody knows which of them it reads.
+    folder, and the files that the command line names; and where both copies have the same files, of which
+    neither side opens one that differs. Of any other program all files of the project must be the same.
     """
     try:
         old, new = (_program_of(run) for run in (base, head))
         compiled = _is_compiled(old, base) and _is_compiled(new, head)
         if compiled and _of_program(old, base) == _of_program(new, head):
-            return "the compiled program and its input are the same on both sides"
-        if _are_the_same(base.cwd, head.cwd):
+            return _why_program_identical(base, head, (old, new), opens)
+        if _differing(base.cwd, head.cwd) == []:
             return "all files are the same on both sides"
     except (PerunError, OSError):
         pass  # what is wrong with the command is found when it runs
+    return ""
+
+
+def _why_program_identical(base: Run, head: Run, programs: tuple[Path, Path], opens: Opens) -> str:
+    differing = _differing(base.cwd, head.cwd)
+    if differing is None:
+        return ""
+    loaded = {os.path.relpath(one, run.cwd) for one, run in zip(programs, (base, head), strict=True)}
+    names = [name for name in differing if name not in loaded and ".so" not in Path(name).suffixes]
+    if not names:
+        return "the compiled program and its input are the same on both sides"
+    if opens(base, names) is False and opens(head, names) is False:
+        return "the compiled program is the same on both sides, and opens no file that differs"
     return ""
 
 
@@ -92,15 +113,23 @@ def _of_folder(folder: Path) -> list[tuple[str, str]]:
     return [(os.path.relpath(path, folder), _checksum(path)) for path in _files(folder)]
 
 
-def _are_the_same(base: Path, head: Path) -> bool:
-    """Whether two folders hold the same; all sizes are compared before any content is read."""
+def _differing(base: Path, head: Path) -> list[str] | None:
+    """The names of regular files that are not the same in two folders; None where not both have the same
+    names, or links differ: that can be seen without opening them."""
     names = [[os.path.relpath(path, folder) for path in _files(folder)] for folder in (base, head)]
     if names[0] != names[1]:
-        return False
-    pairs = [(base / name, head / name) for name in names[0]]
-    if any(os.lstat(old).st_size != os.lstat(new).st_size for old, new in pairs):
-        return False
-    return all(_checksum(old) == _checksum(new) for old, new in pairs)
+        return None
+    found = []
+    for name in names[0]:
+        old, new = base / name, head / name
+        before, after = os.lstat(old), os.lstat(new)
+        same = (before.st_mode, before.st_size) == (after.st_mode, after.st_size)
+        if same and _checksum(old) == _checksum(new):
+            continue
+        if not (stat.S_ISREG(before.st_mode) and stat.S_ISREG(after.st_mode)):
+            return None
+        found.append(name)
+    return found
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from perun.errors import JobFailed, PluginError
 from perun.plugin.api import MinorVersion, Run, silent
-from perun.porcelain.compare.metrics import PEAK, Recorded, clock, summed
+from perun.porcelain.compare.metrics import PEAK, Recorded, clock, is_printed, summed
 from perun.porcelain.compare.plan import Case
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import collecting
@@ -149,7 +149,8 @@ class Collected:
         for series in measurements(profile).values():
             metric = summed(self._case.job.cmd, series.metric)
             if metric is not None and self._wanted.matches(series.metric, collector):
-                sums[metric] = sums.get(metric, 0.0) + float(series.values.sum())
+                value = series.values.mean() if is_printed(metric) else series.values.sum()
+                sums[metric] = sums.get(metric, 0.0) + float(value)
         return sums
 
 

@@ -87,4 +87,9 @@ def summed(cmd: str, metric: Metric) -> Metric | None:
     """The metric that the values of this one add up to; None where they are no part of any sum."""
     if metric.subtype in _NOT_SUMMED:
         return None
-    return metric._replace(uid=cmd) if metric.type in _OF_FUNCTIONS else metric
+    return metric._replace(uid=cmd) if metric.type in _OF_FUNCTIONS and not is_printed(metric) else metric
+
+
+def is_printed(metric: Metric) -> bool:
+    """Whether the program prints it in a unit of its own, as requests per second: no value is part of a sum."""
+    return metric.larger_is_better or (metric.type == "mixed" and metric.subtype not in ("", "time delta"))

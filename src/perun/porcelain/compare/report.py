@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from perun.errors import PerunError
@@ -16,7 +17,8 @@ from perun.porcelain.compare.trial import Trial
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
-from perun.profile.units import readable
+from perun.profile.units import readable_pair
+from perun.profile.verdict import MORE_IS_BETTER, mirrored
 from perun.wording import plural
 
 METHOD: Final = "hodges_lehmann_ratio"
@@ -27,8 +29,10 @@ NOT_MEASURED: Final = "not measured"
 def change_of(decision: Decision) -> DegradationInfo:
     """The verdict on one metric as a check reports it."""
     metric, (change, rule, ratio) = decision.metric, decision.verdict
+    if metric.larger_is_better:
+        change, rule = mirrored(change), f"{rule}; {MORE_IS_BETTER}"
     known = math.isfinite(ratio.estimate)
-    before, after = (readable(value, metric.unit) for value in ratio.medians)
+    before, after = readable_pair(*ratio.typical, metric.unit)
     return DegradationInfo(
         change,
         metric.location,
@@ -69,6 +73,11 @@ def _nothing(case: Case, trial: Trial) -> DegradationInfo:
         rule += "; give it more time with --budget"
     values = (NOT_MEASURED, NOT_MEASURED, "ratio")
     return DegradationInfo(PerformanceChange.Unknown, case.job.cmd, *values, sizes=(0, 0), rule=rule)
+
+
+def identical(plan: Plan, case: Case, reason: str) -> Comparison:
+    """That a configuration needs no measuring, as both sides are the same."""
+    return replace(unmeasured(plan, case, reason), same=True)
 
 
 def unmeasured(plan: Plan, case: Case, reason: str, error: PerunError | None = None) -> Comparison:
@@ -126,6 +135,8 @@ def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
                 f"noise of {one.metric.location}: the base to itself {noise.estimate:.3f}x "
                 f"({noise.low:.3f} to {noise.high:.3f})"
             )
+    if trial.again:
+        yield f"{plural(len(trial.again), 'pair')} of a second session, to confirm what may be severe"
     if trial.repeated:
         yield f"{plural(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
     yield from disagreements(trial.decisions)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -86,13 +85,17 @@ def _peaks(times: Profile, readings: Sequence[Reading], case: Case) -> Iterator[
 
 
 def store(
-    repo: Repository, sides: Sequence[Side], made: Mapping[str, Sequence[Profile]], about: Mapping[str, Any]
+    repo: Repository,
+    sides: Sequence[Side],
+    made: Mapping[str, Sequence[Profile]],
+    about: Mapping[str, Any],
+    last: int,
 ) -> Stored:
     """Store the profiles of both sides, and register those of versions; those of uncommitted changes are
     pending.
 
     :param made: the profiles by the name of the side. :param about: what the header of each says of the
-        session, its `id` among it.
+        session, its `id` among it. :param last: the time of the newest profile of each side.
     :raises PerunError: where the store refuses; then nothing is left.
     """
     marked = [_marked(side, profile, number, about) for side in sides
@@ -106,7 +109,6 @@ def store(
         except BaseException:
             repo.store.pending.remove(paths)
             raise
-        last = int(time.time())
         for one, path in zip(marked, paths, strict=True):
             # A second apart, so that those of both sides are listed in the order of measuring.
             moment = last - len(made[one.side.name]) + 1 + one.number

@@ -11,7 +11,17 @@ import numpy as np
 
 from perun import disturbance
 from perun.errors import Terminated
-from perun.porcelain.compare.decide import EXACT_AFTER, FIRST_LOOK, Decision, Looks, Values, decide, reachable
+from perun.porcelain.compare.decide import (
+    EXACT_AFTER,
+    FIRST_LOOK,
+    Decision,
+    Looks,
+    Values,
+    decide,
+    may_be_severe,
+    measured_again,
+    reachable,
+)
 from perun.porcelain.compare.instruments import BudgetSpent, Reading
 from perun.porcelain.compare.pairs import ARMS, PairRunner
 from perun.profile.changes import PerformanceChange
@@ -30,7 +40,8 @@ Progress = Callable[[Sequence[Decision], int, int, float], None]
 class Trial:
     """What was measured, and what it says.
 
-    :ivar pairs: the readings of each pair by arm, in the order of measuring.
+    :ivar pairs: the readings of each pair by arm, in the order of measuring; :ivar again: those of a second
+        session, which was to confirm what may be severe.
     :ivar repeated: pairs that were measured again, as something disturbed them, and :ivar disturbance: what
         did so to the first of them.
     :ivar seconds: how long it all took. :ivar pinned: whether the program was kept on one core.
@@ -40,6 +51,7 @@ class Trial:
 
     name: str
     pairs: list[Mapping[str, Reading]] = field(default_factory=list)
+    again: list[Mapping[str, Reading]] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     repeated: int = 0
     disturbance: str = ""
@@ -51,18 +63,21 @@ class Trial:
     @property
     def series(self) -> dict[Metric, Values]:
         """The values of each metric that all runs gave."""
-        common: dict[Metric, None] = {}
-        if self.pairs:
-            readings = [reading.values for pair in self.pairs for reading in pair.values()]
-            common = {metric: None for metric in readings[0] if all(metric in one for one in readings)}
-        return {metric: self._values(metric) for metric in common}
-
-    def _values(self, metric: Metric) -> Values:
-        return Values(*(np.array([pair[arm].values[metric] for pair in self.pairs]) for arm in ARMS))
+        return _series(self.pairs)
 
     def readings(self, side: str) -> list[Reading]:
         """Those of one arm, in the order of measuring."""
         return [pair[side] for pair in self.pairs]
+
+
+def _series(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, Values]:
+    """The values of each metric that all runs of the pairs gave."""
+    readings = [reading.values for pair in pairs for reading in pair.values()]
+    common = [metric for metric in readings[0] if all(metric in one for one in readings)] if readings else []
+    return {
+        metric: Values(*(np.array([pair[arm].values[metric] for pair in pairs]) for arm in ARMS))
+        for metric in common
+    }
 
 
 def run(
@@ -73,8 +88,12 @@ def run(
     budget: float,
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
+    together: int = 1,
 ) -> Trial:
     """Measure pairs until each metric is settled, `most_pairs` are there, or `budget` seconds are over.
+
+    What may be severe then, and no other metric confirms, is measured again in a second session of the fewest
+    pairs, where the pairs and the time are left for it. :param together: as of :func:`decide`.
 
     An interruption ends it, too; what was measured by then is returned.
 
@@ -106,7 +125,8 @@ def run(
             if count >= most:
                 break
             if (looks and looks.is_one(count)) or _may_be_exact(trial):
-                trial.decisions = decide(trial.series, looks or Looks(most), thresholds)
+                series = trial.series
+                trial.decisions = decide(series, looks or Looks(most), thresholds, together=together)
                 if trial.decisions and all(one.settled for one in trial.decisions):
                     break
             progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
@@ -120,10 +140,47 @@ def run(
     trial.seconds = clock() - start
     trial.pinned = runner.is_pinned
     if not (trial.decisions and all(one.settled for one in trial.decisions)):
-        trial.decisions = decide(trial.series, looks or Looks(most_pairs), thresholds, ends=True)
+        looks = looks or Looks(most_pairs)
+        trial.decisions = decide(trial.series, looks, thresholds, ends=True, together=together)
+    if trial.interruption is None:
+        _measure_again(trial, runner, thresholds, most_pairs, left)
+        trial.seconds = clock() - start
     if trial.interruption is not None:
         trial.decisions = [_undecided(one, len(trial.pairs)) for one in trial.decisions]
     return trial
+
+
+def _measure_again(
+    trial: Trial, runner: PairRunner, thresholds: Thresholds, most_pairs: int, left: Callable[[], float]
+) -> None:
+    """Have a second session confirm what may be severe, where there is something."""
+    doubtful = {one.metric for one in trial.decisions if may_be_severe(one, thresholds)}
+    if not doubtful:
+        return
+    if len(trial.pairs) + FIRST_LOOK <= most_pairs:
+        try:
+            trial.again = _second_session(runner, left)
+        except (KeyboardInterrupt, Terminated) as interruption:
+            trial.interruption = interruption
+            trial.reason = "interrupted"
+            return
+    series = _series(trial.again)
+    trial.decisions = [
+        measured_again(one, series.get(one.metric), thresholds) if one.metric in doubtful else one
+        for one in trial.decisions
+    ]
+
+
+def _second_session(runner: PairRunner, left: Callable[[], float]) -> list[Mapping[str, Reading]]:
+    """The fewest pairs that are looked at, begun anew; none where the time is over before."""
+    pairs: list[Mapping[str, Reading]] = []
+    try:
+        runner.warm_up(left)
+        while len(pairs) < FIRST_LOOK and left() > 0:
+            pairs.append(runner.measure(len(pairs), left))
+    except BudgetSpent:
+        pass
+    return pairs if len(pairs) == FIRST_LOOK else []
 
 
 def _may_be_exact(trial: Trial) -> bool:

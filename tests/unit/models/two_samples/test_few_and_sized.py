@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perun.models.two_samples import permutation, shape, signed_ranks, strata
-from perun.models.two_samples.ratio import of_pairs, of_samples, of_sizes
+from perun.models.two_samples.ratio import described, of_each, of_pairs, of_samples, of_sizes
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what these are compared with, is missing")
 
@@ -118,3 +118,63 @@ def test_the_interval_of_pairs_has_the_confidence_asked_for(confidence: float) -
 def test_pairs_need_as_many_values_on_both_sides() -> None:
     with pytest.raises(ValueError, match="not 3 and 4"):
         of_pairs([1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0], 0.99)
+
+
+def _odd_samples(generator: np.random.Generator, count: int) -> list[np.ndarray]:
+    """Samples of few sizes, so that several have the same: plain, tied, equal, drifting and bimodal ones."""
+    found = []
+    for number in range(count):
+        values = generator.lognormal(0, 0.05, int(generator.choice([2, 5, 8, 10, 30, 301])))
+        if number % 5 == 1:
+            values = np.round(values, 1)
+        elif number % 5 == 2:
+            values = np.full(values.size, values[0])
+        elif number % 5 == 3:
+            values *= np.exp(np.cumsum(generator.normal(0, 0.05, values.size)))
+        elif number % 5 == 4:
+            values[::3] *= 2
+        found.append(values)
+    return found
+
+
+def test_many_samples_at_once_are_compared_as_each_by_itself() -> None:
+    generator = np.random.default_rng(11)
+    old, new = _odd_samples(generator, 120), generator.permutation(np.arange(120)).tolist()
+    others = [old[number] * 1.01 for number in new]
+    together = of_each(described(old), described(others), 0.99)
+    for ratio, baseline, target in zip(together, old, others, strict=True):
+        alone = of_samples(baseline, target, 0.99)
+        assert ratio.sizes == alone.sizes == (baseline.size, target.size)
+        numbers = "estimate", "low", "high", "p_value", "detectable", "correlation", "drift", "medians"
+        for name in numbers:
+            assert getattr(ratio, name) == pytest.approx(getattr(alone, name), rel=1e-12, abs=1e-12)
+        assert [modes and modes.share for modes in ratio.modes] == [
+            modes and modes.share for modes in alone.modes
+        ]
+    assert any(ratio.correlation for ratio in together) and any(ratio.bimodal for ratio in together)
+
+
+def test_what_is_known_of_a_sample_is_what_numpy_and_scipy_say() -> None:
+    for values in _odd_samples(np.random.default_rng(12), 40):
+        (found,) = described([values])
+        logarithms = np.log(values)
+        assert found.median == pytest.approx(np.median(logarithms), abs=1e-14)
+        if values.size <= 300:
+            assert found.deviation == pytest.approx(np.std(logarithms, ddof=1), abs=1e-14)
+        if found.drift:
+            expected = stats.spearmanr(logarithms, np.arange(values.size)).statistic
+            assert found.drift == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_shown_values_agree_with_the_ratio() -> None:
+    # The large sizes were measured more often on the one side, so that the medians of all say the contrary.
+    old_sizes, new_sizes = np.repeat([1, 100], [20, 5]), np.repeat([1, 100], [5, 20])
+    noise = np.random.default_rng(13).lognormal(0, 0.01, 25)
+    found = of_sizes(old_sizes * noise, old_sizes, 0.9 * new_sizes * noise, new_sizes, 0.99)
+    assert found is not None
+    before, after = found.typical
+    assert after / before == pytest.approx(0.9, rel=0.02) and before == pytest.approx(10, rel=0.05)
+    # Medians on the other side of 1 than the estimate: their middle, with the ratio between both.
+    odd = found._replace(medians=(1.0, 1.1))
+    assert odd.typical[1] / odd.typical[0] == pytest.approx(found.estimate)
+    assert math.prod(odd.typical) == pytest.approx(1.1)

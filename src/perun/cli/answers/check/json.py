@@ -83,6 +83,7 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
         "ignored": sum(result.ignored for result in comparison.results),
         "notes": [one_line(note) for note in comparison.notes],
         "session": comparison.session,
+        "same": comparison.same,
     }
 
 

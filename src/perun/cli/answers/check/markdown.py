@@ -171,19 +171,22 @@ def _list(title: str, lines: list[str]) -> str:
 def _summary(tally: Tally) -> str:
     if tally.compared:
         return f"{plain_text(tally.summary(legend=False))}."
-    label, _, reasons = tally.nothing_compared.partition(": ")
+    label, _, reasons = tally.summary().partition(": ")
     return f"{label[0].upper()}{label[1:]}: {code(reasons)}"
 
 
 def _title(tally: Tally) -> str:
     counts = tally.counts
-    if not tally.compared:
+    if tally.nothing_compared:
         return "Performance: nothing compared"
     if not (counts.degradations or counts.optimizations):
-        return "Performance: no change"
+        return f"Performance: inconclusive ({counts.inconclusive} unknown)" if counts.inconclusive else (
+            "Performance: no change"
+        )
     severe = f" ({counts.severe} severe)" if counts.severe else ""
     worse, better = plural(counts.degradations, "degradation"), plural(counts.optimizations, "optimization")
-    return f"Performance: {worse}{severe}, {better}"
+    unknown = f", {counts.inconclusive} inconclusive" if counts.inconclusive else ""
+    return f"Performance: {worse}{severe}, {better}{unknown}"
 
 
 def _row(change: DegradationInfo, method: str) -> str:

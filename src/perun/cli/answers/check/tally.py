@@ -14,12 +14,14 @@ from perun.profile.changes import PerformanceChange
 
 
 class Counts(NamedTuple):
-    """How many changes there are of which kind; `severe` ones are among the degradations, too."""
+    """How many changes there are of which kind; `severe` ones are among the degradations, too, and
+    `inconclusive` ones, which are Unknown, among the `other` ones."""
 
     optimizations: int
     degradations: int
     severe: int
     other: int
+    inconclusive: int
 
 
 class Tally:
@@ -27,6 +29,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.compared = 0
+        self.same = 0
+        """Configurations that needed no measuring, as both sides are the same."""
         self.ignored = 0
         self.unpaired = 0
         self.changes: Counter[PerformanceChange] = Counter()
@@ -58,7 +62,8 @@ class Tally:
             self.troubles[one_line(comparison.error.message)] += 1
         if comparison.incomplete:
             self.incomplete[one_line(incomplete_of(comparison))] += 1
-        reason = comparison.reason or _all_refused(comparison)
+        reason = comparison.not_compared
+        self.same += comparison.same
         if reason:
             self._reasons[one_line(reason)] += 1
         else:
@@ -70,15 +75,18 @@ class Tally:
         """How many changes of which kind were found."""
         kinds = list(self.changes.elements())
         better, worse = sum(map(is_better, kinds)), sum(map(is_worse, kinds))
-        return Counts(better, worse, sum(map(is_severe, kinds)), len(kinds) - better - worse)
+        unknown = self.changes[PerformanceChange.Unknown]
+        return Counts(better, worse, sum(map(is_severe, kinds)), len(kinds) - better - worse, unknown)
 
     @property
     def nothing_compared(self) -> str:
-        """That no pair was compared, and why; empty if one was."""
-        if self.compared:
-            return ""
+        """That no pair was compared, and why; empty if one was, or needed not to be."""
+        return "" if self.compared or self.same else f"nothing compared: {self._why}"
+
+    @property
+    def _why(self) -> str:
         reasons = [f"{reason} ({n}x)" if n > 1 else reason for reason, n in self._reasons.items()]
-        return f"nothing compared: {'; '.join(reasons) or 'there is nothing to compare'}"
+        return "; ".join(reasons) or "there is nothing to compare"
 
     def summary(self, paint: Callable[[str, str], str] = plain, *, legend: bool = True) -> str:
         """One line: how many pairs were compared and what was found, or why nothing could be compared.
@@ -86,8 +94,8 @@ class Tally:
         :param legend: with the marks of the summaries of commits, `+`, `-` and `!!`.
         """
         if not self.compared:
-            label, colon, reasons = self.nothing_compared.partition(":")
-            return paint(label, "yellow") + colon + reasons
+            label = paint("nothing compared", "yellow") if self.nothing_compared else "no change"
+            return f"{label}: {self._why}"
         return (
             f"{plural(self.compared, 'pair')} of profiles compared: {', '.join(self._parts(paint, legend))}"
         )
@@ -102,8 +110,12 @@ class Tally:
             yield "no change"
         if counts.severe:
             yield paint(f"{counts.severe} of them severe{severe}", "bold red")
-        if counts.other:
-            yield f"{counts.other} new, gone or unknown"
+        if counts.inconclusive:
+            yield f"{counts.inconclusive} inconclusive"
+        if counts.other > counts.inconclusive:
+            yield f"{counts.other - counts.inconclusive} new or gone"
+        if self.same:
+            yield f"{self.same} the same on both sides"
         if self.ignored:
             yield f"{self.ignored} ignored"
 
@@ -115,11 +127,3 @@ def troubles_of(report: VersionReport) -> Iterator[str]:
     for error in report.errors:
         if error.message not in report.failure:
             yield f"damaged: {one_line(error.message)}"
-
-
-def _all_refused(comparison: Comparison) -> str:
-    """Why none of the methods could be applied; empty if one could."""
-    results = comparison.results
-    if not results or not all(result.reason for result in results):
-        return ""
-    return results[0].reason
