@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from compiling import CompilerCache
-from perun.cli.options import takes
+from perun.cli.options import with_options_of
 from perun.collect._calls.binary import Binary
 from perun.collect.trace.collector import TraceParams, make_engine
 from perun.collect.trace.libraries import find_library, kind_of, names_of
@@ -195,7 +195,7 @@ def test_options_as_the_manual_spells_them(spelling: str) -> None:
     given: list[TraceParams] = []
 
     @click.command()
-    @takes(TraceParams, "params")
+    @with_options_of(TraceParams, "params")
     def command(params: TraceParams) -> None:
         given.append(params)
 

@@ -7,8 +7,10 @@ the start of a command and its being written down, which is a few microseconds a
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import signal
 from mmap import mmap
 from pathlib import Path
 from struct import Struct
@@ -37,7 +39,8 @@ class Guard:
             self._memory = mmap(shared, _PLACES * _NUMBER.size)
             null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
             actions = [*null, (os.POSIX_SPAWN_DUP2, shared, _SHARED)]
-            os.posix_spawn(GUARD, [str(GUARD), str(self.owner)], {}, file_actions=actions, setpgroup=0)
+            argv = [str(GUARD), str(self.owner)]
+            self._pid = os.posix_spawn(GUARD, argv, {}, file_actions=actions, setpgroup=0)
         finally:
             os.close(shared)
 
@@ -55,6 +58,14 @@ class Guard:
             self._free.append(place)
 
 
+    def end(self) -> None:
+        """End the guard, unless a command still runs; in a container perhaps nobody else waits for it."""
+        if self.owner == os.getpid() and not self._places:
+            with contextlib.suppress(OSError):
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+
+
 _guard: Guard | None = None
 
 
@@ -65,4 +76,5 @@ def guard() -> Guard | None:
         _guard = None
         with contextlib.suppress(OSError, AttributeError):
             _guard = Guard()
+            atexit.register(_guard.end)
     return _guard

@@ -8,22 +8,36 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loader.h"
 
-enum { ORPHANED = SIGUSR1 }; /* what the supervisor gets when the loader ends */
+enum { ORPHANED = SIGUSR1 }; /* what the supervisor gets when the loader has ended */
+enum { WATCH_NANOSECONDS = 100000000 };
 
-static volatile sig_atomic_t is_orphaned;
+/* The loader holds this as long as it lives. A process that is killed tells so by a signal only when all its files are
+ * closed, and the kernel may take long to close probes: as long as a program that is traced calls functions. A mutex
+ * that is robust it lets go before. */
+static pthread_mutex_t *alive;
 
-/* SIGCHLD has this handler, too, because only a signal that has one ends sigsuspend(). */
-static void wake(int number) {
-    is_orphaned |= number == ORPHANED;
+static void hold_alive(void) {
+    pthread_mutexattr_t attributes;
+    alive = mmap(NULL, sizeof(*alive), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (alive == MAP_FAILED)
+        fail("out of memory");
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(alive, &attributes);
+    pthread_mutex_lock(alive);
 }
 
 /* Whether /proc is that of the namespace of this process: only then its numbers are those that kill() takes. */
@@ -72,8 +86,7 @@ void kill_command(pid_t child) {
 static void execute(char **arguments) {
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
-    signal(ORPHANED, SIG_DFL);
-    signal(SIGCHLD, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
     execvp(arguments[0], arguments);
     fprintf(stderr, "%s: %s\n", arguments[0], strerror(errno));
     _exit(127);
@@ -81,18 +94,19 @@ static void execute(char **arguments) {
 
 /* The supervisor: starts the command when it is told to, and tells how it has ended. */
 static void supervise(int go, int ended, pid_t loader, char **arguments) {
-    const struct sigaction action = {.sa_handler = wake};
-    int status = 0;
+    const struct timespec watch = {0, WATCH_NANOSECONDS};
+    int status = 0, number = 0;
     char letter;
     sigset_t waited_for, before;
     sigemptyset(&waited_for);
     sigaddset(&waited_for, ORPHANED);
     sigaddset(&waited_for, SIGCHLD);
     sigprocmask(SIG_BLOCK, &waited_for, &before);
-    sigaction(ORPHANED, &action, NULL);
-    sigaction(SIGCHLD, &action, NULL);
     signal(SIGTERM, SIG_IGN); /* whoever asks the command to end asks all processes of the loader */
     signal(SIGINT, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    pid_t group = getpgrp();
+    setpgid(0, 0); /* whoever kills the group of the loader leaves the rest to this process */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, ORPHANED);
     if (getppid() != loader || read(go, &letter, 1) != 1)
@@ -101,6 +115,7 @@ static void supervise(int go, int ended, pid_t loader, char **arguments) {
     if (command < 0)
         _exit(125);
     if (!command) {
+        setpgid(0, group);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != own)
             _exit(125);
@@ -111,13 +126,14 @@ static void supervise(int go, int ended, pid_t loader, char **arguments) {
         pid_t one;
         while ((one = waitpid(-1, &status, WNOHANG)) > 0 && one != command)
             ;
-        if (one == command)
-            _exit(write(ended, &status, sizeof(status)) != sizeof(status));
-        if (is_orphaned) {
+        int is_orphaned = number == ORPHANED || pthread_mutex_trylock(alive) == EOWNERDEAD;
+        if (one == command && !is_orphaned && write(ended, &status, sizeof(status)) == sizeof(status))
+            _exit(0);
+        if (one == command || is_orphaned) {
             kill_command(command);
             _exit(125);
         }
-        sigsuspend(&before);
+        number = sigtimedwait(&waited_for, NULL, &watch);
     }
 }
 
@@ -125,6 +141,7 @@ static void supervise(int go, int ended, pid_t loader, char **arguments) {
 struct command prepare_command(char **arguments) {
     int go[2], ended[2];
     pid_t own = getpid();
+    hold_alive();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (pipe2(go, O_CLOEXEC) || pipe2(ended, O_CLOEXEC | O_NONBLOCK))
         fail("pipe: %s", strerror(errno));
