@@ -18,6 +18,7 @@ from perun.wording import counted
 if TYPE_CHECKING:
     from perun.collect._calls.events import Calls
     from perun.collect._calls.profile import Function
+    from perun.collect.trace.constant_sizes import ConstantSizes
     from perun.collect.trace.engines import Engine, Recorded
     from perun.collect.trace.plan import Plan
     from perun.profile.factory import Profile
@@ -286,6 +287,7 @@ class _Session:
         from perun.collect._calls.profile import CallTable
         from perun.collect._common.runs import early_end
         from perun.collect.trace.engines import calibration
+        from perun.collect.trace.constant_sizes import ConstantSizes
         from perun.process.outcome import outcome
 
         sample = recorded.sample
@@ -300,7 +302,7 @@ class _Session:
         elif sample.status:
             self._note(f"the command {str(self._run)!r} {outcome(sample.status)}")
         table = CallTable()
-        constant = _ConstantSizes(len(plan.sampling))
+        constant = ConstantSizes(len(plan.sampling))
         if not self._params.no_profile:
             sampling = [1 if one in recorded.sampled else of for one, of in enumerate(plan.sampling)]
             for calls in _sampled(recorded.calls, sampling):
@@ -347,7 +349,7 @@ class _Session:
                 self._ctx.note(note)
         return table.profile(_functions(plan), self._run, info, summary)
 
-    def _note_constant_sizes(self, plan: Plan, sizes: _ConstantSizes) -> None:
+    def _note_constant_sizes(self, plan: Plan, sizes: ConstantSizes) -> None:
         found = [
             f"{probe.function.name} ({probe.size.text} = {size})"
             for number, size in sizes.found().items()
@@ -403,41 +405,6 @@ class _Session:
             archive = make_archive(str(folder / name), "gztar", self._folder)
             self._ctx.note(f"--zip-temp: the temporary files are in {archive}")
         rmtree(self._folder, ignore_errors=True)
-
-
-class _ConstantSizes:
-    """Finds the functions whose size is the same in all of many calls.
-
-    :param functions: how many functions there are.
-    """
-
-    MANY: Final = 10
-
-    def __init__(self, functions: int) -> None:
-        self._first = [-1] * functions
-        self._calls = [0] * functions
-        self._varies = [False] * functions
-
-    def add(self, calls: Calls) -> None:
-        """Take note of the sizes of some calls."""
-        import numpy as np
-
-        sized = calls.size >= 0
-        for number in np.unique(calls.function[sized]).tolist():
-            if not self._varies[number]:
-                sizes = calls.size[sized & (calls.function == number)]
-                if self._first[number] < 0:
-                    self._first[number] = int(sizes[0])
-                self._varies[number] = bool((sizes != self._first[number]).any())
-                self._calls[number] += len(sizes)
-
-    def found(self) -> dict[int, int]:
-        """The numbers of these functions, and their sizes."""
-        return {
-            number: self._first[number]
-            for number, count in enumerate(self._calls)
-            if count >= self.MANY and not self._varies[number]
-        }
 
 
 def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from perun.collect._calls.binary import Function, Usdt
 from perun.collect._calls.names import is_own, plain_name
 from perun.collect._calls.sizes import Size, find_size, size_of
-from perun.collect.trace.libraries import kind_of, names_of
+from perun.collect.trace.libraries import kind_of
+from perun.collect.trace.rules import Files, parse_rule, stripped
 from perun.errors import UsageError
 from perun.plugin.params import nearest
 
@@ -33,14 +34,6 @@ class Wanted(NamedTuple):
     global_sampling: int = 0
     with_usdt: bool = False
     libs: tuple[str, ...] = ()
-
-
-class Rule(NamedTuple):
-    """The parts of `<lib>#<what>#<sampling>`; empty or 0 if left out."""
-
-    library: str
-    what: str
-    sampling: int
 
 
 class Probe(NamedTuple):
@@ -86,30 +79,13 @@ class Plan(NamedTuple):
         return [probe.sampling for probe in self.probes] + [pair.sampling for pair in self.pairs]
 
 
-def parse_rule(text: str) -> Rule:
-    """A rule of `--func`: `f`, `lib#f`, `f#10` or `lib#f#10`.
-
-    :raises UsageError: where it has no name, or too many parts.
-    """
-    parts = text.split("#")
-    sampling = 0
-    if len(parts) > 1 and parts[-1].isdecimal():
-        sampling = int(parts.pop())
-    elif len(parts) == 3 and not parts[-1]:
-        parts.pop()
-    library = parts.pop(0) if len(parts) == 2 else ""
-    if len(parts) != 1 or not parts[0]:
-        raise UsageError(f"cannot parse the rule {text!r}", "write <name> or <lib>#<name>#<sampling>")
-    return Rule(library, parts[0], sampling)
-
-
 def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     """The plan of what the parameters select.
 
     :param binaries: the program, and then the libraries of `wanted.libs`.
     :raises UsageError: where a function, probe or member does not exist; names the most similar ones.
     """
-    files = _Files(binaries, wanted.libs)
+    files = Files(binaries, wanted.libs)
     sampled = wanted.strategy.endswith("sampled")
     everywhere = wanted.global_sampling or (SAMPLED if sampled else 1)
     chosen: dict[tuple[str, int], tuple[Binary, Function, int]] = {}
@@ -136,60 +112,13 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     pairs = tuple(_pairs(files, wanted, everywhere))
     if not probes and not pairs:
         if wanted.strategy != "custom" and kind_of(binaries[0].path).stripped:
-            raise UsageError(*_stripped(binaries[0].path))
+            raise UsageError(*stripped(binaries[0].path))
         raise UsageError(
             "no function or probe is selected",
             "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
         )
     throws, switches = (any(getattr(one, what) for one in binaries) for what in ("throws", "switches"))
     return Plan(probes, pairs, throws, binaries[0].path, switches)
-
-
-class _Files(NamedTuple):
-    """The program and the libraries in which names are searched.
-
-    :param libs: what the user wrote for each library.
-    """
-
-    binaries: Sequence[Binary]
-    libs: Sequence[str]
-
-    def functions(self, rule: Rule) -> tuple[Binary, list[Function]]:
-        """The functions that a rule means, and the first file that has any.
-
-        :raises UsageError: where no file has any; names the most similar ones.
-        """
-        problem: UsageError | None = None
-        for binary in [self.library(rule.library)] if rule.library else self.binaries:
-            try:
-                return binary, binary.find(rule.what)
-            except UsageError as unknown:
-                problem = problem or unknown
-        assert problem is not None
-        if kind_of(self.binaries[0].path).stripped and not rule.library:
-            why, hint = _stripped(self.binaries[0].path)
-            raise UsageError(f"{problem.message}: {why}", hint)
-        raise problem
-
-    def library(self, name: str) -> Binary:
-        """The file that the user calls so: by path, file name or soname, with the version or without.
-
-        :raises UsageError: where it is not among the traced files.
-        """
-        given = ["", *self.libs]
-        known = [
-            (binary, names_of(binary.path, given[place] if place < len(given) else ""))
-            for place, binary in enumerate(self.binaries)
-        ]
-        for wanted in (name, os.path.basename(name), os.path.basename(name).partition(".so")[0]):
-            for binary, names in known:
-                if wanted in names:
-                    return binary
-        raise UsageError(
-            f"{name!r} is not among the traced files",
-            f"{nearest(name, {one for _, names in known for one in names if '/' not in one})}; "
-            "add a library with --libs (-l)",
-        )
 
 
 def _own_functions(program: Binary) -> list[Function]:
@@ -211,15 +140,7 @@ def _own_functions(program: Binary) -> list[Function]:
     return described
 
 
-def _stripped(path: str) -> tuple[str, str]:
-    """What is wrong with a program without symbols, and what to do."""
-    return (
-        f"{os.path.basename(path)} is stripped: the names of its own functions were removed from it",
-        "build it without strip and -s; or trace a library with --libs (-l), whose exported functions stay",
-    )
-
-
-def _sizes(files: _Files, expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
+def _sizes(files: Files, expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
     sizes = {}
     for text in expressions:
         name, equals, expression = text.partition("=")
@@ -232,7 +153,7 @@ def _sizes(files: _Files, expressions: Iterable[str]) -> dict[tuple[str, int], S
     return sizes
 
 
-def _pairs(files: _Files, wanted: Wanted, sampling: int) -> Iterable[Pair]:
+def _pairs(files: Files, wanted: Wanted, sampling: int) -> Iterable[Pair]:
     done: set[tuple[str, str]] = set()
     for text in wanted.usdt:
         pair = _pair_of(files, text, sampling)
@@ -250,7 +171,7 @@ def _pairs(files: _Files, wanted: Wanted, sampling: int) -> Iterable[Pair]:
                     yield pair
 
 
-def _pair_of(files: _Files, text: str, sampling: int) -> Pair:
+def _pair_of(files: Files, text: str, sampling: int) -> Pair:
     """The pair of `<lib>#<name>#<sampling>` or `<name1>#<name2>`."""
     parts = [part for part in text.split("#") if part]
     if len(parts) > 1 and parts[-1].isdecimal():
@@ -275,7 +196,7 @@ def _pair_of(files: _Files, text: str, sampling: int) -> Pair:
     )
 
 
-def _dynamic(files: _Files, text: str, sampling: int) -> Pair:
+def _dynamic(files: Files, text: str, sampling: int) -> Pair:
     """The pair of `<lib>#<source>:<line>#<sampling>` or `<source>:<line>#<source>:<line>`."""
     parts = [part for part in text.split("#") if part]
     if len(parts) > 1 and parts[-1].isdecimal():

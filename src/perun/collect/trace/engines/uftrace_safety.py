@@ -18,13 +18,14 @@ import os
 import re
 import subprocess
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.collect._calls.binary import Binary, Function
 from perun.collect._calls.dwarf import STRUCTS, defined, number_of, resolved, type_of
 from perun.collect._calls.parameters import formal_parameters
+from perun.collect.trace.engines.vector_registers import Instruction, keeps_over_calls, target_of
 from perun.collect.trace.plan import Probe
 
 OWN: Final = Path(__file__).parents[3]
@@ -52,22 +53,22 @@ _MAX_DEPTH: Final = 8
 _JUMP: Final = 5
 """Bytes that uftrace replaces at least."""
 _LINE: Final = re.compile(rb"^ *([0-9a-f]+):\t(?:(?:repz|rep|bnd|notrack) )*(\S+)\s*([^<#]*)")
-_VECTORS: Final = re.compile(rb"%[xyz]mm\d|%k[0-7]\b")
 _ENDBR64: Final = b"endbr64"
 
 
 class _Code(NamedTuple):
-    """What the machine code of a function does.
+    """The machine code of a function.
 
-    :ivar vectors: whether it uses vector registers. :ivar calls: whether it calls anything.
-    :ivar targets: the addresses to which it jumps or calls.
+    :ivar instructions: in the order of their addresses.
+    :ivar targets: the addresses to which it jumps, or which it calls.
     :ivar comes_back: whether it jumps to an instruction that uftrace replaces.
+    :ivar leaves: the addresses elsewhere to which it jumps, which may be parts of it.
     """
 
-    vectors: bool
-    calls: bool
+    instructions: list[Instruction]
     targets: frozenset[int]
     comes_back: bool
+    leaves: frozenset[int]
 
 
 def unwinds(path: str) -> str:
@@ -179,26 +180,38 @@ def _in_doubtful_code(binary: Binary, units: Mapping[int, int], tool: str) -> di
         return doubtful
     whole = any(_is_linked_as_one(binary, unit) for unit in keeping)
     of_unit: dict[int, set[int]] = {}
+    without_result: set[int] = set()
     for function in binary.functions:
         entry = binary.description(function)
         if entry is not None:
             of_unit.setdefault(0 if whole else entry.cu.cu_offset, set()).add(function.address)
+            if not _has_vectors(type_of(entry)):
+                without_result.add(function.address)
     for unit in {0} if whole else keeping:
-        for address in _reached_with_vectors(code, of_unit.get(unit, set())):
+        for address in _called_by_keepers(code, of_unit.get(unit, set()), without_result):
             doubtful.setdefault(address, KEPT)
     return doubtful
 
 
-def _reached_with_vectors(code: Mapping[int, _Code], unit: set[int]) -> set[int]:
-    """The functions of a unit that are called by one of its functions that uses vectors and calls others."""
+def _called_by_keepers(code: Mapping[int, _Code], unit: set[int], without_result: set[int]) -> set[int]:
+    """The functions of a unit that others of it call, directly or not, and rely on for vector registers."""
     reached: set[int] = set()
-    waiting = [address for address in unit if (one := code.get(address)) and one.vectors and one.calls]
+    waiting = [one for one in unit if one in code and _keeps_over_calls(code, one, without_result)]
     while waiting:
         one = code.get(waiting.pop())
         for target in (one.targets & unit) - reached if one else ():
             reached.add(target)
             waiting.append(target)
     return reached
+
+
+def _keeps_over_calls(code: Mapping[int, _Code], address: int, without_result: set[int]) -> bool:
+    """Whether a function may rely on functions that it calls to leave vector registers alone."""
+    one = code[address]
+    if one.leaves - code.keys():
+        # A cold part of it lies elsewhere, where its registers are not followed to.
+        return True
+    return keeps_over_calls(one.instructions, without_result)
 
 
 def _producer(binary: Binary, unit: int) -> str:
@@ -232,39 +245,35 @@ def _code_of(binary: Binary, tool: str) -> dict[int, _Code]:
     """The machine code of the functions of a file, by their addresses."""
     functions = binary.functions
     starts = [function.address for function in functions]
-    found: dict[int, _Code] = {}
-    gathered: dict[int, list[tuple[int, bytes, bytes]]] = {}
-    for address, name, operands in _instructions(tool, binary.path):
-        place = bisect_right(starts, address) - 1
+    gathered: dict[int, list[Instruction]] = {}
+    for one in _instructions(tool, binary.path):
+        place = bisect_right(starts, one.address) - 1
         if place >= 0:
-            gathered.setdefault(starts[place], []).append((address, name, operands))
-    for start, lines in gathered.items():
-        found[start] = _summed_up(lines)
-    return found
+            gathered.setdefault(starts[place], []).append(one)
+    return {start: _summed_up(lines) for start, lines in gathered.items()}
 
 
-def _summed_up(lines: Iterable[tuple[int, bytes, bytes]]) -> _Code:
-    vectors = calls = False
+def _summed_up(lines: list[Instruction]) -> _Code:
     targets: set[int] = set()
     jumps: set[int] = set()
     replaced: set[int] = set()
     begin = -1
-    for address, name, operands in lines:
-        if begin < 0 and name != _ENDBR64:
-            begin = address
-        if begin >= 0 and address < begin + _JUMP:
-            replaced.add(address)
-        vectors = vectors or _VECTORS.search(operands) is not None
-        calls = calls or name.startswith(b"call")
-        if name.startswith((b"j", b"call", b"loop")) and re.fullmatch(rb"[0-9a-f]+\s*", operands):
-            targets.add(int(operands, 16))
-            if not name.startswith(b"call"):
-                jumps.add(int(operands, 16))
-    return _Code(vectors, calls, frozenset(targets), bool(jumps & replaced))
+    for one in lines:
+        if begin < 0 and one.name != _ENDBR64:
+            begin = one.address
+        if begin >= 0 and one.address < begin + _JUMP:
+            replaced.add(one.address)
+        target = target_of(one)
+        if target >= 0:
+            targets.add(target)
+            if not one.name.startswith(b"call"):
+                jumps.add(target)
+    inside = {one.address for one in lines}
+    return _Code(lines, frozenset(targets), bool(jumps & replaced), frozenset(jumps - inside))
 
 
-def _instructions(tool: str, path: str) -> Iterator[tuple[int, bytes, bytes]]:
-    """Address, mnemonic and operands of all instructions of a file."""
+def _instructions(tool: str, path: str) -> Iterator[Instruction]:
+    """All instructions of a file."""
     command = [tool, "--disassemble", "--no-show-raw-insn", "-w", path]
     environ = {**os.environ, "LC_ALL": "C"}
     with subprocess.Popen(
@@ -273,4 +282,6 @@ def _instructions(tool: str, path: str) -> Iterator[tuple[int, bytes, bytes]]:
         assert process.stdout is not None
         for line in process.stdout:
             if found := _LINE.match(line):
-                yield int(found[1], 16), found[2], found[3]
+                # A jump into a library is like a return: nothing of this function comes after it.
+                operands = b"library" if b"@plt>" in line else found[3]
+                yield Instruction(int(found[1], 16), found[2], operands)
