@@ -22,6 +22,8 @@ PROJECT = Path(__file__).parents[1]
 PACKAGE = PROJECT / "src" / "perun"
 NOT_INSTALLED = {"meson.build", "meson.options"}
 BUILT = {
+    "perun/collect/_calls/perun_calibration",
+    "perun/collect/_calls/perun_calibration_instrumented",
     "perun/collect/complexity/libperun_complexity.so",
     "perun/collect/memory/libperun_memory.so",
     "perun/process/perun_guard",

@@ -27,12 +27,17 @@ INSTRUMENTED: Final = Path(__file__).with_name("perun_calibration_instrumented")
 """The same one, compiled for `perun collect complexity`."""
 BARE: Final = "calibration_bare"
 """The function of the program that makes calls which are not recorded."""
+LOOP: Final = "calibration_loop"
+LOOPED: Final = "calibration_looped"
+"""The function of the program that makes calls of which a recorder need not tell, and what it calls."""
 ROUNDS: Final = 16
 CALLS: Final = 32
 """Calls of each function in each round."""
 UNCERTAIN: Final = 0.1
 """Share of a cost by which it may be wrong at least: in a program that uses the caches, and beside others on
 the same core, recording costs more than in a loop on an idle machine."""
+_LONGEST_EMPTY: Final = 20.0
+"""Nanoseconds that an empty call takes at most: more is what recording the function around it costs."""
 _QUICK: Final = 0.9
 """Share of the calls of a round that are likely not interrupted."""
 UNCERTAIN_TIMES: Final = "are within the uncertainty of what recording costs"
@@ -79,7 +84,8 @@ def empty_call(bare: Measured | None, inside: float, calls: int = CALLS) -> floa
     """Nanoseconds of a call that is not recorded; 0 where that was not measured."""
     if bare is None or not len(bare.duration):
         return 0.0
-    return max(float(np.median(bare.duration)) - inside, 0.0) / calls
+    empty = (float(np.median(bare.duration)) - inside) / calls
+    return min(max(empty, 0.0), _LONGEST_EMPTY)
 
 
 def _usual(values: Ints) -> Floats:

@@ -12,6 +12,8 @@ from perun.collect._calls.binary import Binary
 from perun.collect._calls.calibration import (
     BARE,
     INSTRUMENTED,
+    LOOP,
+    LOOPED,
     ROUNDS,
     Costs,
     Measured,
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
 
 PLAIN, SIZED, LEFT_OUT = "no size", "with a size", "left out by sampling"
 _FUNCTIONS: Final = {PLAIN: "calibration_stepped_0", SIZED: "calibration_emulated_0"}
-_LOOP: Final = "calibration_loop"
-_LOOPED: Final = "calibration_looped"
 _CALLS: Final = 200
 """Calls of each function in each round: the clock is coarse beside what such a call costs."""
 _SECONDS: Final = 20.0
@@ -116,7 +116,7 @@ def _measured(environment: Callable[..., Run], ctx: CollectContext) -> dict[str,
     folder = ctx.scratch / "calibration"
     folder.mkdir(exist_ok=True)
     table = folder / "table"
-    params = ComplexityParams(sampling=((_LOOPED, _SAMPLING),))
+    params = ComplexityParams(sampling=((LOOPED, _SAMPLING),))
     table.write_bytes(select(str(INSTRUMENTED), params, ctx).table)
     run = environment(Run(str(INSTRUMENTED), f"{ROUNDS} {_CALLS}", "", cwd=ctx.scratch), folder, table)
     with Execution(run, ctx.scratch, _SECONDS, output=Output.DISCARD, once=True) as execution:
@@ -143,7 +143,7 @@ def _measured(environment: Callable[..., Run], ctx: CollectContext) -> dict[str,
         found = cost_of(Measured(own.start, own.duration), Measured(bare.start, bare.duration), _CALLS)
         if found is not None:
             costs[way] = found
-    loop = rows(_LOOP)
+    loop = rows(LOOP)
     if PLAIN in costs and len(loop):
         own_cost = costs[PLAIN].inside
         empty = empty_call(Measured(bare.start, bare.duration), own_cost, _CALLS)

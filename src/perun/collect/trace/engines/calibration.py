@@ -7,18 +7,24 @@ of instructions, and sizes that take as many reads of memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from perun.collect._calls.binary import Binary, Usdt
 from perun.collect._calls.calibration import (
     BARE,
     CALLS,
+    LOOP,
+    LOOPED,
     PROGRAM,
     ROUNDS,
+    UNCERTAIN,
     Costs,
     Measured,
     cost_of,
+    made,
     region,
 )
 from perun.collect._calls.calibration import notes as notes_of
@@ -39,7 +45,10 @@ if TYPE_CHECKING:
 
 _MOST_READS: Final = 6
 """The program has eight functions of a kind: one without a size, and one for each number of reads, 0 to 6."""
+_SAMPLING: Final = 1 << 30
 _SECONDS: Final = 20.0
+_LEFT_OUT: Final = "left out by sampling"
+_PLAIN: Final = ("stepped, no size", "emulated, no size")
 _PAIR_KINDS: Final = ("pair stepped", "pair emulated")
 _PAIRS: Final = {"pair emulated": ("calibration_pair", 1), "pair stepped": ("calibration_line", 3)}
 """Of pairs of probes the function, and where the second probe is, in bytes."""
@@ -96,15 +105,21 @@ def notes(found: Mapping[str, Any]) -> list[str]:
 
 
 def correction(
-    engine: Engine, plan: Plan, context: EngineContext, ways: Sequence[Way], cache: Path | None
+    engine: Engine,
+    plan: Plan,
+    context: EngineContext,
+    ways: Sequence[Way],
+    cache: Path | None,
+    sampled: Set[int] = frozenset(),
 ) -> Correction:
     """What to subtract from the times of a plan; measured unless that was done since the machine started.
 
-    :param ways: of each probe of the plan.
+    :param ways: of each probe of the plan. :param sampled: numbers of those that the engine samples itself.
     """
     names = [str(way) for way in ways]
     names += [_PAIR_KINDS[any(one.provider for one in pair.start)] for pair in plan.pairs]
-    by_name = {str(way): way for way in ways}
+    needed = [*names, *(_PLAIN if sampled else ()), *((_LEFT_OUT,) if sampled else ())]
+    by_name = {str(way): way for way in (*ways, Way(False, -1), Way(True, -1))}
     throws = "at returns" if plan.keeps_returns else ""
     recorder = " ".join((engine.name, engine.method, throws, os.uname().release))
 
@@ -114,13 +129,28 @@ def correction(
     if not PROGRAM.is_file():
         return Correction(None, why_not=f"{PROGRAM.name} was not built when Perun was installed")
     try:
-        costs = Costs(cache, recorder, PROGRAM).of(names, measure)
+        costs = Costs(cache, recorder, PROGRAM).of(needed, measure)
     except (PerunError, OSError) as problem:
         return Correction(None, why_not=str(problem))
-    missing = [name for name in dict.fromkeys(names) if name not in costs]
-    if missing:
+    if not costs.keys() >= set(needed):
         return Correction(None, why_not=f"calls of the program {PROGRAM.name} are missing")
-    return Correction(Overhead([costs[name] for name in names]), costs, names)
+    found = [costs[name] for name in names]
+    for number in sampled:
+        found[number] = _with_left_out(found[number], ways[number], plan.probes[number].sampling, costs)
+    return Correction(Overhead(found), costs, names)
+
+
+def _with_left_out(cost: Cost, way: Way, sampling: int, costs: Mapping[str, Cost]) -> Cost:
+    """The cost of a recorded call and of those that sampling left out since the one before.
+
+    They are time of the caller. A probe costs them as much more as a recorded call where it is not emulated.
+    """
+    left_out, (stepped, emulated) = costs[_LEFT_OUT], (costs[name] for name in _PLAIN)
+    each = left_out.inside + left_out.outside
+    if not way.is_emulated:
+        each += max(stepped.inside + stepped.outside - emulated.inside - emulated.outside, 0.0)
+    spread = max(left_out.spread, UNCERTAIN * each)
+    return Cost(cost.inside, cost.outside + (sampling - 1) * each, cost.spread + (sampling - 1) * spread)
 
 
 def _measured(
@@ -132,9 +162,12 @@ def _measured(
     with Binary(PROGRAM) as binary:
         places = _Places(binary)
         known = {name: places.probe(ways[name]) for name in missing if name in ways}
-        pairs = {name: places.pair(name) for name in missing if name not in ways}
-        bare = Probe(binary.path, binary.find(BARE)[0], None, 1)
-    plan = Plan((*known.values(), bare), tuple(pairs.values()), throws, bare.path)
+        pairs = {name: places.pair(name) for name in missing if name in _PAIRS}
+        bare, loop, looped = (
+            Probe(binary.path, binary.find(name)[0], None, 1) for name in (BARE, LOOP, LOOPED)
+        )
+    others = (bare, loop, looped._replace(sampling=_SAMPLING)) if _LEFT_OUT in missing else (bare,)
+    plan = Plan((*known.values(), *others), tuple(pairs.values()), throws, bare.path)
     recorder = type(engine)(context.run.environ)
     recorder.method = engine.method
     recorder.correction = Correction(None)
@@ -145,8 +178,14 @@ def _measured(
         raise recorded.sample.interruption
     rows = {name: Measured.of(calls, number) for number, name in enumerate(known)}
     rows |= {name: Measured.of(calls, number) for number, name in enumerate(pairs, len(plan.probes))}
-    loop = Measured.of(calls, len(known))
-    return {name: cost for name, row in rows.items() if (cost := cost_of(row, loop)) is not None}
+    empty = Measured.of(calls, len(known))
+    costs = {name: cost for name, row in rows.items() if (cost := cost_of(row, empty)) is not None}
+    if _LEFT_OUT in missing and len(empty.duration):
+        loops = Measured.of(calls, len(known) + 1).duration
+        # Both functions are recorded in the same way, so that the difference is what is in them.
+        each = (loops - float(np.median(empty.duration))) / CALLS
+        costs[_LEFT_OUT] = made(0.0, max(float(np.median(each)), 0.0), each)
+    return costs
 
 
 class _Places:

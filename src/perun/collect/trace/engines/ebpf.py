@@ -118,7 +118,10 @@ class EbpfEngine:
         file = context.folder / "plan"
         code = self._code(plan)
         ways = [Way.of(one, _is_emulated(one, code.get(one.path))) for one in plan.probes]
-        self.correction = self.correction or correction(self, plan, context, ways, self._cache)
+        sampled = frozenset(
+            number for number, probe in enumerate(plan.probes) if _is_sampled(probe, code.get(probe.path))
+        )
+        self.correction = self.correction or correction(self, plan, context, ways, self._cache, sampled)
         file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
         loader, probes = self.folder / "perun_trace", self.folder / "trace.bpf.o"
         paths = map(str, (probes, file, records, summary))
@@ -150,9 +153,6 @@ class EbpfEngine:
                 "of them with --binary (-b)"
             )
         sample = sample._replace(status=int(totals["status"]))
-        sampled = frozenset(
-            number for number, probe in enumerate(plan.probes) if _is_sampled(probe, code.get(probe.path))
-        )
         return Recorded(self._calls(plan, records), sample, errors, sampled=sampled)
 
     def _code(self, plan: Plan) -> dict[str, Code]:
