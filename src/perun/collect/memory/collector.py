@@ -141,7 +141,7 @@ class MemoryCollector:
         if params.python:
             if params.reachable:
                 raise UsageError(
-                    "--reachable searches the memory of C and C++ programs, so it cannot be used with --python",
+                    "--reachable searches the memory of C and C++ programs: it does not go with --python",
                     "leave out one of both",
                 )
             return _record_python(run, params, ctx)
@@ -400,8 +400,8 @@ def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
     if unknown:
         processes = "the program" if len(recordings) == 1 else f"{unknown} of the processes"
         yield (
-            f"what {processes} could reach at the end is unknown: only a process that ends by exit is searched, "
-            "and no forked one that executes no program"
+            f"what {processes} could reach at the end is unknown: only a process that ends by exit is "
+            "searched, and no forked one that executes no program"
         )
     if unseen:
         yield (
@@ -411,7 +411,7 @@ def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
 
 
 def _reachability(processes: Sequence[Process]) -> dict[str, int]:
-    """Bytes and blocks of all processes by how they can be reached at the end; empty where that is unknown."""
+    """Bytes and blocks of all processes by how they can be reached at the end; empty where unknown."""
     from perun.collect.memory.reach import STATES
 
     known = [process.reached.totals for process in processes if process.reached]
