@@ -146,6 +146,7 @@ class MemoryCollector:
                 )
             return _record_python(run, params, ctx)
         from perun.collect._common import native
+        from perun.collect.memory.native import load
         from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
         from perun.process.execution import Execution
@@ -160,7 +161,7 @@ class MemoryCollector:
             if not file.exists():
                 raise sample.interruption or _nothing_recorded(execution, sample)
         ctx.report("finding functions and lines", 0, 0)
-        recordings = [Recording(path) for path in _recordings(file)]
+        recordings = [Recording(path, load()) for path in _recordings(file)]
         return _ProfileBuilder(run, params, ctx).profile(recordings, sample)
 
 
