@@ -16,20 +16,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 import repositories
-from harness import Contestant, compete, once
+from harness import Contestant, compete, cpu, once
 from perun.collect._common.elf import read_elf
+from perun.collect.memory import native
+from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.collector import LIBRARY, SAMPLING
 from perun.collect.memory.python import AGENT
+from perun.collect.memory.records import Recording
 from perun.collect.memory.symbols import Symboliser, find_tool
 from report import Place, Row
 
 SOURCE = Path(__file__).with_name("allocations.cpp")
 SQL = (
     "create table a(b integer primary key, c text);"
-    "with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000)"
+    "with recursive n(i) as (select 1 union all select i + 1 from n where i < {rows})"
     " insert into a select i, hex(i * 7919) || 'text' from n;"
     "select count(distinct c), sum(length(c)) from a; select c from a order by c desc limit 3;"
 )
+SMALL, LARGE = 150_000, 622_000
+"""Rows of tables; the larger one makes four million events."""
 PYTHON = "import json\nfor i in range(12): json.loads(json.dumps([{'a': [j, str(j)]} for j in range(9000)]))"
 MEGABYTE = 1 << 20
 
@@ -53,6 +58,8 @@ def memory(place: Place) -> Iterator[Row]:
     rounds = max(3, place.rounds // 3)
     for subject in subjects(folder):
         yield from beside_heaptrack(folder, subject, rounds)
+    yield from to_the_profile(place, folder, rounds)
+    yield from analysing(folder, rounds)
     yield from beside_valgrind(folder)
     yield from beside_memray(place, folder, rounds)
     yield from own_memory(folder)
@@ -72,7 +79,7 @@ def subjects(folder: Path) -> Iterator[Subject]:
     ):
         yield Subject(f"{kind}, {count:,}", [program, kind, str(count)], (), kind == "containers")
     if shutil.which("sqlite3"):
-        yield Subject("sqlite3", ["sqlite3", ":memory:", SQL])
+        yield Subject("sqlite3", ["sqlite3", ":memory:", SQL.format(rows=SMALL)])
     yield Subject("python3", [sys.executable, "-c", PYTHON], ["PYTHONMALLOC=malloc"])
 
 
@@ -102,6 +109,60 @@ def beside_heaptrack(folder: Path, subject: Subject, rounds: int) -> Iterator[Ro
         yield Row(f"{wall}, files", size, size_of(theirs) / 1024, "heaptrack --raw", 1.5, "kB")
     else:
         yield Row(wall, result["ours"].wall, 0, "heaptrack, not installed", None)
+
+
+def to_the_profile(place: Place, folder: Path, rounds: int) -> Iterator[Row]:
+    """The whole of `perun collect memory`, and of heaptrack with heaptrack_print: four million events.
+
+    The program itself is the same share of both; the last row is without it.
+    """
+    what = "sqlite3, 4,000,000 events, to the profile"
+    if not (shutil.which("sqlite3") and shutil.which("heaptrack_print")):
+        yield Row(what, float("nan"), 0, "sqlite3 and heaptrack, not installed", None)
+        return
+    repository, theirs = folder / "whole", folder / "printed"
+    repositories.history(repository, 1)
+    subprocess.run([place.perun, "init", str(repository)], check=True, capture_output=True)
+    (repository / "input.sql").write_text(SQL.format(rows=LARGE))
+    plain = "sqlite3 :memory: < input.sql"
+    file = shlex.quote(str(theirs))
+    printing = f"heaptrack -o {file} {plain} && heaptrack_print {file}.*"
+    collecting = [place.perun, "collect", "-c", "sqlite3 :memory:", "-w", "< input.sql", "memory"]
+    result = compete(
+        {
+            "plain": Contestant(["sh", "-c", plain], repository),
+            "ours": Contestant(collecting, repository),
+            "heaptrack": Contestant(["sh", "-c", printing], repository, remover(theirs)),
+        },
+        rounds,
+    )
+    alone, ours, other = result["plain"], result["ours"], result["heaptrack"]
+    # heaptrack interprets what it records in a second process, beside the program.
+    yield Row(what, ours.wall, other.wall, "heaptrack, heaptrack_print", None)
+    yield Row(f"{what}, CPU", ours.cpu, other.cpu, "heaptrack, heaptrack_print", 0.9)
+    more = ours.cpu - alone.cpu, other.cpu - alone.cpu
+    yield Row(f"{what}, CPU without that of the program", *more, "heaptrack, heaptrack_print", 0.8)
+
+
+def analysing(folder: Path, rounds: int) -> Iterator[Row]:
+    """Reading and replaying a recording of four million events, in C and by numpy."""
+    library = native.load()
+    if library is None:
+        yield Row("analyse 4,000,000 events, CPU", float("nan"), 0, "numpy; the library was not built", None)
+        return
+    file = folder / "analysed"
+    run_quietly(recorded(file, Subject("pairs", [str(folder / "allocations"), "pairs", "2000000"])))
+
+    def of(wanted: native.Library | None) -> int:
+        analysis = native.NativeAnalysis(wanted, 25_000_000, 256) if wanted else Analysis(25_000_000, 256)
+        for events in Recording(file, wanted).pieces():
+            analysis.add(events)
+        return analysis.totals().events
+
+    ours, events = cpu(lambda: of(library), rounds)
+    other, same = cpu(lambda: of(None), rounds)
+    assert events == same >= 4_000_000, (events, same)
+    yield Row("analyse 4,000,000 events, CPU", ours, other, "numpy", 0.5)
 
 
 def beside_valgrind(folder: Path) -> Iterator[Row]:

@@ -166,6 +166,60 @@ def test_every_allocation_is_found(perun: Callable[..., Any], built: Any) -> Non
     assert profile["memory"]["notes"] == []
 
 
+LOSING = """\
+#include <stdlib.h>
+#include <string.h>
+struct node { struct node *next; char bytes[100]; } *kept;
+static void keep(void) { kept = malloc(sizeof *kept); kept->next = malloc(50); }
+static void lose(void) {
+    struct node *volatile node = malloc(sizeof *node);
+    node->next = malloc(30);
+    node = 0;
+}
+static int wipe(void) { volatile char bytes[5000]; memset((void *)bytes, 0, sizeof bytes); return bytes[9]; }
+int main(int count, char **words) {
+    keep();
+    for (int i = 0; i < 4; i++) lose();
+    if (count > 1) abort();
+    return wipe();
+}
+"""
+
+
+def test_what_is_lost_and_what_can_be_reached(perun: Callable[..., Any], project: Any) -> None:
+    project.write({"losing.c": LOSING, "prog.py": PYTHON_PROGRAM})
+    compiler = ["cc", "-g", "-O0", "-o", "losing", "losing.c"]
+    subprocess.run(compiler, cwd=project.path, check=True)
+    collect = ("collect", "-c", "./losing", "memory")
+    assert perun(*collect, "--reachable").err == ""
+    shown = perun("show", "0@p", "memory").out
+    assert (
+        "at the end   448 B definitely lost in 4 blocks, 120 B indirectly lost in 4 blocks, "
+        "0 B possibly lost in 0 blocks, 162 B still reachable in 2 blocks\n"
+    ) in shown
+    profile = latest(project)
+    fields = ("function", "line", "definitely-lost", "indirectly-lost", "possibly-lost", "still-reachable")
+    assert sorted(rows(profile, *fields)) == [
+        ("keep", 4, 0, 0, 0, 162),
+        ("lose", 6, 448, 0, 0, 0),
+        ("lose", 7, 0, 120, 0, 0),
+    ]
+    summed = metrics(profile)
+    assert summed["losing:lost"] == summed["losing.c:lose:lost"] == 568
+    assert "losing.c:keep:lost" not in summed
+    assert (summed["losing:leaked"], profile["memory"]["still-reachable-blocks"]) == (730, 2)
+    # One that is killed is not searched, and says so; without the option nothing is.
+    killed = ("collect", "-c", "./losing", "-a", "abort", "memory", "--reachable", "--ignore-failure")
+    assert "what the program could reach at the end is unknown: only a process" in perun(*killed).out
+    assert "definitely-lost" not in latest(project)["memory"]
+    perun(*collect)
+    assert "losing:lost" not in metrics(latest(project))
+    refused = perun(
+        "collect", "-c", sys.executable, "-a", "prog.py", "memory", "--python", "--reachable", check=False
+    )
+    assert "--reachable searches the memory of C and C++ programs" in refused.err
+
+
 def test_options_of_the_manual(perun: Callable[..., Any], built: Any) -> None:
     collect = ("collect", "-c", "./list", "memory")
     perun(*collect, "--no-func", "push", "--no-func", "temporary")

@@ -22,6 +22,7 @@ from perun.collect._common.elf import read_elf
 from perun.collect.complexity.records import processes
 from perun.collect.instructions import callgrind_file, perf_text
 from perun.collect.instructions.tree import Frame, Tree, grow
+from perun.collect.memory.native import load
 from perun.collect.memory.records import Recording
 from perun.collect.trace.engines.records import boundaries, pieces
 from perun.config import cache as config_cache
@@ -199,7 +200,7 @@ def _configuration_cache(data: bytes, folder: Path) -> object:
 
 def _memory(data: bytes, folder: Path) -> object:
     _put(folder / "recording", data)
-    return [len(piece) for piece in Recording(folder / "recording").pieces()]
+    return [len(piece) for piece in Recording(folder / "recording", load()).pieces()]
 
 
 def _content_of_memory(data: bytes, folder: Path) -> object:

@@ -73,14 +73,14 @@ int main(int argc, char **argv) {
   pid_t child = fork();
   if (child == 0) {
     work((void *)(size_t)7);
-    recorder_end(RECORD_QUICK_EXITED);
+    recorder_end(RECORD_QUICK_EXITED, true);
     release(allocate(1));
     _exit(0);
   }
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
   int status = 1;
   waitpid(child, &status, 0);
-  recorder_end(RECORD_EXITED);
+  recorder_end(RECORD_EXITED, true);
   for (int i = 0; i < 3000; i++) release(allocate(1));
   return status != 0;
 }

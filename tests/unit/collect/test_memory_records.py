@@ -215,7 +215,7 @@ def events_chunk(
 
 
 def read(path: Path) -> tuple[Recording, list[Event]]:
-    recording = Recording(path)
+    recording = Recording(path, native.load())
     events = Events.joined(list(recording.pieces()))
     other = packed([STACK[0], 0x403000])
     ids = {(b"", False): 0, (packed(STACK), False): 1, (other, False): 2, (other, True): 3}
@@ -269,7 +269,8 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def analysed(path: Path) -> tuple[Recording, Analysis | native.NativeAnalysis]:
     """The recording and its replay, once all its events are read."""
-    recording, library = Recording(path), native.load()
+    library = native.load()
+    recording = Recording(path, library)
     analysis = native.NativeAnalysis(library, 1000, 10) if library else Analysis(1000, 10)
     for events in recording.pieces():
         analysis.add(events)
@@ -318,7 +319,7 @@ def test_stacks_share_frames_and_know_their_modules(tmp_path: Path) -> None:
     event = Event(1, 16, 1, 1, 0, 0)
     writer.events([event], DEFINITIONS)
     writer.events([event._replace(stack=4)], again)
-    recording = Recording(writer.path)
+    recording = Recording(writer.path, native.load())
     assert len(list(recording.pieces())) == 2
     assert [(stack.modules, stack.cut) for stack in recording.stacks[1:]] == [
         (1, False),
@@ -369,7 +370,7 @@ def test_a_program_killed_while_a_full_half_is_packed(tmp_path: Path, written: i
     for one, two in ((1, 2), (2, 1)):
         other = (two, chunks[two], words[two])
         writer.tail(chunks[one], words[one], state=0, number=one, now=5, other=other)
-        recording = Recording(writer.path)
+        recording = Recording(writer.path, native.load())
         pieces = list(recording.pieces())
         assert [address for piece in pieces for address in piece.address.tolist()] == [16, 32, 48]
         stacks = [stack for piece in pieces for stack in piece.stacks[piece.site].tolist()]

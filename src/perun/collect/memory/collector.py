@@ -141,11 +141,12 @@ class MemoryCollector:
         if params.python:
             if params.reachable:
                 raise UsageError(
-                    "--reachable searches the memory of C and C++ programs, so it cannot be used with --python",
+                    "--reachable searches the memory of C and C++ programs: it does not go with --python",
                     "leave out one of both",
                 )
             return _record_python(run, params, ctx)
         from perun.collect._common import native
+        from perun.collect.memory.native import load
         from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
         from perun.process.execution import Execution
@@ -163,7 +164,7 @@ class MemoryCollector:
             if not file.exists():
                 raise sample.interruption or _nothing_recorded(execution, sample)
         ctx.report("finding functions and lines", 0, 0)
-        recordings = [Recording(path) for path in _recordings(file)]
+        recordings = [Recording(path, load()) for path in _recordings(file)]
         return _ProfileBuilder(run, params, ctx).profile(recordings, sample)
 
 
@@ -403,8 +404,8 @@ def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
     if unknown:
         processes = "the program" if len(recordings) == 1 else f"{unknown} of the processes"
         yield (
-            f"what {processes} could reach at the end is unknown: only a process that ends by exit is searched, "
-            "and no forked one that executes no program"
+            f"what {processes} could reach at the end is unknown: only a process that ends by exit is "
+            "searched, and no forked one that executes no program"
         )
     if unseen:
         yield (
@@ -414,7 +415,7 @@ def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
 
 
 def _reachability(processes: Sequence[Process]) -> dict[str, int]:
-    """Bytes and blocks of all processes by how they can be reached at the end; empty where that is unknown."""
+    """Bytes and blocks of all processes by how they can be reached at the end; empty where unknown."""
     from perun.collect.memory.reach import STATES
 
     known = [process.reached.totals for process in processes if process.reached]

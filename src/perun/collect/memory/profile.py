@@ -218,7 +218,7 @@ def _metrics(
             "snapshot": snapshot,
             "time": _time(snapshot, interval),
         }
-        if metric in ("leaked", "lost"):  # checks take 0 for a profile without leaks, which lacks this resource
+        if metric in ("leaked", LOST):  # checks take 0 for a profile without leaks, which lacks this
             constants["absent"] = 0
         return constants, {"amount": [amount]}
 

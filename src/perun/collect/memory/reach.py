@@ -1,7 +1,7 @@
-"""Which of the blocks that are live at the end the program can still reach, in the terms of valgrind's memcheck.
+"""Which of the blocks that are live at the end the program can still reach, in the terms of memcheck.
 
-The recorder searches for that at the end of the program (`native/reach.h`); here its answer is joined with the
-blocks of the replay.
+The recorder searches for that at the end of the program (`native/reach.h`); here its answer is joined with
+the blocks of the replay.
 """
 
 from __future__ import annotations

@@ -110,8 +110,10 @@ class Recording:
     :ivar duration: nanoseconds from the start to the latest known moment.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, library: native.Library | None = None) -> None:
+        """:param library: decodes the chunks, unless it is None; numpy does the same."""
         self.path = path
+        self._library = library
         self.stacks: list[Stack] = [Stack(b"", 0, False)]
         self.threads: dict[int, int] = {}
         self.modules: list[Module] = []
@@ -226,9 +228,8 @@ class Recording:
             raise self.damaged("its clock values are out of range")
         planes = _Planes(chunk, self)
         self._define(self._words(chunk, planes))
-        library = native.load()
-        if library:
-            columns = native.decoded(planes.rest(), chunk, self._shift, library)
+        if self._library:
+            columns = native.decoded(planes.rest(), chunk, self._shift, self._library)
             if columns:
                 return self._of_columns(columns, chunk)
         # It tells what is wrong with a chunk that the library cannot decode.

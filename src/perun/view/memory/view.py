@@ -25,6 +25,7 @@ _TITLES: Final = {
 _BYTES: Final = {"peak": "peak", "leaks": "leaked", "temporary": "", "allocated": "amount"}
 _BLOCKS: Final = {"peak": "", "leaks": "leaked-blocks", "temporary": "temporary", "allocated": "count"}
 _TOTALS: Final = {"peak": "peak", "leaks": "leaked", "temporary": "temporary", "allocated": "allocated"}
+_REACH: Final = ("definitely-lost", "indirectly-lost", "possibly-lost", "still-reachable")
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _LONGEST: Final = 120
 
@@ -100,6 +101,11 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
         if (kept := number("live-at-end") - number("leaked")) > 0
         else ""
     )
+    if "definitely-lost" in run:
+        yield "at the end   " + ", ".join(
+            f"{_size(number(name))} {name.replace('-', ' ')} in {counted(number(f'{name}-blocks'), 'block')}"
+            for name in _REACH
+        )
     share = 100 * number("temporary") / max(1.0, number("allocations"))
     yield f"temporary    {counted(number('temporary'), 'allocation')} ({share:.1f} %)"
     if run.get("ended") not in (None, "normally"):
