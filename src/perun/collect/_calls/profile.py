@@ -36,6 +36,7 @@ BY_ORDER: Final = "call-order"
 _MICROSECOND: Final = 1000.0
 ROOM: Final = 1 << 20
 """Calls that are kept as they are: 40 MB."""
+_STEP: Final = 1 << 16
 _WORTH_IT: Final = 1 << 8  # calls of a group from which on compressing them saves room
 _MAX_NUMBERS: Final = 1 << 20  # combinations of keys that an array can count
 
@@ -91,6 +92,11 @@ class _GroupColumns:
     def __len__(self) -> int:
         """The number of calls that are not compressed."""
         return len(self.packed[_SIZE])
+
+    @property
+    def calls(self) -> int:
+        """The number of all calls."""
+        return len(self) + len(self.compressed.get(_SIZE, ()))
 
     def add(self, values: Sequence[NDArray[np.int64]]) -> None:
         """Append equally many values to each column."""
@@ -266,15 +272,21 @@ def _constants(
 def _ranks(groups: Sequence[_GroupColumns]) -> list[NDArray[np.int64]]:
     """For each call its rank among those of all groups by their starts, from 0; of equal ones the first comes
     first."""
-    pieces = [list(group.starts()) for group in groups]
-    sizes = [sum(map(len, own)) for own in pieces]
-    starts = np.concatenate([piece for own in pieces for piece in own])
-    pieces.clear()
-    ranks = np.arange(len(starts))
-    if (starts[1:] < starts[:-1]).any():
+    sizes = [group.calls for group in groups]
+    starts = np.empty(sum(sizes), np.int64)
+    end = 0
+    for group in groups:
+        for piece in group.starts():
+            starts[end : end + len(piece)] = piece
+            end += len(piece)
+    if (starts[1:] >= starts[:-1]).all():
+        ranks = np.arange(len(starts))
+    else:
         order = np.argsort(starts, kind="stable")
-        del starts
-        ranks[order] = np.arange(len(order))
+        ranks = starts  # of which nothing is needed any more
+        for place in range(0, len(order), _STEP):
+            own = order[place : place + _STEP]
+            ranks[own] = np.arange(place, place + len(own))
     return np.split(ranks, np.cumsum(sizes)[:-1])
 
 

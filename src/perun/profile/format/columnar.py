@@ -53,7 +53,7 @@ def is_columnar(start: bytes) -> bool:
 
 
 def pieces(regions: Mapping[str, Any]) -> Iterator[bytes]:
-    """The file of a profile, piece by piece; of columns that are packed a chunk at a time is compressed.
+    """The file of a profile, piece by piece; columns that are packed are compressed one after the other.
 
     :param regions: as :meth:`Profile.regions` gives them; what was read from a file is verified.
     :raises ProfileError: if a value has no JSON, or a column of a file is damaged.
