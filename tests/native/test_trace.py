@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,7 +28,6 @@ from perun.collect.trace.plan import Probe, Wanted, make_plan
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
-from systemtap import cannot_check, check_script, fake_kernel
 from traced import COUNTS, calls, plain, sizes
 
 WAYS = ("session", "multi", "perf_event")
@@ -519,12 +519,38 @@ def test_script_for_systemtap(compiled: Callable[..., Path], tmp_path: Path) -> 
     """SystemTap checks the generated script against the debug information, with no kernel to build for."""
     if not shutil.which("stap"):
         pytest.skip("SystemTap is not installed")
-    kernel = fake_kernel(tmp_path / "kernel")
+    kernel = tmp_path / "kernel"
+    for folder in ("include/generated", "include/config"):
+        (kernel / folder).mkdir(parents=True)
+    release = os.uname().release
+    options = (
+        "UPROBES",
+        "TRACEPOINTS",
+        "ARCH_SUPPORTS_UPROBES",
+        "UPROBE_EVENTS",
+        "MODULES",
+        "KPROBES",
+        "PERF_EVENTS",
+    )
+    (kernel / ".config").write_text("".join(f"CONFIG_{option}=y\n" for option in options))
+    (kernel / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{release}"\n')
+    (kernel / "include/generated/autoconf.h").touch()
+    (kernel / "include/config/kernel.release").write_text(release + "\n")
+    version, patch, sub = [*re.findall(r"\d+", release), "0", "0", "0"][:3]
+    (kernel / "Makefile").write_text(f"VERSION = {version}\nPATCHLEVEL = {patch}\nSUBLEVEL = {sub}\n")
+    (kernel / "System.map").write_text(Path("/proc/kallsyms").read_text())
+    exported = ("uprobe_register", "uprobe_unregister")
+    (kernel / "Module.symvers").write_text(
+        "".join(f"0x0\t{name}\tvmlinux\tEXPORT_SYMBOL_GPL\t\n" for name in exported)
+    )
     for source in ("trace_list.c", "trace_containers.cpp"):
         with Binary(compiled(source)) as binary:
             script = script_of(make_plan([binary], Wanted("userspace")))
-        done = check_script(script, kernel, tmp_path / "script.stp")
-        if cannot_check(done):
+        file = tmp_path / "script.stp"
+        file.write_text(script)
+        command = ["stap", "-r", str(kernel), "-g", "-p2", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "uprobe" in done.stderr and "not available" in done.stderr:
             pytest.skip("the symbols of this kernel are hidden")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count(".return") >= 4

@@ -65,10 +65,9 @@ class StapEngine(EbpfEngine):
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
         """Run the command under SystemTap."""
-        if plan.keeps_returns:
+        if plan.throws:
             raise CollectorUnavailable(
-                "SystemTap cannot trace this program: its probes crash programs that throw exceptions or "
-                "switch stacks",
+                "SystemTap cannot trace this program: its probes crash programs that throw exceptions",
                 "trace it with --engine ebpf",
             )
         script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
