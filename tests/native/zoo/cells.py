@@ -88,7 +88,7 @@ def _of_script(program: Program, folder: Path) -> Cell:
             plan = make_plan(binaries, Wanted(program.trace.get("strategy", "userspace")))
         except PerunError as refusal:
             return Cell(REFUSED, str(refusal))
-    if plan.keeps_returns:
+    if plan.throws:
         return Cell(REFUSED, "SystemTap cannot trace programs that throw exceptions or switch stacks")
     done = check_script(script_of(plan), fake_kernel(folder / "kernel"), folder / "script.stp")
     if cannot_check(done):
@@ -101,6 +101,8 @@ def _of_script(program: Program, folder: Path) -> Cell:
 
 def _of_refusal(program: Program, engine: str, plain: Plain, recorded: Recorded) -> Cell:
     said = f"{recorded.refusal}; {recorded.refusal.hint}" if recorded.refusal else ""
+    if "time limit" in said:
+        return Cell(WRONG, f"it does not end: {said}")
     if _ended(plain) not in said and recorded.out not in (b"", plain.out):
         return Cell(WRONG, f"it refuses ({said}), and the program printed {recorded.out!r}")
     if engine in MAY_REFUSE or re.search(program.refused.get(engine, "(?!)"), said):

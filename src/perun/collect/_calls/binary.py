@@ -27,7 +27,8 @@ _VERSION: Final = 3  # of the files of the cache
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
 """Functions whose use shows that a program may throw or catch an exception."""
 _SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
-"""Functions whose use shows that a program may run functions on several stacks in turn."""
+"""Functions whose use shows that functions may not return in the order in which they were called, as after
+an exception: the program runs them on several stacks in turn."""
 _FRAGMENT: Final = re.compile(r"\.(cold|part\.\d+)\b")
 _CLONE: Final = re.compile(r"\.(constprop|isra|lto_priv|llvm|localalias)\b")
 _CLONE_TEXT: Final = re.compile(r" (\[clone [^]]*\]|\(\.[^)]*\))")
@@ -66,7 +67,6 @@ class _Contents(NamedTuple):
     functions: list[Function]
     probes: list[Usdt]
     throws: bool
-    switches: bool
 
 
 class Binary:
@@ -113,11 +113,6 @@ class Binary:
     def throws(self) -> bool:
         """Whether the program throws or catches exceptions of C++."""
         return self._contents.throws
-
-    @property
-    def switches(self) -> bool:
-        """Whether the program switches stacks in the middle of functions (coroutines of ucontext)."""
-        return self._contents.switches
 
     @property
     def own_functions(self) -> list[Function]:
@@ -246,8 +241,7 @@ class Binary:
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]
-        throws, switches = self._uses(_EXCEPTIONS), self._uses(_SWITCHES)
-        return _Contents(ordered, list(self._usdt()), throws, switches)
+        return _Contents(ordered, list(self._usdt()), self._imports_throw())
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
@@ -277,11 +271,12 @@ class Binary:
         for unit in self.debug.iter_CUs():
             yield from _with_code(unit.get_top_DIE())
 
-    def _uses(self, symbols: Sequence[str]) -> bool:
-        """Whether it imports one of the symbols, or has it."""
+    def _imports_throw(self) -> bool:
         for name in (".dynsym", ".symtab"):
             table = self._elf.get_section_by_name(name)
-            if table is not None and any(table.get_symbol_by_name(one) for one in symbols):
+            if table is not None and any(
+                table.get_symbol_by_name(one) for one in (*_EXCEPTIONS, *_SWITCHES)
+            ):
                 return True
         return False
 

@@ -134,14 +134,14 @@ class EbpfEngine:
     def _code(self, plan: Plan) -> dict[str, Code]:
         """Where to probe in each file; empty without a disassembler.
 
-        :raises CollectorUnavailable: if return addresses must stay, which needs a disassembler.
+        :raises CollectorUnavailable: if the program throws exceptions, which needs a disassembler.
         """
         from shutil import which
 
         tool = which("objdump", path=self._environ.get("PATH", os.defpath))
-        if not tool and plan.keeps_returns:
+        if not tool and plan.throws:
             raise CollectorUnavailable(
-                "the engine ebpf needs objdump, because the program throws exceptions or switches stacks",
+                "the engine ebpf needs objdump, because the program throws exceptions",
                 "install it with: apt-get install binutils",
             )
         if not tool:
@@ -185,7 +185,7 @@ class EbpfEngine:
             threads, starts = np.unique(thread[order], return_index=True)
             for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
                 own = events.where(rows)
-                if plan.keeps_returns:
+                if plan.throws:
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
                     own, calls = hits.separated(number, own)
@@ -195,7 +195,7 @@ class EbpfEngine:
             yield nesting.finish(last)
             self.missed += nesting.missed
         self.missed += sum(one.missed for one in unwinding.values())
-        if self.missed and not plan.keeps_returns:
+        if self.missed and not plan.throws:
             self.notes.append(
                 f"the kernel catches the returns of at most {MAX_RETURNS} nested calls; the exits of deeper "
                 "calls count as missed"
@@ -282,13 +282,13 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
         entry = _entry(probe, known)
         if entry < 0:
             continue
-        if plan.keeps_returns and known:
+        if plan.throws and known:
             own.append(f"e {entry + shift} {number} 0")
             own += [f"x {exit + shift} {number} 0" for exit in known.exits[address]]
         else:
             own.append(f"f {entry + shift} {number} 0")
-        if probe.size is not None or plan.keeps_returns:
-            own.append(_size_line(number, probe.size, plan.keeps_returns))
+        if probe.size is not None or plan.throws:
+            own.append(_size_line(number, probe.size, plan.throws))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
         own = lines.setdefault(pair.path, [])
         own += [f"e {one.offset} {number} {one.semaphore}" for one in pair.start]
