@@ -13,7 +13,6 @@ KNOWN_GAPS: Final[Mapping[tuple[str, str], str]] = {
         (
             ("known_registers", "uftrace"),
             ("tail_calls", "uftrace"),
-            ("coroutines", "uftrace"),
             ("forks", "uftrace"),
             ("becomes_itself", "uftrace"),
             ("becomes_another", "uftrace"),
