@@ -85,6 +85,7 @@ lock: $(VENV)/.installed-dev  ## Choose the newest versions of what Perun needs,
 
 bench: $(VENV)/.tracers $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
+	@$(VENV)/bin/python benchmarks/zoo.py --commands --write docs/zoo.md
 
 # The older release is installed beside, to be run and compared with; nothing of it is used.
 build/peer/.made: $(LOCK)/peer.txt | $(VENV)/.made

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from compiling import CompilerCache
-from zoo.cells import WRONG, judged
+from zoo.cells import WRONG, judged, lacking
 from zoo.known_gaps import KNOWN_GAPS
 from zoo.programs import PROGRAMS, Program
 from zoo.recording import ENGINES, compile_program
+
+SLOW = ("stap", "callgrind", "perf")
+"""Engines that take a second or more for each program."""
 
 
 def _cells() -> Iterator[Any]:
@@ -20,7 +23,7 @@ def _cells() -> Iterator[Any]:
         for name, engine in ENGINES.items():
             if not engine.suits(program):
                 continue
-            marks = [] if program.fast else [pytest.mark.slow]
+            marks = [] if program.fast and name not in SLOW else [pytest.mark.slow]
             if gap := KNOWN_GAPS.get((program.name, name)):
                 marks.append(pytest.mark.xfail(reason=gap))
             yield pytest.param(program, name, id=f"{program.name}-{name}", marks=marks)
@@ -30,7 +33,7 @@ def _cells() -> Iterator[Any]:
 def test_right_or_refused(
     compiled_once: CompilerCache, tmp_path: Path, program: Program, engine: str
 ) -> None:
-    if lacks := ENGINES[engine].lacks():
+    if lacks := lacking(program, engine):
         pytest.skip(f"{engine}: {lacks}")
     compiled = compile_program(program, compiled_once)
     if compiled.lacks:

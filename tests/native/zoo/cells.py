@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import re
+import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.errors import JobFailed
+from perun.collect._calls.binary import Binary
+from perun.collect.trace.engines.stap import script_of
+from perun.collect.trace.plan import Wanted, make_plan
+from perun.errors import JobFailed, PerunError
 from perun.process.outcome import outcome
 from perun.profile.factory import Profile
 from perun.profile.incomplete import text_of
+from systemtap import cannot_check, check_script, fake_kernel
 from zoo.programs import Program
 from zoo.recording import ENGINES, Compiled, Plain, Recorded, prepare, record, run_plainly
 
 EXACT: Final = "exact"
 REFUSED: Final = "refused"
 NOTED: Final = "noted"
+CHECKED: Final = "checked"
 WRONG: Final = "WRONG"
 TRACERS: Final = ("ebpf", "uftrace", "stap")
 MAY_REFUSE: Final = ("uftrace", "stap")
@@ -32,24 +40,38 @@ _FRAGMENT: Final = re.compile(r"\.(cold|part)\b")
 class Cell(NamedTuple):
     """What came of a program and an engine.
 
-    :ivar kind: one of :data:`EXACT`, :data:`REFUSED`, :data:`NOTED` (a profile that says what it lacks) and
-        :data:`WRONG`. :ivar why: what the refusal or the notes say, or what is wrong.
+    :ivar kind: one of :data:`EXACT`, :data:`REFUSED`, :data:`NOTED` (a profile that says what it lacks),
+        :data:`CHECKED` (SystemTap accepts the script, and cannot run it here) and :data:`WRONG`.
+    :ivar why: what the refusal or the notes say, or what is wrong.
     """
 
     kind: str
     why: str = ""
 
 
+def lacking(program: Program, engine: str) -> str:
+    """Why an engine cannot be judged here; empty where it can. Of SystemTap the script alone may do."""
+    lacks = ENGINES[engine].lacks()
+    if engine == "stap" and lacks and program.is_c and shutil.which("stap"):
+        return ""
+    return lacks
+
+
 def judged(program: Program, compiled: Compiled, engine: str, folder: Path) -> Cell:
     """Run a program without Perun and with an engine, in an empty folder, and compare."""
     run = prepare(program, compiled, folder)
+    if engine == "stap" and ENGINES[engine].lacks():
+        return _of_script(program, folder)
     plain = run_plainly(run)
     if plain.status != program.status:
         return Cell(WRONG, f"without Perun it {_ended(plain)}: {plain.errors.decode(errors='replace')}")
     scratch = folder / "scratch"
     scratch.mkdir()
     collector, params = ENGINES[engine].collect(program)
+    start = time.monotonic()
     recorded = record(collector, params, run, scratch)
+    if recorded.refusal and time.monotonic() - start > params.timeout:
+        return Cell(WRONG, f"it does not end: {recorded.refusal}")
     if plain.status > 0 and recorded.profile is not None:
         return Cell(WRONG, f"nothing says that it {_ended(plain)}")
     if plain.status and isinstance(recorded.refusal, JobFailed) and _ended(plain) in str(recorded.refusal):
@@ -59,6 +81,26 @@ def judged(program: Program, compiled: Compiled, engine: str, folder: Path) -> C
     if recorded.profile is None:
         return _of_refusal(program, engine, plain, recorded)
     return _of_profile(program, engine, plain, recorded, recorded.profile)
+
+
+def _of_script(program: Program, folder: Path) -> Cell:
+    """What SystemTap says of the script for a program, where it can only check that."""
+    with ExitStack() as stack:
+        paths = [folder / name for name in (program.source.stem, *program.trace.get("libs", ()))]
+        binaries = [stack.enter_context(Binary(path)) for path in paths]
+        try:
+            plan = make_plan(binaries, Wanted(program.trace.get("strategy", "userspace")))
+        except PerunError as refusal:
+            return Cell(REFUSED, str(refusal))
+    if plan.throws:
+        return Cell(REFUSED, "SystemTap cannot trace programs that throw exceptions or switch stacks")
+    done = check_script(script_of(plan), fake_kernel(folder / "kernel"), folder / "script.stp")
+    if cannot_check(done):
+        return Cell(REFUSED, "the symbols of this kernel are hidden")
+    probes = done.stdout.count(".return")
+    if done.returncode or probes < len(plan.probes):
+        return Cell(WRONG, f"{probes} of {len(plan.probes)} functions: {done.stderr.strip()}")
+    return Cell(CHECKED)
 
 
 def _of_refusal(program: Program, engine: str, plain: Plain, recorded: Recorded) -> Cell:

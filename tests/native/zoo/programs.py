@@ -106,7 +106,7 @@ def has(feature: str) -> bool:
 
 _STATIC: Final = "linked statically|without -static"
 _OTHER_PROGRAM: Final = "executed another program|exec"
-_NO_SYMBOLS: Final = "stripped|no symbol|no function|without debug information"
+_NO_SYMBOLS: Final = "no symbols|no function|without debug information"
 
 PROGRAMS: Final = (
     _c("floats", _twenty("scale", "halve", "wide"), sizes={"scale": TWENTY, "wide": TWENTY}, fast=True),
@@ -188,7 +188,11 @@ PROGRAMS: Final = (
     _ordinary("position_independent", "-fPIE", "-pie"),
     _ordinary("fixed_address", "-fno-pie", "-no-pie", fast=True),
     _ordinary("static", "-static", refused={"memory": _STATIC, "complexity": _STATIC, "uftrace": "static"}),
-    _ordinary("stripped", "-s", refused=dict.fromkeys(("ebpf", "memory", "callgrind"), _NO_SYMBOLS)),
+    _ordinary(
+        "stripped",
+        "-s",
+        refused=dict.fromkeys(("ebpf", "memory", "callgrind", "complexity"), _NO_SYMBOLS),
+    ),
     _ordinary("no_debug", "-g0", sizes={}, refused={"memory": _NO_SYMBOLS}),
     _ordinary("split_dwarf", "-gsplit-dwarf", refused={"callgrind": "debuginfo reader"}),
     _ordinary("compressed_debug", "-gz"),
@@ -209,7 +213,7 @@ PROGRAMS: Final = (
         {"main.square": 80, "main.squares": 4, "main.deeper": 201},
         allocations={},
         package="golang-go",
-        refused={"memory": _STATIC, "callgrind": "begins anew"},
+        refused={"memory": _STATIC, "callgrind": "begins anew|valgrind cannot run"},
     ),
     Program(
         "rust",

@@ -28,11 +28,12 @@ from perun.plugin.params import nearest
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 4  # of the files of the cache
+_VERSION: Final = 5  # of the files of the cache
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unwind_RaiseException")
 """Functions whose use shows that a program may throw or catch an exception, or a panic of Rust."""
 _SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
-"""Functions whose use shows that a program may run functions on several stacks in turn."""
+"""Functions whose use shows that functions may not return in the order in which they were called, as after
+an exception: the program runs them on several stacks in turn."""
 _NEAREST: Final = 10
 """How many names an error lists where none is spelled like what was asked for."""
 _SHOWN: Final = 3
@@ -77,7 +78,6 @@ class _Contents(NamedTuple):
     functions: list[Function]
     probes: list[Usdt]
     throws: bool
-    switches: bool
     unread: list[str]
 
 
@@ -123,13 +123,9 @@ class Binary:
 
     @property
     def throws(self) -> bool:
-        """Whether return probes kill it: it throws as C++ does, panics as Rust, or moves stacks as Go."""
+        """Whether return probes kill it: it throws as C++ does, panics as Rust, moves stacks as Go, or switches
+        between them."""
         return self._contents.throws or self.is_go
-
-    @property
-    def switches(self) -> bool:
-        """Whether the program switches stacks in the middle of functions (coroutines of ucontext)."""
-        return self._contents.switches
 
     @property
     def own_functions(self) -> list[Function]:
@@ -292,8 +288,7 @@ class Binary:
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]
-        throws, switches = self._uses(_EXCEPTIONS), self._uses(_SWITCHES)
-        return _Contents(ordered, list(self._usdt()), throws, switches, self._unread())
+        return _Contents(ordered, list(self._usdt()), self._imports_throw(), self._unread())
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
@@ -351,11 +346,12 @@ class Binary:
         skeletons = enumerate(self._skeletons, 1)
         return [skeleton.name for number, skeleton in skeletons if number not in self._split]
 
-    def _uses(self, symbols: Sequence[str]) -> bool:
-        """Whether it imports one of the symbols, or has it."""
+    def _imports_throw(self) -> bool:
         for name in (".dynsym", ".symtab"):
             table = self._elf.get_section_by_name(name)
-            if table is not None and any(table.get_symbol_by_name(one) for one in symbols):
+            if table is not None and any(
+                table.get_symbol_by_name(one) for one in (*_EXCEPTIONS, *_SWITCHES)
+            ):
                 return True
         return False
 

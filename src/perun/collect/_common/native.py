@@ -7,7 +7,8 @@ from typing import Final
 
 from perun.collect._common.elf import read_elf
 from perun.errors import CollectorUnavailable, JobFailed
-from perun.plugin.api import Readiness
+from perun.plugin.api import Readiness, Run
+from perun.process.finding import find_executable
 
 _REINSTALL: Final = (
     "on 64-bit Linux with glibc, reinstall Perun from its sources: pip install --force-reinstall ."
@@ -27,6 +28,14 @@ def require(library: Path, what: str) -> None:
     missing = readiness(library, what)
     if missing.missing:
         raise CollectorUnavailable(f"{missing.missing}: {library}", missing.hint)
+
+
+def program_of(run: Run) -> str:
+    """The path of the program or script that a run executes.
+
+    :raises JobFailed: where it does not exist.
+    """
+    return find_executable(run.command().argv[0], run.cwd, run.environ)
 
 
 def require_glibc(program: str, what: str) -> None:

@@ -68,6 +68,11 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
         return Selection(encoded([], only_listed=False), "", {}, [])
     with Binary(program, ctx.cache) as binary:
         notes: list[str] = list(binary.notes)
+        if not binary.functions:
+            notes.append(
+                f"{os.path.basename(program)} has no symbols: its functions are named by addresses, and have "
+                "no sizes; build it without -s (strip)"
+            )
         listed = _listed(binary, params, notes)
         sizes = _sizes(binary, listed, params, notes)
         every = _sampling(binary, params, notes)

@@ -150,11 +150,9 @@ class MemoryCollector:
         from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
         from perun.process.execution import Execution
-        from perun.process.finding import find_executable
 
         native.require(self._library, _RECORDER)
-        program = find_executable(run.command().argv[0], run.cwd, run.environ)
-        native.require_glibc(program, "records allocations")
+        native.require_glibc(native.program_of(run), "records allocations")
         file = ctx.scratch / "allocations"
         _remove_recordings(file)
         recorded = preloaded(run, self._library, _settings(params, file))

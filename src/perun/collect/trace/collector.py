@@ -411,9 +411,8 @@ def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
     """The engines that support a plan, the best first, and why it is the best."""
     if plan.pairs:
         return ("ebpf", "stap"), "it supports USDT probes and source lines"
-    if plan.keeps_returns:
-        what = "C++ exceptions, which the program throws" if plan.throws else "the stacks it switches between"
-        return ("ebpf",), f"its probes work with {what}"
+    if plan.throws:
+        return ("ebpf",), "its probes work with C++ exceptions, which the program throws"
     return ("ebpf", "uftrace", "stap"), "it does not change the program and records every call"
 
 

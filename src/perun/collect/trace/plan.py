@@ -65,13 +65,6 @@ class Plan(NamedTuple):
     pairs: tuple[Pair, ...]
     throws: bool
     program: str
-    switches: bool = False
-
-    @property
-    def keeps_returns(self) -> bool:
-        """Whether return addresses must stay as they are: the program throws exceptions, or switches stacks,
-        so that functions do not return in the order in which they were called."""
-        return self.throws or self.switches
 
     @property
     def sampling(self) -> list[int]:
@@ -117,8 +110,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
             "no function or probe is selected",
             "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
         )
-    throws, switches = (any(getattr(one, what) for one in binaries) for what in ("throws", "switches"))
-    return Plan(probes, pairs, throws, binaries[0].path, switches)
+    return Plan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
 
 
 def _own_functions(program: Binary) -> list[Function]:

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "output.h"
@@ -110,6 +111,8 @@ static void find_stack_bounds(struct record_thread *thread) {
 
 static __attribute__((noinline)) struct record_thread *thread_starts(void) {
   if (starting || state == FAILED) return NULL;
+  /* Resolvers of functions (ifunc) run before the C library is ready: their calls are not recorded. */
+  if (first_tick == 0 && !environ) return NULL;
   int error = errno;
   starting = true;
   pthread_mutex_lock(&lock);

@@ -120,11 +120,11 @@ def correction(
     names += [_PAIR_KINDS[any(one.provider for one in pair.start)] for pair in plan.pairs]
     needed = [*names, *(_PLAIN if sampled else ()), *((_LEFT_OUT,) if sampled else ())]
     by_name = {str(way): way for way in (*ways, Way(False, -1), Way(True, -1))}
-    throws = "at returns" if plan.keeps_returns else ""
+    throws = "at returns" if plan.throws else ""
     recorder = " ".join((engine.name, engine.method, throws, os.uname().release))
 
     def measure(missing: Sequence[str]) -> dict[str, Cost]:
-        return _measured(engine, plan.keeps_returns, context, missing, by_name)
+        return _measured(engine, plan.throws, context, missing, by_name)
 
     if not PROGRAM.is_file():
         return Correction(None, why_not=f"{PROGRAM.name} was not built when Perun was installed")

@@ -158,14 +158,14 @@ class EbpfEngine:
     def _code(self, plan: Plan) -> dict[str, Code]:
         """Where to probe in each file; empty without a disassembler.
 
-        :raises CollectorUnavailable: if return addresses must stay, which needs a disassembler.
+        :raises CollectorUnavailable: if the program throws exceptions, which needs a disassembler.
         """
         from shutil import which
 
         tool = which("objdump", path=self._environ.get("PATH", os.defpath))
-        if not tool and plan.keeps_returns:
+        if not tool and plan.throws:
             raise CollectorUnavailable(
-                "the engine ebpf needs objdump, because the program throws exceptions or switches stacks",
+                "the engine ebpf needs objdump, because the program throws exceptions",
                 "install it with: apt-get install binutils",
             )
         if not tool:
@@ -211,7 +211,7 @@ class EbpfEngine:
             threads, starts = np.unique(thread[order], return_index=True)
             for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
                 own = pauses.left_out(number, events.where(rows))
-                if plan.keeps_returns and not number & NO_THREAD:  # the stacks of goroutines move
+                if plan.throws and not number & NO_THREAD:  # the stacks of goroutines move
                     own = unwinding.setdefault(number, _Unwinding()).completed(own)
                 if hits.functions:
                     own, calls = hits.separated(number, own)
@@ -328,19 +328,19 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
         if entry < 0:
             continue
         is_go = known is not None and known.is_go
-        if plan.keeps_returns and known:
+        if plan.throws and known:
             own.append(f"e {entry + shift} {number} 0")
             own += [f"x {exit + shift} {number} 0" for exit in known.exits[address]]
         else:
             own.append(f"f {entry + shift} {number} 0")
-        if not plan.keeps_returns and known and probe.sampling < 2:
+        if not plan.throws and known and probe.sampling < 2:
             own += [f"d {exit + shift} {number} 0" for exit in known.exits[address] if exit != entry]
         if is_go:
             own.append(f"G {number}")
         if _is_sampled(probe, known):
             own.append(f"N {number} {probe.sampling}")
-        if probe.size is not None or plan.keeps_returns:
-            own.append(_size_line(number, probe.size, plan.keeps_returns and not is_go))
+        if probe.size is not None or plan.throws:
+            own.append(_size_line(number, probe.size, plan.throws and not is_go))
     for number, pair in enumerate(plan.pairs, len(plan.probes)):
         own = lines.setdefault(pair.path, [])
         own += [f"e {one.offset} {number} {one.semaphore}" for one in pair.start]

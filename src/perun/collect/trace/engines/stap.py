@@ -80,8 +80,8 @@ class StapEngine(EbpfEngine):
             return f"the headers of the kernel {release} are not installed", hint
         if os.geteuid():
             return "SystemTap loads a kernel module, which only root can do", "run Perun as root"
-        if plan and plan.keeps_returns:
-            return "its probes crash programs that throw exceptions or switch stacks", "use --engine ebpf"
+        if plan and plan.throws:
+            return "its probes crash programs that throw exceptions", "trace it with --engine ebpf"
         return "", ""
 
     def record(self, plan: Plan, context: EngineContext) -> Recorded:
