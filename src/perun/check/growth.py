@@ -210,8 +210,12 @@ class _Judge(NamedTuple):
         return order.difference.estimate > 0 or order.baseline.form == CONSTANT
 
     def _verdict(self, quotient: Quotient) -> Verdict:
+        is_known = self.noise_is_known or self.pair.exact
         thresholds = Thresholds(
-            threshold=self.params.threshold, severe=math.inf, confidence=self.params.confidence
+            threshold=self.params.threshold,
+            severe=math.inf,
+            confidence=self.params.confidence,
+            apart=0.0 if is_known else math.expm1(_MOST),
         )
         ratio = Ratio(
             quotient.estimate,
@@ -220,7 +224,7 @@ class _Judge(NamedTuple):
             max(quotient.p_value, self.p_value),
             self.params.confidence,
             self._sizes,
-            self.noise_is_known or self.pair.exact,
+            False,
             _detectable(quotient),
         )
         return judge(ratio, thresholds)
