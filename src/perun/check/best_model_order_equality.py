@@ -12,7 +12,6 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
     from perun.check._common.model_pairs import ModelPair
-    from perun.check._common.orders import Rated
     from perun.check._common.parts import Part
     from perun.check._common.points import Points
     from perun.profile.factory import Profile
@@ -110,7 +109,7 @@ def _by_points(
 ) -> DegradationInfo | None:
     """The change by the points, see :mod:`perun.check._common.orders`; None where there are too few."""
     from perun.check._common.model_kinds import keys_of
-    from perun.check._common.orders import rated
+    from perun.check._common.orders import against, rated
 
     of, per = keys_of(part.baseline.model)
     old, new = (
@@ -122,28 +121,15 @@ def _by_points(
     before, after = old.best, new.best
     r_square = min(old.models[before].r_square, new.models[after].r_square)
     rate = ORDER.index(after) - ORDER.index(before)
-    rule = _against(rate, part, r_square, confidence, (old, new)) if rate else ""
+    rule = ""
+    if rate and r_square < confidence:
+        rule = f"the models explain {r_square:.2g} of the points, less than confidence = {confidence:g}"
+    elif rate:
+        rule = against(rate, old, new, (part.start, part.end))
     rate = 0 if rule else rate
     return DegradationInfo(
         _verdict(rate), pair.uid, before, after, "order", rate, "r_square", r_square, rule=rule
     )
-
-
-def _against(
-    rate: int, part: Part, r_square: float, confidence: float, versions: tuple[Rated, Rated]
-) -> str:
-    """What speaks against a change of order; empty where nothing does."""
-    from perun.check._common.orders import against_growth, evidence, shapes_differ
-    from perun.models.growth.forms import EVIDENCE
-
-    if r_square < confidence:
-        return f"the models explain {r_square:.2g} of the points, less than confidence = {confidence:g}"
-    if (support := evidence(*versions)) <= EVIDENCE:
-        return f"both models fit both versions: AICc differs by {support:.2g}, {EVIDENCE:g} is evidence"
-    old, new = (version.models[version.best].record for version in versions)
-    if not shapes_differ(old, new, part.start, part.end):
-        return "models of two kinds have the same shape here: they differ by a factor only"
-    return against_growth(rate, *versions)
 
 
 def _relative_change(part: Part) -> float:

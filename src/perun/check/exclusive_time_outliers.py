@@ -14,6 +14,7 @@ from perun.errors import ConfigError, ProfileError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.pooling import count_of
 
 if TYPE_CHECKING:
     from perun.check._common.exclusive import Place, Times
@@ -131,13 +132,12 @@ class ExclusiveTimeOutliers:
         :raises ConfigError: where `degradation.location_filter` or `degradation.cutoff` cannot be used.
         """
         from perun.check._common.exclusive import paired
-        from perun.check._common.traced_functions import Noise, Scale
-        from perun.profile.pooling import count_of
+        from perun.check._common.traced_functions import Noise, Scale, functions_of
 
         chosen, cutoff = _settings(ctx.settings)
         old, new = (_times(one, what) for one, what in ((baseline, "baseline"), (target, "target")))
         places = [place for place in paired(old, new, params.similarity) if _is_chosen(place, chosen)]
-        by_place = {place: list(_functions(place, old, new)) for place in places}
+        by_place = {place: list(functions_of(place, old, new)) for place in places}
         functions = [one for own in by_place.values() for one in own]
         readable = [one for one in functions if math.isfinite(one.difference)]
         before, after = (
@@ -187,14 +187,6 @@ def _times(profile: Profile, what: str) -> Times:
 
 def _is_chosen(place: Place, chosen: re.Pattern[str]) -> bool:
     return any(path is not None and chosen.search(path) for path in (place.baseline, place.target))
-
-
-def _functions(place: Place, old: Times, new: Times) -> Iterator[Function]:
-    from perun.check._common.traced_functions import Function
-
-    before, after = old.get(place.baseline or "", {}), new.get(place.target or "", {})
-    for name in sorted(before.keys() | after.keys()):
-        yield Function(place, name, before.get(name), after.get(name))
 
 
 def _by_size(one: Function) -> tuple[float, float, str]:
@@ -325,18 +317,8 @@ def _exceeds(own: list[Function], difference: float, params: OutlierParams, scal
 
     :param own: functions of the location.
     """
-    from perun.check._common.traced_functions import ERRORS
-
-    usual = math.fsum(
-        after - before
-        for one in own
-        if not one.could_be_an_interruption
-        for before, after in (one.usual,)
-    )
-    if abs(usual) < ERRORS * math.hypot(*(one.error for one in own)):
-        return False
-    share = 100 * usual / scale.usual if scale.usual else 0.0
-    found = min(abs(scale.percent(difference)), math.copysign(share, usual * difference))
+    share = scale.certain_percent(own)
+    found = min(abs(scale.percent(difference)), math.copysign(share, share * difference))
     return found >= params.total * (1 - _EQUAL)
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from perun.check._common.runs import Runs
 from perun.check._common.sized import SIZES, Sized, sized
+from perun.check._common.standard_errors import Error
 from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare
 from perun.models.growth.forms import CONSTANT
 from perun.models.growth.noise import widened
@@ -21,7 +23,6 @@ from perun.profile.units import readable
 from perun.profile.verdict import Thresholds, Verdict, judge
 
 if TYPE_CHECKING:
-    from perun.check._common.standard_errors import Error
     from perun.profile.factory import Profile
 
 _ABSENT: Final = "-"
@@ -102,8 +103,6 @@ class Growth:
 
 def _errors(baseline: Profile, target: Profile, params: GrowthParams) -> Callable[[str], Error]:
     """A function of a location that gives the error of its log ratio by the runs of the two versions."""
-    from perun.check._common.runs import Runs
-
     runs, of = Runs(baseline, target, locations=True), params.of_key
     known = [key for key in SIZES if all(source.every(of, key) for source in runs.sources)]
     per = params.per_key or (known or SIZES)[0]
@@ -210,8 +209,12 @@ class _Judge(NamedTuple):
         return order.difference.estimate > 0 or order.baseline.form == CONSTANT
 
     def _verdict(self, quotient: Quotient) -> Verdict:
+        is_known = self.noise_is_known or self.pair.exact
         thresholds = Thresholds(
-            threshold=self.params.threshold, severe=math.inf, confidence=self.params.confidence
+            threshold=self.params.threshold,
+            severe=math.inf,
+            confidence=self.params.confidence,
+            apart=0.0 if is_known else math.expm1(_MOST),
         )
         ratio = Ratio(
             quotient.estimate,
@@ -220,7 +223,7 @@ class _Judge(NamedTuple):
             max(quotient.p_value, self.p_value),
             self.params.confidence,
             self._sizes,
-            self.noise_is_known or self.pair.exact,
+            False,
             _detectable(quotient),
         )
         return judge(ratio, thresholds)

@@ -86,6 +86,19 @@ def rated(points: Series) -> Rated | None:
     return Rated(middle, found) if found else None
 
 
+def against(rate: int, old: Rated, new: Rated, bounds: tuple[float, float]) -> str:
+    """What speaks against a change of order; empty where nothing does.
+
+    :param rate: above 0 where the target has the higher order. :param bounds: of the sizes that count.
+    """
+    support = evidence(old, new)
+    if support <= forms.EVIDENCE:
+        return f"both models fit both versions: AICc differs by {support:.2g}, {forms.EVIDENCE:g} is evidence"
+    if not shapes_differ(old.models[old.best].record, new.models[new.best].record, *bounds):
+        return "models of two kinds have the same shape here: they differ by a factor only"
+    return against_growth(rate, old, new)
+
+
 def evidence(old: Rated, new: Rated) -> float:
     """How much AICc speaks against the best model of one version in the other, in that where it is more."""
     before, after = old.best, new.best

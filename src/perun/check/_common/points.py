@@ -16,12 +16,13 @@ import numpy as np
 
 from perun.check._common.relative import Floats, balance
 from perun.errors import ProfileError
+from perun.profile.measurements import EXACT
 from perun.profile.pooling import RUN, count_of
+from perun.profile.series import Series, series
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-    from perun.profile.series import Series
 
 IN_A_BUCKET: Final = 5
 """Points of each version that a bucket has about: of 5, the median is not moved by two."""
@@ -51,8 +52,6 @@ class Points:
 
     def every(self, of: str, per: str) -> Mapping[str, Series]:
         """The points of each uid that has any."""
-        from perun.profile.series import series
-
         if (of, per) not in self._found:
             try:
                 self._found[of, per] = {
@@ -145,8 +144,6 @@ def residuals(points: Series, inner: Floats) -> Floats:
 
 
 def _exact_uids(profile: Profile) -> Iterator[str]:
-    from perun.profile.measurements import EXACT
-
     for group in profile.groups():
         if EXACT & {str(group.constants.get("type")), str(group.constants.get("subtype"))}:
             values = group.columns.get("uid") or [group.constants.get("uid", "")]

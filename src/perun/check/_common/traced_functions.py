@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from perun.check._common.amounts import ENOUGH_TO_TRIM
-from perun.check._common.exclusive import Calls, Place
+from perun.check._common.exclusive import Calls, Place, Times
 from perun.check._common.standard_errors import CONFIDENCE, STEADY, WEAKER, error_of_others
 
-ERRORS: Final = 3.0
+_ERRORS: Final = 3.0
 """Standard errors that a difference has to exceed, if it is to be certain."""
 _NS_IN_MS: Final = 1e6
 _INTERRUPTION: Final = 100.0
@@ -73,7 +74,14 @@ class Function(NamedTuple):
         if fewest < ENOUGH_TO_TRIM and abs(self.difference) < _INTERRUPTION:
             return True
         before, after = self.usual
-        return abs(after - before) < ERRORS * self.error
+        return abs(after - before) < _ERRORS * self.error
+
+
+def functions_of(place: Place, old: Times, new: Times) -> Iterator[Function]:
+    """The functions of a binary in both profiles, sorted by name."""
+    before, after = old.get(place.baseline or "", {}), new.get(place.target or "", {})
+    for name in sorted(before.keys() | after.keys()):
+        yield Function(place, name, before.get(name), after.get(name))
 
 
 class Scale(NamedTuple):
@@ -92,6 +100,15 @@ class Scale(NamedTuple):
     def percent(self, difference: float) -> float:
         """The difference in percent of the whole."""
         return 100 * difference / self.whole if self.whole else 0.0
+
+    def certain_percent(self, functions: list[Function]) -> float:
+        """What functions differ by together in percent, without slowest calls and interruptions; 0 where that
+        is within their error."""
+        certain = [one.usual for one in functions if not one.could_be_an_interruption]
+        difference = math.fsum(after - before for before, after in certain)
+        if abs(difference) < _ERRORS * math.hypot(*(one.error for one in functions)):
+            return 0.0
+        return 100 * difference / self.usual if self.usual else 0.0
 
     def is_small(self, one: Function) -> bool:
         """Whether the function takes too little time in one of the versions to be looked at."""
