@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from perun.profile.uid import flatten
+
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
@@ -41,6 +43,19 @@ def larger_is_better(profile: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(one for one in listed if isinstance(one, str) and one) if listed else _NONE
 
 
+def locations_of_larger(profile: Profile) -> set[str]:
+    """Where a growth is an improvement: the uids with and without the subtype of such resources, but for uids
+    that have other resources as well."""
+    names, unit_of = larger_is_better(profile), units(profile)
+    found: dict[bool, set[str]] = {True: set(), False: set()}
+    for group in profile.groups():
+        uid = str(flatten(group.constants.get("uid", "")))
+        kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
+        better = bool(names & {uid, kind, subtype, unit_of(kind, subtype)})
+        found[better] |= {uid, f"{uid} [{subtype}]"}
+    return found[True] - found[False]
+
+
 def readable(amount: float, unit: str) -> str:
     """The amount with two decimals and its unit; a time too small for that is given in a smaller unit."""
     while 0 < abs(amount) < 0.1 and unit in _SMALLER_TIMES:
@@ -50,27 +65,30 @@ def readable(amount: float, unit: str) -> str:
 
 
 def readable_pair(before: float, after: float, unit: str, unit_after: str | None = None) -> tuple[str, str]:
-    """Two amounts to be compared by the eye: in one unit and with as many decimals, so many that the smaller
-    one has three digits, and that they differ where the amounts do by a thousandth.
+    """Two amounts to be compared by the eye: in one unit and with as many decimals, so many that the larger
+    one has three digits and the smaller one two, and that they differ where the amounts do by a thousandth.
+    Where one is a thousand times the other, or 0, each is written by itself.
 
     :param unit_after: where the second has another unit, so that each is written by itself.
     """
-    if unit_after not in (None, unit) or not (math.isfinite(before) and math.isfinite(after)):
+    small, large = sorted((abs(before), abs(after)))
+    if unit_after not in (None, unit) or not (math.isfinite(large) and small * 1000 > large):
         return readable(before, unit), readable(after, unit if unit_after is None else unit_after)
-    while 0 < max(abs(before), abs(after)) < 0.1 and unit in _SMALLER_TIMES:
-        before, after, unit = before * 1000, after * 1000, _SMALLER_TIMES[unit]
-    decimals = max(_decimals(before), _decimals(after))
+    while large < 0.1 and unit in _SMALLER_TIMES:
+        before, after, small, large = (1000 * one for one in (before, after, small, large))
+        unit = _SMALLER_TIMES[unit]
+    decimals = max(_decimals(small, 2), _decimals(large, 3))
     apart = abs(after - before)
-    if apart >= _VISIBLE * max(abs(before), abs(after)):
-        decimals = max(decimals, min(-math.floor(math.log10(apart)), _MOST_DECIMALS) if apart else 0)
+    if apart >= _VISIBLE * large:
+        decimals = max(decimals, min(-math.floor(math.log10(apart)), _MOST_DECIMALS))
     return f"{before:.{decimals}f}{unit}", f"{after:.{decimals}f}{unit}"
 
 
-def _decimals(amount: float) -> int:
-    """The decimals with which the amount has three digits; none for whole numbers."""
+def _decimals(amount: float, digits: int) -> int:
+    """The decimals with which the amount has so many digits; none for whole numbers."""
     if amount == int(amount):
         return 0
-    return min(max(2 - math.floor(math.log10(abs(amount))), 0), _MOST_DECIMALS)
+    return min(max(digits - 1 - math.floor(math.log10(amount)), 0), _MOST_DECIMALS)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -123,8 +123,8 @@ class Binary:
 
     @property
     def throws(self) -> bool:
-        """Whether return probes kill it: it throws as C++ does, panics as Rust, moves stacks as Go, or switches
-        between them."""
+        """Whether return probes kill it: it throws as C++ does, panics as Rust, moves stacks as Go, or
+        switches between them."""
         return self._contents.throws or self.is_go
 
     @property

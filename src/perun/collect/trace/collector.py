@@ -286,8 +286,8 @@ class _Session:
     def _make_profile(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
         from perun.collect._calls.profile import CallTable
         from perun.collect._common.runs import early_end
-        from perun.collect.trace.engines import calibration
         from perun.collect.trace.constant_sizes import ConstantSizes
+        from perun.collect.trace.engines import calibration
         from perun.process.outcome import outcome
 
         sample = recorded.sample

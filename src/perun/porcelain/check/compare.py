@@ -22,7 +22,7 @@ from perun.profile.helpers import ProfileInfo
 from perun.profile.session import are_pairs
 from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
-from perun.profile.units import larger_is_better
+from perun.profile.units import larger_is_better, locations_of_larger
 from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
@@ -157,21 +157,13 @@ class Comparer:
         try:
             found = rule.check.compare(baseline, target, rule.params, context)
             changes = tuple(without_doubtful(found, baseline, target))
-            if not getattr(rule.check, "knows_larger_is_better", False) and larger_is_better(target):
-                changes = self._turned(changes, target)
+            knows = getattr(rule.check, "knows_larger_is_better", False)
+            if larger_is_better(target) and not knows:
+                larger = locations_of_larger(target)
+                changes = tuple(mirror(one) if one.location in larger else one for one in changes)
             return MethodResult(name, changes)
         except ProfileError as problem:
             return MethodResult(name, reason="; ".join(filter(None, (problem.message, problem.hint))))
-
-    def _turned(self, changes: Iterable[DegradationInfo], target: Profile) -> tuple[DegradationInfo, ...]:
-        """The changes of a method to which more is worse, with the labels of what is better the larger it is
-        mirrored."""
-        from perun.profile.measurements import measurements
-
-        metrics = [series.metric for series in self._profiles.cached(target, measurements).values()]
-        smaller = {name for one in metrics if not one.larger_is_better for name in (one.uid, one.location)}
-        larger = {name for one in metrics if one.larger_is_better for name in (one.uid, one.location)}
-        return tuple(mirror(one) if one.location in larger - smaller else one for one in changes)
 
     def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
         unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")

@@ -50,10 +50,15 @@ class History:
         seen = set(queue)
         while queue:
             following = queue.popleft()
-            # Where no other branch waits, there is no order to keep, and nothing can be met twice.
+            # Where no other branch waits, there is no order to keep.
             version = self.get(following) if queue else self._landing(following)
             if version is None:
                 continue
+            if version.checksum != following:
+                # Where another branch has been on the line before, it has gone on to this version as well.
+                if version.checksum in seen:
+                    continue
+                seen.add(version.checksum)
             if self._among is None or version.checksum in self._among:
                 yield version
             for parent in version.parents:

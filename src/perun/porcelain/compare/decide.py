@@ -181,7 +181,7 @@ def measured_again(decision: Decision, values: Values | None, thresholds: Thresh
 
     :param values: None where there was no second session.
     """
-    why = "there were no pairs or no time left to measure it again (--max-pairs, --budget)"
+    why = f"{NOT_CONFIRMED}: no pairs or no time left to measure it again (--max-pairs, --budget)"
     if values is not None and min(array.min() for array in values[:2]) > 0:
         again = of_pairs(values.base, values.head, thresholds.confidence)
         pairs = plural(values.base.size, "pair")

@@ -91,5 +91,5 @@ def summed(cmd: str, metric: Metric) -> Metric | None:
 
 
 def is_printed(metric: Metric) -> bool:
-    """Whether the program prints it in a unit of its own, as requests per second: no value is part of a sum."""
+    """Whether the program prints it in a unit of its own, as requests per second: it is no part of a sum."""
     return metric.larger_is_better or (metric.type == "mixed" and metric.subtype not in ("", "time delta"))

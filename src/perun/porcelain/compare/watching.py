@@ -6,6 +6,7 @@ of the program are seen as well, and so is what is mapped into memory.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import struct
 from collections.abc import Collection, Iterator
@@ -91,8 +92,6 @@ def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
 def _watched(top: Path, folders: Collection[str]) -> Iterator[_Watch]:
     """:raises OSError: where a folder cannot be watched. :raises AttributeError: where the C library has no
     inotify."""
-    import ctypes
-
     library = ctypes.CDLL(None, use_errno=True)
     descriptor = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor < 0:
