@@ -32,7 +32,8 @@ def changes(
     The p-values are adjusted for as many ratios as there are. Nothing is said of the `user` and `sys` time
     of a command where nothing can be: its `cpu` time tells.
 
-    :param paired: whether the k-th values of both belong together. :param repeats: asked only where something
+    :param paired: whether the k-th values of both belong together.
+    :param repeats: asked only where something
         is to be confirmed.
     """
     found: list[DegradationInfo] = []
