@@ -48,6 +48,7 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
         "PERUN_MEMORY_FILE": str(file),
         "PERUN_MEMORY_UNWIND": unwind,
         "PERUN_MEMORY_FOLLOW": follow,
+        "PERUN_MEMORY_REACHABLE": str(int(unwind == "tables")),
         "ASAN_OPTIONS": "detect_leaks=0",
     }
     done = subprocess.run(

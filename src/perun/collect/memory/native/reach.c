@@ -11,6 +11,9 @@
 
 #define MOST_BYTES ((uint64_t)64 << 30) /* then the search is given up */
 #define ARENA ((uintptr_t)64 << 20)     /* size and alignment of the heaps of further arenas of glibc */
+#define RESERVED ((uint64_t)256 << 30)  /* mappings above this size are reserved addresses, as of sanitizers: no data */
+#define PAGES 512                       /* looked up at a time */
+#define PRESENT ((uint64_t)3 << 62)     /* of /proc/self/pagemap: in memory, or swapped out */
 #define HELPER_STACK ((size_t)256 << 10)
 #define HOLES (STOPPED_THREADS + 16)
 
@@ -25,6 +28,7 @@ static struct search {
   uint64_t searched; /* bytes */
   uint32_t found_by; /* state of what refers to what is found */
   unsigned unseen;
+  int pages; /* /proc/self/pagemap; below 0 if it cannot be read */
 } search;
 
 /* -- blocks ------------------------------------------------------------------------------------------------- */
@@ -168,6 +172,22 @@ static void search_without_holes(uintptr_t start, uintptr_t end) {
   if (start < end) search_between_blocks(start, end);
 }
 
+/* Search the pages of a mapping that were ever used: large ones may be reserved, and reading would make their pages. */
+static void search_used_pages(uintptr_t start, uintptr_t end) {
+  static uint64_t pages[PAGES];
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  while (start < end && !search.given_up) {
+    size_t count = (end - start) / page < PAGES ? (end - start) / page : PAGES;
+    off_t at = (off_t)(start / page * sizeof *pages);
+    bool known = syscall(SYS_pread64, search.pages, pages, count * sizeof *pages, at) == (long)(count * sizeof *pages);
+    for (size_t i = 0, used; i < count; i = used + 1) {
+      for (used = i; used < count && (!known || pages[used] & PRESENT); used++) continue;
+      if (used > i) search_without_holes(start + i * page, start + used * page);
+    }
+    start += count * page;
+  }
+}
+
 static void add_hole(uintptr_t start, uintptr_t end) {
   if (start >= end || search.hole_count == HOLES) return;
   size_t at = search.hole_count++;
@@ -202,10 +222,10 @@ static bool is_libc(const char *path) {
 
 static bool search_mapping(void *nothing, const struct mapping *mapping) {
   (void)nothing;
-  if (!mapping->writable || is_device(mapping->path)) return true;
+  if (!mapping->writable || is_device(mapping->path) || mapping->end - mapping->start > RESERVED) return true;
   if (search.allocator_of_libc && (strcmp(mapping->path, "[heap]") == 0 || is_arena(mapping))) return true;
   search.in_libc = is_libc(mapping->path);
-  search_without_holes(mapping->start, mapping->end);
+  search_used_pages(mapping->start, mapping->end);
   search.in_libc = false;
   return !search.given_up;
 }
@@ -235,7 +255,9 @@ static void search_all(const struct stopped *threads, size_t count, unsigned uns
   search.found_by = RECORD_REACHABLE;
   for (size_t i = 0; i < count; i++)
     for (size_t word = 0; word < threads[i].register_count; word++) found((uintptr_t)threads[i].registers[word]);
+  search.pages = system_open("/proc/self/pagemap", O_RDONLY, 0);
   maps_read(&buffer, search_mapping, NULL);
+  if (search.pages >= 0) system_close(search.pages);
   search_waiting();
   search_lost();
 }
