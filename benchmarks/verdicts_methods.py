@@ -38,7 +38,7 @@ MANUAL = RUNS.with_name("manual.json")
 """By data and method, and effect: percent of false alarms, or percent of right and of wrong verdicts."""
 UNCHANGED = 60
 """Unchanged pairs of traces that `--fail-on severe` is tried on."""
-MOST_FALSE = 2.0
+MAX_FALSE = 2.0
 """Percent of unchanged functions that a method may call a definite change."""
 ROUNDS = 5
 REPEAT = 10
@@ -234,11 +234,11 @@ def goals(found: Found, passed: Mapping[str, int]) -> Iterator[str]:
     ]
     for goal, missed in (
         (
-            f"a definite change of at most {MOST_FALSE:g} % of what is unchanged",
+            f"a definite change of at most {MAX_FALSE:g} % of what is unchanged",
             [
                 f"{name}: {_percent(counts, 'right', 'wrong'):.1f} %"
                 for name, effect, counts in cells
-                if not effect and _percent(counts, "right", "wrong") > MOST_FALSE
+                if not effect and _percent(counts, "right", "wrong") > MAX_FALSE
             ],
         ),
         *(

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 _TINY: Final = 1e-300
-_MOST_TERMS: Final = 1000
+_MAX_TERMS: Final = 1000
 
 
 def p_value(t: float, freedom: float) -> float:
@@ -56,7 +56,7 @@ def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
 def _continued_fraction(x: float, a: float, b: float) -> float:
     numerator, denominator = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
     value = denominator
-    for m in range(1, _MOST_TERMS):
+    for m in range(1, _MAX_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):

@@ -28,7 +28,7 @@ from perun.models.two_samples.ratio import Ratio, of_pairs
 from perun.plugin.api import Report, Run, silent
 from perun.porcelain.compare.decide import FIRST_LOOK, STEP, Looks
 from perun.porcelain.compare.instruments import PADDING
-from perun.porcelain.compare.options import MOST_PAIRS, SECONDS
+from perun.porcelain.compare.options import MAX_PAIRS, SECONDS
 from perun.porcelain.compare.pairs import ARMS, usable_cores
 from perun.process.execution import Execution, Sample
 from perun.profile.verdict import DEFAULTS
@@ -40,7 +40,7 @@ BUDGET: Final = 15.0
 LENGTH: Final = 0.05
 """Seconds that one run of the built-in program takes."""
 SHORTEST: Final = 0.001
-MOST: Final = 500
+MAX_RUNS: Final = 500
 """Pairs at most: the noise does not get clearer."""
 EFFECTS: Final = (0.01, 0.02, 0.05, 0.10, 0.25)
 _LOOP: Final = "for _ in range({}): pass"
@@ -187,11 +187,11 @@ def _pairs(
     disturbed = 0
     watch = disturbance.Watch()
     start = clock()
-    while len(pairs) < FIRST_LOOK or (len(pairs) < MOST and clock() < deadline):
+    while len(pairs) < FIRST_LOOK or (len(pairs) < MAX_RUNS and clock() < deadline):
         before = disturbance.now()
         pairs.append(runner.pair())
         disturbed += bool(watch.disturbance(before, disturbance.now()))
-        most = min(MOST, int(len(pairs) * (deadline - start) / max(clock() - start, 1e-6)))
+        most = min(MAX_RUNS, int(len(pairs) * (deadline - start) / max(clock() - start, 1e-6)))
         report("pairs of the same program", len(pairs), max(most, len(pairs)))
     return pairs, disturbed
 
@@ -206,8 +206,8 @@ def _cpu(sample: Sample) -> float:
 
 def _levels() -> dict[int, float]:
     """The level of each look of `perun compare`, by its number of pairs."""
-    looks, alpha = Looks(MOST_PAIRS), 1 - DEFAULTS.confidence
-    sizes = [*range(FIRST_LOOK, MOST_PAIRS, STEP), MOST_PAIRS]
+    looks, alpha = Looks(MAX_PAIRS), 1 - DEFAULTS.confidence
+    sizes = [*range(FIRST_LOOK, MAX_PAIRS, STEP), MAX_PAIRS]
     return {size: looks.level(alpha, size, ends=False) for size in sizes}
 
 

@@ -61,7 +61,7 @@ class Execution:
     :param output: what becomes of what the command writes; or the descriptor of a file for all of it.
     :param engine: the words of an engine that starts the command and records it, in place of those of the
         command.
-    :param once: the command is run once, so that it may read a pipe.
+    :param single_run: the command is run once, so that it may read a pipe.
     :param core: the number of the processor that the command is to stay on; None for any.
     :param grace: seconds that a run which is stopped has to end by itself.
     """
@@ -74,7 +74,7 @@ class Execution:
         *,
         output: Output | int = Output.DISCARD,
         engine: Sequence[str] = (),
-        once: bool = False,
+        single_run: bool = False,
         core: int | None = None,
         grace: float = GRACE,
     ) -> None:
@@ -83,7 +83,7 @@ class Execution:
         self._timeout = timeout
         self._output = output
         self._engine = list(engine)
-        self._once = once
+        self._single_run = single_run
         self._core = core
         self._grace = grace
         self._resources = contextlib.ExitStack()
@@ -198,7 +198,7 @@ class Execution:
         self._path = find_executable(self._argv[0], run.cwd, run.environ)
         self._environ = dict(run.environ)
         self._stdin = stack.enter_context(
-            streams.standard_input(command, run.cwd, self._scratch, once=self._once)
+            streams.standard_input(command, run.cwd, self._scratch, single_run=self._single_run)
         )
         self._truncated: dict[Path, int] = {}
         self._errors: int | None = None
@@ -239,7 +239,7 @@ class Execution:
         return descriptor
 
     def _begin(self) -> None:
-        if not self._once:
+        if not self._single_run:
             try:
                 os.lseek(self._stdin, 0, os.SEEK_SET)
             except OSError:

@@ -43,11 +43,11 @@ def opened(path: str | Path, flags: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def standard_input(command: Command, cwd: Path, scratch: Path, *, once: bool) -> Iterator[int]:
+def standard_input(command: Command, cwd: Path, scratch: Path, *, single_run: bool) -> Iterator[int]:
     """The descriptor of what the command reads: a file, the text of its workload, or nothing.
 
     :param cwd: where a file is looked for. :param scratch: where text is put into a file.
-    :param once: the command is run once, so that it may read a pipe, which cannot be read again.
+    :param single_run: the command is run once, so that it may read a pipe, which cannot be read again.
     :raises JobFailed: if the file cannot be read, or not as often as the command is run.
     """
     path: str | Path = os.devnull
@@ -60,7 +60,7 @@ def standard_input(command: Command, cwd: Path, scratch: Path, *, once: bool) ->
     hint = "its path is relative to the folder of the run; to build it first, set execute.pre_run"
     try:
         mode = os.stat(path).st_mode
-        if stat.S_ISFIFO(mode) and not once:
+        if stat.S_ISFIFO(mode) and not single_run:
             raise JobFailed(f"{refused} more than once: {path} is a pipe, not a file", REPEATABLE)
         if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
             raise JobFailed(f"{refused}: {path} is not a file", hint)

@@ -15,7 +15,7 @@ LARGER_IS_BETTER: Final = "larger_is_better"
 """Key of the header of a profile."""
 _NONE: Final[frozenset[str]] = frozenset()
 _SMALLER_TIMES: Final = {"s": "ms", "ms": "us", "us": "ns"}
-_MOST_DECIMALS: Final = 9
+_MAX_DECIMALS: Final = 9
 _VISIBLE: Final = 1e-3
 """Share by which two amounts differ at least to be written differently."""
 
@@ -80,7 +80,7 @@ def readable_pair(before: float, after: float, unit: str, unit_after: str | None
     decimals = max(_decimals(small, 2), _decimals(large, 3))
     apart = abs(after - before)
     if apart >= _VISIBLE * large:
-        decimals = max(decimals, min(-math.floor(math.log10(apart)), _MOST_DECIMALS))
+        decimals = max(decimals, min(-math.floor(math.log10(apart)), _MAX_DECIMALS))
     return f"{before:.{decimals}f}{unit}", f"{after:.{decimals}f}{unit}"
 
 
@@ -88,7 +88,7 @@ def _decimals(amount: float, digits: int) -> int:
     """The decimals with which the amount has so many digits; none for whole numbers."""
     if amount == int(amount):
         return 0
-    return min(max(digits - 1 - math.floor(math.log10(amount)), 0), _MOST_DECIMALS)
+    return min(max(digits - 1 - math.floor(math.log10(amount)), 0), _MAX_DECIMALS)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

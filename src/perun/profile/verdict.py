@@ -29,7 +29,7 @@ from perun.wording import counted
 if TYPE_CHECKING:
     from perun.models.two_samples.ratio import Ratio
 
-MOST_USEFUL: Final = 300
+MAX_USEFUL: Final = 300
 """Measurements beyond which nobody is told to make so many."""
 
 
@@ -270,7 +270,7 @@ def more_needed(ratio: Ratio, thresholds: Thresholds = DEFAULTS) -> int | None:
     limit = math.log1p(thresholds.threshold)
     distance = max(abs(abs(math.log(ratio.estimate)) - limit), limit / 2)
     needed = math.ceil(size * (half / distance) ** 2)
-    return max(needed - size, 1) if needed <= MOST_USEFUL else None
+    return max(needed - size, 1) if needed <= MAX_USEFUL else None
 
 
 def _count(ratio: Ratio) -> str:

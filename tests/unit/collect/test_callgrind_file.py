@@ -110,7 +110,7 @@ def test_what_is_refused(text: str, message: str, tmp_path: Path) -> None:
 def test_what_grows_beyond_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = "events: Ir\n" + "".join(f"fn=f{number}\n0 1\ncfn=g\ncalls=1 0\n0 1\n" for number in range(20))
     assert of(many, tmp_path).total == 20
-    for limit in ("MOST_NODES", "MOST_CALLS", "MOST_NAMES"):
+    for limit in ("MAX_NODES", "MAX_CALLS", "MAX_NAMES"):
         with monkeypatch.context() as patch:
             patch.setattr(callgrind_file, limit, 10)
             with pytest.raises(DamagedRecording, match="more call chains") as refusal:

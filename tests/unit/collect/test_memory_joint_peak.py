@@ -19,7 +19,7 @@ assert MALLOC < FIRST_RELEASE <= FREE
 
 Event = tuple[int, int, int]
 """Place of the block, bytes (0 releases it), and the pause before, in nanoseconds."""
-MOST = 3
+MAX_PROCESSES = 3
 """Processes at most."""
 PROCESS = st.lists(
     st.tuples(st.integers(1, 5), st.integers(0, 40), st.integers(1, 3)), min_size=0, max_size=30
@@ -32,7 +32,7 @@ def events_of(events: list[Event], number: int = 0) -> Events:
     address, size, pause = (np.array(column, np.int64) for column in columns)
     releases = size == 0
     site = releases.astype(np.int64)
-    times = np.cumsum(pause) * MOST + number
+    times = np.cumsum(pause) * MAX_PROCESSES + number
     stacks, kinds = np.array([3, 4]), np.array([MALLOC, FREE])
     return Events(stacks, kinds, site, releases, address, size, np.zeros_like(size), times)
 
@@ -46,7 +46,7 @@ def plain_peak(processes: list[list[Event]]) -> tuple[int, list[int]]:
     """The largest heap of all, and what is live in each process then; all is gone after its last event."""
     order = []
     for number, events in enumerate(processes):
-        times = [pause * MOST + number for pause in accumulate(pause for _, _, pause in events)]
+        times = [pause * MAX_PROCESSES + number for pause in accumulate(pause for _, _, pause in events)]
         order += [
             (time, number, address, size) for time, (address, size, _) in zip(times, events, strict=True)
         ]
@@ -65,7 +65,7 @@ def plain_peak(processes: list[list[Event]]) -> tuple[int, list[int]]:
     return best, at_best
 
 
-@given(st.lists(PROCESS, min_size=1, max_size=MOST), st.integers(1, 9), st.integers(1, 7))
+@given(st.lists(PROCESS, min_size=1, max_size=MAX_PROCESSES), st.integers(1, 9), st.integers(1, 7))
 def test_is_what_one_by_one_would_be(processes: list[list[Event]], length: int, at_a_time: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(joint_peak, "AT_A_TIME", at_a_time)
@@ -84,7 +84,7 @@ def test_processes_that_follow_each_other_do_not_add_up() -> None:
     analyses = [Analysis(1000), Analysis(1000)]
     joint_peak.replay(analyses, [[events_of(first)], [events_of(second)]])
     assert [one.totals().peak for one in analyses] == [1000, 0]
-    assert {one.totals().peak_time for one in analyses} == {MOST}
+    assert {one.totals().peak_time for one in analyses} == {MAX_PROCESSES}
 
 
 def test_what_a_process_never_released_goes_with_it() -> None:

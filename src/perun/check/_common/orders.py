@@ -29,7 +29,7 @@ _ALPHA: Final = 0.01
 """Probability with which the interval of a difference of exponents may miss."""
 OF_ANOTHER_SHAPE: Final = 0.08
 """Mean difference of two curves, each divided by its mean, above which they have different shapes."""
-FEWEST: Final = 8
+MIN_POINTS: Final = 8
 """Sizes below which models are not told apart."""
 _ROUNDING: Final = 1e-18
 """Share of the sum of squares below which residuals are rounding."""
@@ -63,7 +63,7 @@ def rated(points: Series) -> Rated | None:
     R^2 is that of the weighted medians; that of a constant is how little a line explains of them.
     """
     middle = centres(points.x, points.y)
-    if middle.x.size < FEWEST:
+    if middle.x.size < MIN_POINTS:
         return None
     count, weight = middle.x.size, middle.weight
     least = _ROUNDING * float(np.sum(weight * middle.y * middle.y)) or 1.0

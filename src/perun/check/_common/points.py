@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 IN_A_BUCKET: Final = 5
 """Points of each version that a bucket has about: of 5, the median is not moved by two."""
-MOST_BUCKETS: Final = 20
-_FEWEST: Final = 3
+MAX_BUCKETS: Final = 20
+_MIN_POINTS: Final = 3
 """Points of which one can be told from the others."""
 
 
@@ -124,9 +124,9 @@ def medians_within(
         inside = (points.x >= start) & (points.x <= end)
         sides.append((points.x[inside], points.y[inside]))
     fewest = min(x.size for x, _ in sides)
-    if fewest < _FEWEST:
+    if fewest < _MIN_POINTS:
         return None
-    count = min(max(fewest // IN_A_BUCKET, 1), MOST_BUCKETS)
+    count = min(max(fewest // IN_A_BUCKET, 1), MAX_BUCKETS)
     inner = np.quantile(np.concatenate([x for x, _ in sides]), np.linspace(0, 1, count + 1)[1:-1])
     before, after = (_of_buckets(x, y, inner) for x, y in sides)
     both = np.isfinite(before) & np.isfinite(after)

@@ -17,7 +17,7 @@ from perun.profile.measurements import CALLS, CPU, PARTS_OF_CPU, TOTAL, Metric, 
 from perun.profile.units import readable, readable_pair
 from perun.profile.verdict import MORE_IS_BETTER, Thresholds, Verdict, judge, judge_exact, mirrored
 
-FEWEST_CALLS: Final = 5
+MIN_CALLS: Final = 5
 """Calls of a function in one run that are compared; of fewer no interval of 99 % can be made."""
 _DERIVED: Final = (CPU, *PARTS_OF_CPU, CALLS, TOTAL)
 _TYPE: Final = "ratio"
@@ -95,7 +95,7 @@ def _is_comparable(pair: SeriesPair) -> bool:
     if pair.exact or before.metric.unit != after.metric.unit:
         return True
     fewest = min(before.values.size, after.values.size)
-    return fewest >= (FEWEST_CALLS if before.of_one_run else MIN_VALUES)
+    return fewest >= (MIN_CALLS if before.of_one_run else MIN_VALUES)
 
 
 def _change(pair: SeriesPair, thresholds: Thresholds, witnesses: Witnesses) -> DegradationInfo:

@@ -15,7 +15,7 @@ from perun.profile.verdict import Thresholds
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-FEWEST_EQUAL: Final = 3
+MIN_EQUAL: Final = 3
 """Equal measurements of each side that show that something other than a time is exact."""
 
 
@@ -58,7 +58,7 @@ def is_exact(before: Series, after: Series) -> bool:
     values = before.values, after.values
     if any(one.size > 1 and (one != one[0]).any() for one in values):
         return False
-    repeated = min(one.size for one in values) >= FEWEST_EQUAL
+    repeated = min(one.size for one in values) >= MIN_EQUAL
     return before.metric.exact or (repeated and before.metric.type not in ("time", "mixed"))
 
 

@@ -19,7 +19,7 @@ WEAKER: Final = 0.95
 """Of the interval that decides on a maybe."""
 STEADY: Final = 0.005
 """Standard deviation, as a share, up to which measurements do not scatter: nothing timed is so even."""
-FEWEST_OTHERS: Final = 3
+MIN_OTHERS: Final = 3
 """Other functions from which on they tell of the noise: Student's quantiles of fewer are no help."""
 
 
@@ -63,7 +63,7 @@ def error_of_others(ratios: Floats) -> Iterator[Error]:
     squares = ratios * ratios
     freedom = ratios.size - 1
     for others in float(squares.sum()) - squares:
-        if freedom < FEWEST_OTHERS:
+        if freedom < MIN_OTHERS:
             yield UNKNOWN
         else:
             yield Error(math.sqrt(max(float(others), 0.0) / freedom), freedom)

@@ -8,7 +8,7 @@ from typing import Any
 from perun.cli.answers.data import finite
 from perun.cli.table import clean
 from perun.models.two_samples.ratio import POWER
-from perun.porcelain.compare.options import MOST_PAIRS, SECONDS
+from perun.porcelain.compare.options import MAX_PAIRS, SECONDS
 from perun.porcelain.noise import Clock, Effect, Noise
 from perun.profile.verdict import DEFAULTS
 
@@ -88,7 +88,7 @@ def noise_lines(found: Noise) -> Iterator[str]:
 
 def _needed(effect: Effect) -> str:
     if effect.pairs is None or effect.seconds is None:
-        return f"not in {MOST_PAIRS} pairs"
+        return f"not in {MAX_PAIRS} pairs"
     return f"{effect.pairs} pairs, {_seconds(effect.seconds)}"
 
 

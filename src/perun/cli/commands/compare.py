@@ -47,7 +47,7 @@ class MeasuringOptions:
         help=f"Time for measuring, without building; {asked.SECONDS:g} for each command by default.",
     )
     max_pairs: int = param(
-        asked.MOST_PAIRS, minimum=1, metavar="N", help="Pairs at most, where fewer do not decide."
+        asked.MAX_PAIRS, minimum=1, metavar="N", help="Pairs at most, where fewer do not decide."
     )
     order: str = param(
         asked.ORDERS[0], choices=asked.ORDERS, help="Order of the runs: random in each pair, or mirrored."

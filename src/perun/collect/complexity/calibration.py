@@ -119,7 +119,7 @@ def _measured(environment: Callable[..., Run], ctx: CollectContext) -> dict[str,
     params = ComplexityParams(sampling=((LOOPED, _SAMPLING),))
     table.write_bytes(select(str(INSTRUMENTED), params, ctx).table)
     run = environment(Run(str(INSTRUMENTED), f"{ROUNDS} {_CALLS}", "", cwd=ctx.scratch), folder, table)
-    with Execution(run, ctx.scratch, _SECONDS, output=Output.DISCARD, once=True) as execution:
+    with Execution(run, ctx.scratch, _SECONDS, output=Output.DISCARD, single_run=True) as execution:
         sample = execution.record()
     if sample.interruption is not None:
         raise sample.interruption

@@ -95,7 +95,7 @@ class ComplexityCollector:
         corrected = correction(self._library, selection, recording, ctx)
         ctx.report(f"recording {run}", 0, 0)
         measured = recording(measured, folder, table)
-        with Execution(measured, ctx.scratch, params.timeout, once=True) as execution:
+        with Execution(measured, ctx.scratch, params.timeout, single_run=True) as execution:
             sample = execution.record()
             errors = execution.last_errors()
             require_recorded(run, sample, errors, ignore_failure=params.ignore_failure)

@@ -18,11 +18,11 @@ from perun.collect.instructions.graph import CallGraph, Function
 
 EVENT: Final = b"Ir"
 """What callgrind calls instructions that were executed."""
-MOST_NODES: Final = 1 << 20
-MOST_CALLS: Final = 1 << 22
-MOST_NAMES: Final = 1 << 28
+MAX_NODES: Final = 1 << 20
+MAX_CALLS: Final = 1 << 22
+MAX_NAMES: Final = 1 << 28
 """Bytes of all names together."""
-MOST_LINE: Final = 1 << 20
+MAX_LINE: Final = 1 << 20
 _PIECE: Final = 1 << 20
 _LARGEST: Final = 1 << 64
 _COMPRESSED: Final = re.compile(rb"\((\d{1,18})\)(?: +(.*))?", re.DOTALL)
@@ -51,8 +51,8 @@ def _lines(opened: BinaryIO, file: RecordedFile) -> Iterator[bytes]:
     while piece := opened.read(_PIECE):
         lines = (rest + piece).split(b"\n")
         rest = lines.pop()
-        if len(rest) > MOST_LINE:
-            raise file.damaged(f"a line is longer than {MOST_LINE} bytes")
+        if len(rest) > MAX_LINE:
+            raise file.damaged(f"a line is longer than {MAX_LINE} bytes")
         yield from filter(bytes.strip, lines)
     if rest.strip():
         yield rest
@@ -153,7 +153,7 @@ class _Reader:
         known = self._graph.calls[self._node]
         if self._callee not in known:
             self._edges += 1
-            if self._edges > MOST_CALLS:
+            if self._edges > MAX_CALLS:
                 self._refuse_size()
         self._graph.add_call(self._node, self._callee, self._calls, cost)
         self._calls = -1
@@ -212,7 +212,7 @@ class _Reader:
         key = binary, source, function
         node = self._nodes.get(key)
         if node is None:
-            if len(self._nodes) >= MOST_NODES:
+            if len(self._nodes) >= MAX_NODES:
                 self._refuse_size()
             names = self._functions.text(function), self._sources.text(source), self._objects.text(binary)
             node = self._nodes[key] = self._graph.node(Function(*names))
@@ -222,7 +222,7 @@ class _Reader:
         index = names.index(value.strip())
         if index is None:
             self._refuse(value)
-        if names.size > MOST_NAMES:
+        if names.size > MAX_NAMES:
             self._refuse_size()
         return index
 

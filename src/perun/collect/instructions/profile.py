@@ -21,7 +21,7 @@ SMALL: Final = Frame("(small functions)")
 """Stands for the functions that each cost less than :data:`SMALLEST_FUNCTION` of all."""
 SMALLEST_FUNCTION: Final = 1e-6
 SMALLEST_INCLUSIVE: Final = 1e-5
-_MOST_FUNCTIONS: Final = 3000
+_MAX_FUNCTIONS: Final = 3000
 _SIZE: Final = 3_500_000
 """About so many bytes of JSON for traces."""
 _FRAME_SIZE: Final = 80
@@ -57,7 +57,7 @@ def resources(costs: Costs, program: str) -> Iterator[dict[str, Any]]:
             "amount": amount,
         }
     by_size = sorted(costs.inclusive.items(), key=lambda item: (-item[1], item[0]))
-    for frame, amount in by_size[:_MOST_FUNCTIONS]:
+    for frame, amount in by_size[:_MAX_FUNCTIONS]:
         if frame != OTHER_CALLERS and amount and amount >= total * SMALLEST_INCLUSIVE:
             # What nothing calls is entered in another way, like a signal handler: how often is not known.
             calls = costs.calls.get(frame, 0)
@@ -94,7 +94,7 @@ def _stacks(tree: Tree, total: int) -> Iterator[tuple[list[Frame], int]]:
 def _large(exclusive: Mapping[Frame, int], total: int) -> set[Frame]:
     """The functions that have resources of their own."""
     by_size = sorted(exclusive, key=lambda frame: (-exclusive[frame], frame))
-    return {frame for frame in by_size[:_MOST_FUNCTIONS] if exclusive[frame] >= total * SMALLEST_FUNCTION}
+    return {frame for frame in by_size[:_MAX_FUNCTIONS] if exclusive[frame] >= total * SMALLEST_FUNCTION}
 
 
 def _record(frame: Frame) -> dict[str, str]:

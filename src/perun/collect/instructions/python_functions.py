@@ -29,7 +29,7 @@ MARK: Final = "py::"
 """What the names that it writes down begin with; the function and its file follow, with a colon between."""
 MAPS: Final = Path("/tmp")
 """Where it writes them: the place is fixed."""
-_MOST_BYTES: Final = 1 << 28
+_MAX_BYTES: Final = 1 << 28
 _ENTRY: Final = re.compile(rb"([0-9a-f]{1,16}) ([0-9a-f]{1,16}) (.*)\n?")
 _SUPPORTS: Final = (
     "import sys, sysconfig; sys.exit(not sysconfig.get_config_var('PY_HAVE_PERF_TRAMPOLINE'))"
@@ -82,7 +82,7 @@ class PythonFunctions:
     def __init__(self, pid: int, before: PythonFunctions | None = None) -> None:
         self._names: dict[int, tuple[int, str]] = dict(before._names) if before else {}
         path = MAPS / f"perf-{pid}.map"
-        with contextlib.suppress(OSError), open_regular(path, _MOST_BYTES) as file:
+        with contextlib.suppress(OSError), open_regular(path, _MAX_BYTES) as file:
             # Whoever may write there could have put another file in its place.
             if os.fstat(file.fileno()).st_uid == os.geteuid():
                 self._names |= _entries(file)

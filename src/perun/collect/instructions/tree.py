@@ -26,7 +26,7 @@ ROOT: Final = -1
 """The parent of the outermost frames."""
 SMALLEST: Final = 1e-5
 """Share of the whole cost below which a stack is not followed further."""
-MOST_DEPTH: Final = 1000
+MAX_DEPTH: Final = 1000
 
 
 class Frame(NamedTuple):
@@ -198,7 +198,7 @@ class _Grower:
         for one, place in places.items():
             found = self._found[one]
             found[place] = found.get(place, 0.0) + share * self._graph.own[one]
-            if depth >= MOST_DEPTH:
+            if depth >= MAX_DEPTH:
                 continue
             for callee, call in self._graph.calls[one].items():
                 inside = self._circle_of[callee] == self._circle_of[one]

@@ -157,7 +157,7 @@ class MemoryCollector:
         _remove_recordings(file)
         recorded = preloaded(run, self._library, _settings(params, file))
         ctx.report(f"recording {run}", 0, 0)
-        with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
+        with Execution(recorded, ctx.scratch, params.timeout, single_run=True) as execution:
             sample = _record(execution, run, params)
             if not file.exists():
                 raise sample.interruption or _nothing_recorded(execution, sample)
@@ -176,7 +176,7 @@ def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profi
     _remove_recordings(file)
     recorded = prepared(run, file, params.sampling or SAMPLING, params.follow_children)
     ctx.report(f"recording {run}", 0, 0)
-    with Execution(recorded, ctx.scratch, params.timeout, once=True) as execution:
+    with Execution(recorded, ctx.scratch, params.timeout, single_run=True) as execution:
         sample = _record(execution, run, params)
     if not file.exists() and sample.interruption is not None:
         raise sample.interruption

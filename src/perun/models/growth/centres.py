@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-MOST: Final = 64
+MAX_CENTRES: Final = 64
 """About as many points at most; more of them make no order of growth clearer."""
 ENOUGH: Final = 5
 """Measurements of which a median ignores one or two that were disturbed."""
@@ -88,7 +88,7 @@ def _medians(values: Floats, starts: NDArray[np.intp], count: NDArray[np.intp]) 
 def _starts(size: Floats) -> NDArray[np.intp]:
     """Where each point begins in the ascending sizes: equal sizes stay together."""
     first = np.flatnonzero(np.concatenate([[True], size[1:] != size[:-1]]))
-    wanted = max(ENOUGH, size.size / MOST)
+    wanted = max(ENOUGH, size.size / MAX_CENTRES)
     starts = [0]
     for begin in first[1:].tolist():
         if begin - starts[-1] >= wanted or size[begin] > NEAR * size[starts[-1]]:

@@ -36,9 +36,9 @@ SPAN: Final = 8.0
 """Largest by smallest size below which orders cannot be told apart."""
 APART: Final = 0.2
 """Difference of exponents that is surely exceeded where the order changed."""
-FEWEST_SIZES: Final = 5
+MIN_SIZES: Final = 5
 """Points of each version from which on an order can be told."""
-FEWEST_POINTS: Final = 3
+MIN_POINTS: Final = 3
 _LEVEL: Final = 0.1
 """Part of the growth of the other version below which a function counts as level."""
 
@@ -147,8 +147,8 @@ def compare(baseline: Centres, target: Centres, alpha: float) -> Comparison | No
         return NotComparable("no size is above 0")
     old, new = _common(baseline, target)
     points = old.x.size, new.x.size
-    if min(points) < FEWEST_POINTS:
-        return NotComparable(f"both versions need the same range of at least {FEWEST_POINTS} sizes")
+    if min(points) < MIN_POINTS:
+        return NotComparable(f"both versions need the same range of at least {MIN_POINTS} sizes")
     sizes = max(float(old.x[0]), float(new.x[0])), min(float(old.x[-1]), float(new.x[-1]))
     profiles = exponent.profile(old), exponent.profile(new)
     fits = forms.lines(old), forms.lines(new)
@@ -192,8 +192,8 @@ def _order(points: _Both, fits: _Fits, profiles: _Profiles, alpha: float) -> Ord
 
 
 def _why_not(points: _Both) -> str:
-    if min(one.x.size for one in points) < FEWEST_SIZES:
-        return f"an order of growth needs {FEWEST_SIZES} sizes"
+    if min(one.x.size for one in points) < MIN_SIZES:
+        return f"an order of growth needs {MIN_SIZES} sizes"
     span = min(one.span for one in points)
     if span < SPAN:
         return f"an order of growth needs sizes over a factor of {SPAN:g}, not {span:.3g}"

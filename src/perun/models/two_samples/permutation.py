@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 FEW: Final = 8
 """Size of a sample below which this test is worth its time."""
-MOST_DIVISIONS: Final = 20_000
+MAX_DIVISIONS: Final = 20_000
 _VALUES_AT_ONCE: Final = 1 << 20
 """Values that are in memory at once, of as many samples as that allows."""
 _ROUNDING: Final = 1e-12
@@ -30,7 +30,7 @@ _ROUNDING: Final = 1e-12
 
 def is_feasible(m: int, n: int) -> bool:
     """Whether all divisions of m + n values can be gone through."""
-    return math.comb(m + n, m) <= MOST_DIVISIONS
+    return math.comb(m + n, m) <= MAX_DIVISIONS
 
 
 def p_value(baseline: Floats, target: Floats) -> float:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 MIN_VALUES: Final = 2
 """Measurements of each side; of one nothing is known of the noise."""
-MOST: Final = 300
+MAX_VALUES: Final = 300
 """Measurements of a sample, or sizes of input, that take part; of more those at equal distances do."""
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""
@@ -110,7 +110,7 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
 class Sample(NamedTuple):
     """What is known of one sample by itself, whatever it is compared with.
 
-    :param logarithms: of the values, at most :data:`MOST` of them, in the order of measuring.
+    :param logarithms: of the values, at most :data:`MAX_VALUES` of them, in the order of measuring.
     :param size: the number of values. :param median: of the logarithms; :param deviation: the standard
         deviation of those that are kept.
     :param modes: of the values. :param correlation: and :param drift: as of :class:`Ratio`.
@@ -250,7 +250,7 @@ def of_sizes(
     wanted = strata.common(baseline_sizes, target_sizes)
     if wanted.size < 2:
         return None
-    if wanted.size >= strata.FEWEST_AS_PAIRS:
+    if wanted.size >= strata.MIN_AS_PAIRS:
         wanted = _thinned(wanted)
         one = strata.medians(old, baseline_sizes, wanted)
         other = strata.medians(new, target_sizes, wanted)
@@ -275,12 +275,12 @@ def of_sizes(
 
 
 def _thinned(values: Floats) -> Floats:
-    """At most :data:`MOST` of the values of the last axis, at equal distances: the work grows with their
-    square."""
+    """At most :data:`MAX_VALUES` of the values of the last axis, at equal distances: the work grows with
+    their square."""
     size = values.shape[-1]
-    if size <= MOST:
+    if size <= MAX_VALUES:
         return values
-    kept: Floats = values[..., np.linspace(0, size - 1, MOST).astype(np.intp)]
+    kept: Floats = values[..., np.linspace(0, size - 1, MAX_VALUES).astype(np.intp)]
     return kept
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-FEWEST_AS_PAIRS: Final = 8
+MIN_AS_PAIRS: Final = 8
 """Sizes from which on each is a pair of medians: fewer pairs give no interval of 99 %."""
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-MOST_REPEATS: Final = 16
+MAX_REPEATS: Final = 16
 """Older profiles of a version among which another session is looked for."""
 
 
@@ -117,7 +117,7 @@ class Comparer:
         try:
             seen = {session_id(lookup.head(self._repo, pair.target))}
             baselines = {session_id(lookup.head(self._repo, one)): one for one in pair.more_baselines}
-            for target in pair.more_targets[:MOST_REPEATS]:
+            for target in pair.more_targets[:MAX_REPEATS]:
                 number = session_id(lookup.head(self._repo, target))
                 baseline = baselines.get(number)
                 if number in seen or baseline is None:

@@ -19,7 +19,7 @@ CHUNK_PAIRS: Final = 64
 CHUNK_ITEMS: Final = 512
 """The size of a chunk for another process: neighbours, which share profiles, in small numbers, so that no
 result waits for long."""
-MOST_WORKERS: Final = 8
+MAX_WORKERS: Final = 8
 
 M = TypeVar("M")
 
@@ -52,7 +52,7 @@ def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> It
     if first is None:
         return
     together = chain((first, second), chunks) if second else iter((first,))
-    workers = min(cores(), MOST_WORKERS)
+    workers = min(cores(), MAX_WORKERS)
     if second is None or workers < 2:
         for chunk in together:
             for item in chunk:

@@ -10,10 +10,10 @@ from perun.profile.verdict import DEFAULTS, Thresholds
 
 ORDERS: Final = ("random", "abba")
 """The order of the runs of a pair: random, or mirrored from pair to pair."""
-MOST_PAIRS: Final = 100
+MAX_PAIRS: Final = 100
 SECONDS: Final = 60.0
 """Budget of each configuration, where the user gives none for all of them together."""
-MOST_BUILDS: Final = 16
+MAX_BUILDS: Final = 16
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CompareOptions:
     builds: int = 1
     order: str = "random"
     budget: float | None = None
-    most_pairs: int = MOST_PAIRS
+    most_pairs: int = MAX_PAIRS
     pin: bool = True
     always: bool = False
     seed: int | None = None

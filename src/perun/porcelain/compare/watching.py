@@ -18,7 +18,7 @@ from perun.errors import PerunError
 from perun.plugin.api import Run
 from perun.process.execution import Execution
 
-MOST_FOLDERS: Final = 1000
+MAX_FOLDERS: Final = 1000
 """Folders that are watched at most; a user may watch some thousands in all."""
 _OPENED: Final = 0x20
 _OVERFLOW: Final = 0x4000
@@ -34,7 +34,7 @@ def opens_any(run: Run, names: Collection[str], scratch: Path, seconds: float) -
     :param scratch: a folder for what the run needs.
     """
     folders = {os.path.dirname(name) for name in names}
-    if len(folders) > MOST_FOLDERS:
+    if len(folders) > MAX_FOLDERS:
         return None
     try:
         with _watched(run.cwd, folders) as watch:

@@ -16,8 +16,8 @@ from perun.porcelain.compare.decide import FIRST_LOOK, STEP, Looks
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what tests are compared with, is missing")
 ALPHA = 0.01
-MOST = 100
-SIZES = [*range(FIRST_LOOK, MOST, STEP), MOST]
+MAX_PAIRS = 100
+SIZES = [*range(FIRST_LOOK, MAX_PAIRS, STEP), MAX_PAIRS]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def simulated() -> ModuleType:
 
 def levels(*, ends: int | None = None) -> dict[int, float]:
     """The level of each look of a comparison; `ends`: pairs after which the time is over."""
-    looks = Looks(MOST)
+    looks = Looks(MAX_PAIRS)
     planned = {size: looks.level(ALPHA, size, ends=False) for size in SIZES if ends is None or size < ends}
     return planned if ends is None else {**planned, ends: looks.level(ALPHA, ends, ends=True)}
 

@@ -36,7 +36,7 @@ _SWITCHES: Final = ("swapcontext", "setcontext")
 _OF_GO: Final = "runtime.morestack"
 _PARENT: Final = re.compile(rb"^==\d+== Parent PID: (\d+)$", re.MULTILINE)
 _HEAD: Final = 1 << 16
-_MOST_LINES: Final = 3
+_MAX_LINES: Final = 3
 _STUBS: Final = 3
 _OPTIONS: Final = (
     "--tool=callgrind",
@@ -115,7 +115,7 @@ class CallgrindEngine:
         ]
         stdin = run.workload if run.workload.strip().startswith("<") else ""
         counted = run._replace(cmd=shlex.join(words), args="", workload=stdin)
-        with Execution(counted, ctx.scratch, options.timeout, once=True, grace=GRACE) as execution:
+        with Execution(counted, ctx.scratch, options.timeout, single_run=True, grace=GRACE) as execution:
             sample = execution.record()
             self._errors = [line for line in execution.last_errors() if line]
         if sample.status and not sample.early:
@@ -218,7 +218,7 @@ class CallgrindEngine:
             with log.open("rb") as file:
                 text = file.read(_HEAD).decode("utf-8", "replace")
             said = [re.sub(r"^==\d+== ?", "", line) for line in text.splitlines()[5:]]
-        lines = [line for line in said if line.strip()][:_MOST_LINES] or self._errors[-_MOST_LINES:]
+        lines = [line for line in said if line.strip()][:_MAX_LINES] or self._errors[-_MAX_LINES:]
         reason = "".join(f"\n  {line}" for line in lines)
         return JobFailed(
             f"no instructions were counted of {str(self._run)!r}{reason}",

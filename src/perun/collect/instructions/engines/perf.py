@@ -19,7 +19,7 @@ from perun.collect.instructions.names import INTERPRETER, Names
 from perun.collect.instructions.profile import Costs
 from perun.collect.instructions.python_functions import ENVIRONMENT
 from perun.collect.instructions.repeatable import fixed_addresses
-from perun.collect.instructions.tree import MOST_DEPTH, ROOT, Frame, Tree, rounded
+from perun.collect.instructions.tree import MAX_DEPTH, ROOT, Frame, Tree, rounded
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.process.execution import Execution, Sample
@@ -102,7 +102,7 @@ class PerfEngine:
         for sample in self._samples():
             names.learn(sample.stack)
             node = tree.below(ROOT, INTERPRETER) if self._python else ROOT
-            for function in reversed(sample.stack[:MOST_DEPTH]):
+            for function in reversed(sample.stack[:MAX_DEPTH]):
                 frame = names.frame(function)
                 node = node if frame is None else tree.below(node, frame)
             processes.add(sample.pid)

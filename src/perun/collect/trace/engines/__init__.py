@@ -44,7 +44,7 @@ class EngineContext(NamedTuple):
         run = self.run._replace(environ=environ)
         output = OUTPUTS[self.output]
         with Execution(
-            run, self.folder, self.timeout, output=output, engine=engine, once=True
+            run, self.folder, self.timeout, output=output, engine=engine, single_run=True
         ) as execution:
             sample = execution.record()
             return Ended(sample, [line for line in execution.last_errors() if line])

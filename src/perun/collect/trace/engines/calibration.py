@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from perun.collect.trace.engines import Engine
 
-_MOST_READS: Final = 6
+_MAX_READS: Final = 6
 """The program has eight functions of a kind: one without a size, and one for each number of reads, 0 to 6."""
 _SAMPLING: Final = 1 << 30
 _SECONDS: Final = 20.0
@@ -73,7 +73,7 @@ class Way(NamedTuple):
         """The way of a probe."""
         if probe.size is None:
             return cls(is_emulated, -1)
-        return cls(is_emulated, min(sum(len(term.offsets) for term in probe.size.terms), _MOST_READS))
+        return cls(is_emulated, min(sum(len(term.offsets) for term in probe.size.terms), _MAX_READS))
 
 
 class Correction(NamedTuple):

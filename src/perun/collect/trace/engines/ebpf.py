@@ -31,6 +31,7 @@ from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
+from perun.process.execution import TIMEOUT
 from perun.process.outcome import outcome
 from perun.wording import counted
 
@@ -130,7 +131,8 @@ class EbpfEngine:
         totals = _summary(summary)
         if "status" not in totals and sample.interruption is not None:
             raise sample.interruption  # before anything was recorded
-        if "status" not in totals:
+        is_empty = not records.exists() or not records.stat().st_size
+        if "status" not in totals or (sample.early == TIMEOUT and is_empty):
             lines = errors or [f"its loader {outcome(sample.status)}"]
             why = ": it cannot attach its probes: " + "; ".join(lines)
             raise nothing_recorded(self.name, sample, why, "use --engine uftrace")
