@@ -47,7 +47,7 @@ def interrupted_once_there_is(file: Path) -> Iterator[None]:
 
 
 def record(run: Run, scratch: Path, started: Path) -> Sample:
-    with Execution(run, scratch, once=True) as execution, interrupted_once_there_is(started):
+    with Execution(run, scratch, single_run=True) as execution, interrupted_once_there_is(started):
         return execution.record()
 
 
@@ -83,7 +83,7 @@ def test_what_runs_once_may_read_a_pipe(run: Callable[..., Run], tmp_path: Path)
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text("seven"))
     command = run("exit $(wc -c)\n", "< pipe")
     writer.start()
-    with Execution(command, tmp_path, once=True) as execution:
+    with Execution(command, tmp_path, single_run=True) as execution:
         assert os.waitstatus_to_exitcode(execution.run().status) == 5
     writer.join()
     with pytest.raises(JobFailed, match="more than once"), Execution(command, tmp_path):
