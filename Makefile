@@ -26,10 +26,10 @@ help:  ## Show what can be made
 demo: $(VENV)/.installed  ## Measure the history of a small C++ project, find what made it slow, and watch the next commit
 	@demo/run.sh $(DEMO)
 
-test: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
+test: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
 	@$(call checks,-m "not slow")
 
-test-all: $(VENV)/.tracers $(VENV)/.installed-test $(VENV)/.chromium $(VENV)/.arm64  ## As test, with the slow ones
+test-all: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium $(VENV)/.arm64  ## As test, with the slow ones
 	@$(call checks,--fresh-processes --hypothesis-profile=thorough)
 
 test-pythons: $(VENV)/.installed-dev  ## Run the unit tests with every Python of this machine, 3.11 to 3.14
@@ -83,7 +83,7 @@ lint-imports: $(VENV)/.installed-test
 lock: $(VENV)/.installed-dev  ## Choose the newest versions of what Perun needs, for `make` on every machine from now on
 	@$(VENV)/bin/python tools/lock.py requirements
 
-bench: $(VENV)/.tracers $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
+bench: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
 	@$(VENV)/bin/python benchmarks/zoo.py --commands --write docs/zoo.md
 
@@ -126,7 +126,7 @@ $(VENV)/.installed: $(VENV)/.installed-run $(SOURCES)
 
 # Some tests open pages in a real browser, others trace functions or count instructions. Where what that needs cannot be
 # installed they are skipped. The tracers come before Perun, which builds its probes where there is clang.
-$(VENV)/.chromium $(VENV)/.tracers $(VENV)/.arm64: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
+$(VENV)/.chromium $(VENV)/.tracers $(VENV)/.strange $(VENV)/.arm64: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
 	@tools/install_tools.sh $*
 	@touch $@
 

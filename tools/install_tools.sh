@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # See that programs are there that some tests need; install Debian's where that may be.
 #
-# Usage: tools/install_tools.sh chromium|tracers|arm64
+# Usage: tools/install_tools.sh chromium|tracers|strange|arm64
 # Never fails: without them these tests are skipped, and say so.
 set -euo pipefail
 
@@ -44,13 +44,21 @@ tracers)
       any_file /usr/include/sys/sdt.h /usr/include/*/sys/sdt.h && ! available "$wanted"
   }
   ;;
+strange)
+  purpose="the tests of programs with another allocator or C library"
+  packages=(libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools)
+  found() {
+    any musl-gcc && any_file /usr/lib/*/libjemalloc.so.2 && any_file /usr/lib/*/libtcmalloc_minimal.so.4 &&
+      any_file /usr/lib/*/libmimalloc.so.2*
+  }
+  ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"
   packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
   found() { any aarch64-linux-gnu-gcc && any qemu-aarch64; }
   ;;
 *)
-  echo "usage: $0 chromium|tracers|arm64" >&2
+  echo "usage: $0 chromium|tracers|strange|arm64" >&2
   exit 2
   ;;
 esac

@@ -106,7 +106,7 @@ def has(feature: str) -> bool:
 
 _STATIC: Final = "linked statically|without -static"
 _OTHER_PROGRAM: Final = "executed another program|exec"
-_NO_SYMBOLS: Final = "no symbols|no function|without debug information"
+_NO_SYMBOLS: Final = "is stripped|no symbols|no function|without debug information"
 
 PROGRAMS: Final = (
     _c("floats", _twenty("scale", "halve", "wide"), sizes={"scale": TWENTY, "wide": TWENTY}, fast=True),

@@ -35,6 +35,7 @@ _SCOPES: Final = (
     "DW_TAG_catch_block",
 )
 _WIDTH: Final = 8
+_Identity = tuple[int, int]
 
 
 class _Location(NamedTuple):
@@ -50,17 +51,17 @@ def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
     """
     if binary.debug is None or binary.machine != "EM_X86_64":
         return []
-    wanted: dict[int, tuple[Function, Size, int]] = {}
+    wanted: dict[_Identity, tuple[Function, Size, int]] = {}
     for function, size in sizes.items():
         entry = binary.description(function)
         index = _index(entry, size) if entry is not None else -1
         if index >= 0:
-            wanted[_origin(entry).offset] = (function, size, index)
+            wanted[_identity(entry)] = (function, size, index)
     found: list[Program] = []
     for function in binary.functions:
         entry = binary.description(function) if wanted else None
         if entry is not None:
-            reader = _Reader(binary.debug, entry)
+            reader = _Reader(entry)
             found += _within(reader, entry, wanted)
     return found
 
@@ -68,8 +69,8 @@ def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
 def _within(
     reader: _Reader,
     entry: Any,
-    wanted: Mapping[int, tuple[Function, Size, int]],
-    around: tuple[int, ...] = (),
+    wanted: Mapping[_Identity, tuple[Function, Size, int]],
+    around: tuple[_Identity, ...] = (),
 ) -> Iterator[Program]:
     """The programs of an entry and of the functions that are inlined in it.
 
@@ -77,7 +78,7 @@ def _within(
         because the hook cannot tell to which of the two a place belongs.
     """
     if entry.tag != "DW_TAG_lexical_block":
-        origin = _origin(entry).offset
+        origin = _identity(entry)
         known = wanted.get(origin)
         if known is not None and origin not in around[1:]:
             yield from _of_instance(reader, entry, *known)
@@ -141,27 +142,28 @@ def steps_of(size: Size) -> Iterator[Step]:
         yield Step(Operation.DIVIDE, size.divisor)
 
 
-def _origin(entry: Any) -> Any:
-    """The abstract entry of a function, which all its concrete entries share."""
+def _identity(entry: Any) -> _Identity:
+    """The abstract entry of a function, which all its concrete ones share: its file and its offset there."""
     while "DW_AT_abstract_origin" in entry.attributes:
         entry = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
-    return entry
+    return id(entry.dwarfinfo), entry.offset
 
 
 class _Reader:
     """Reads the locations of parameters in one function."""
 
-    def __init__(self, debug: Any, entry: Any) -> None:
+    def __init__(self, entry: Any) -> None:
         from elftools.dwarf.locationlists import LocationParser
 
-        self._parser = LocationParser(debug.location_lists())
+        self._parser = LocationParser(entry.dwarfinfo.location_lists())
         self._version = entry.cu["version"]
         top = entry.cu.get_top_DIE()
         self._start = top.attributes["DW_AT_low_pc"].value if "DW_AT_low_pc" in top.attributes else 0
         producer = top.attributes.get("DW_AT_producer")
         # In unoptimised functions clang calls the hook before it stores the parameters.
-        self._stores_late = producer is not None and b"clang" in producer.value
-        self._debug = debug
+        # In a file of its own (`.dwo`) it may be the number of a text that is not read.
+        text = producer.value if producer is not None and isinstance(producer.value, bytes) else b""
+        self._stores_late = b"clang" in text
         frame = entry.attributes.get("DW_AT_frame_base")
         self._frame_base = tuple(frame.value) if frame is not None and isinstance(frame.value, list) else ()
 
