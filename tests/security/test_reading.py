@@ -30,6 +30,7 @@ ALLOWED = {
     "perun.cli.options": "the file that the user names",
     "perun.porcelain.compare.identical": "programs and files of working copies, which the user lets run",
     "perun.porcelain.compare.sides": "files of the user, links as links",
+    "perun.porcelain.compare.watching": "a file of a working copy, to see whether the kernel tells",
     "perun.porcelain.create": "texts of Perun itself",
     "perun.porcelain.hook_files": "hooks of git, copied",
     "perun.porcelain.run.pre_run": "the log of a build, which it has written itself",

@@ -194,7 +194,7 @@ _ROWS: Final[tuple[Key, ...]] = (
         "profiles.columnar_from", Kind.NUMBER, Scope.RECURSIVE, 1 << 20,
         "Profiles with at least so many numbers in their resources are stored by columns, in a tenth of the "
         "room; older releases read JSON only, which is what 0 stores always.",
-        example=0,
+        example=100_000,
     ),
     Key(
         "degradation.collect_before_check", Kind.BOOL, Scope.RECURSIVE, False,

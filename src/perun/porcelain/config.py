@@ -103,14 +103,13 @@ def set_in(
 
 def _registry(folder: Path, environ: Mapping[str, str]) -> Registry:
     """The plugins that a configuration seen from `folder` can name."""
-    roots, working_root = locate(folder, environ)
-    if not roots:
-        return Registry()
     try:
-        config = read_config(roots, environ)
-    except ConfigError:
-        return Registry()  # a setting may be what mends the file
-    return Repository(roots[0], working_root, config, environ).registry
+        roots, working_root = locate(folder, environ)
+        if not roots:
+            return Registry()
+        return Repository(roots[0], working_root, read_config(roots, environ), environ).registry
+    except PerunError:
+        return Registry()  # a setting may be what mends the file, and the shared one is no repository's
 
 
 @contextmanager

@@ -71,12 +71,12 @@ def test_reading_creates_nothing(store: Store, minor: Callable[..., str]) -> Non
 
 def test_versions_with_changes(store: Store, minor: Callable[..., str]) -> None:
     store.changes.merge(minor(), [record()])
-    other = store.root / "objects" / "HE"
+    other = store.root / "objects" / "TO"
     other.mkdir()
     (other / "AD.changes").write_bytes(b"")
     assert list(store.changes.minors()) == [minor()]
     with pytest.raises(ProfileNotFound):
-        store.changes.read("HEAD")
+        store.changes.read("TOAD")
 
 
 texts = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"))

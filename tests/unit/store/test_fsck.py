@@ -84,7 +84,7 @@ def test_objects_without_index_are_counted(full: Store, minor: Minor) -> None:
 
 
 def test_what_is_odd_but_harmless_is_mentioned(full: Store) -> None:
-    odd = full.root / "objects" / "HE"
+    odd = full.root / "objects" / "TO"
     odd.mkdir()
     (odd / "AD.changes").write_bytes(b"")
     (full.root / "objects" / "ab").mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ def test_what_is_odd_but_harmless_is_mentioned(full: Store) -> None:
     assert {finding.severity for finding in findings} == {"info"}
     assert sorted(str(finding.path.relative_to(full.root)) for finding in findings) == [
         "jobs/.tmp-12-34",
-        "objects/HE",
+        "objects/TO",
         "objects/ab/.tmp-12-34",
         "objects/ab/README",
     ]

@@ -383,7 +383,7 @@ def test_only_indexes_are_minor_versions(
     store: Store, minor: Callable[..., str], make_profile: MakeProfile
 ) -> None:
     store.objects.put(make_profile())
-    odd = store.root / "objects" / "HE"
+    odd = store.root / "objects" / "TO"
     odd.mkdir()
     (odd / "AD.changes").write_text("")
     (odd / "AD").write_bytes(b"pidx")
@@ -391,7 +391,7 @@ def test_only_indexes_are_minor_versions(
     assert list(store.indexes.minors()) == [minor()]
 
 
-@pytest.mark.parametrize("name", ["HEAD", "", "../../etc/passwd", "a" * 39, "a" * 41, "A" * 40, "a" * 63])
+@pytest.mark.parametrize("name", ["TOAD", "", "../../etc/passwd", "a" * 39, "a" * 41, "A" * 40, "a" * 63])
 def test_a_name_that_is_no_minor_version_leads_nowhere(store: Store, name: str) -> None:
     with pytest.raises(ProfileNotFound, match="not the full name"):
         store.indexes.read(name)

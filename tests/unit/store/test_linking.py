@@ -107,7 +107,7 @@ def test_a_damaged_index_stops_before_anything_is_written(
     with pytest.raises(DamagedStore):
         link(store, minor(), [(make_profile(), "a", 1)])
     with pytest.raises(ProfileNotFound):
-        link(store, "HEAD", [(make_profile(), "a", 1)])
+        link(store, "TOAD", [(make_profile(), "a", 1)])
     assert list(store.objects.ids()) == []
     assert path.read_bytes() == b"pidx"
 

@@ -18,7 +18,7 @@ from perun.store import tree
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-KEPT_PROFILES: Final = 512
+KEPT_PROFILES: Final = 64
 KEPT_BYTES: Final = 16 << 20
 """Profiles that stay in memory at most, and bytes of their JSON, of which memory takes about three times as
 many: in a history each profile is the target once and the baseline about once, soon afterwards."""

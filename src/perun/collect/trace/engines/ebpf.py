@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shutil import which
 from typing import ClassVar, Final
 
 import numpy as np
@@ -31,7 +33,6 @@ from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
-from perun.process.execution import TIMEOUT
 from perun.process.outcome import outcome
 from perun.wording import counted
 
@@ -131,8 +132,7 @@ class EbpfEngine:
         totals = _summary(summary)
         if "status" not in totals and sample.interruption is not None:
             raise sample.interruption  # before anything was recorded
-        is_empty = not records.exists() or not records.stat().st_size
-        if "status" not in totals or (sample.early == TIMEOUT and is_empty):
+        if "status" not in totals:
             lines = errors or [f"its loader {outcome(sample.status)}"]
             why = ": it cannot attach its probes: " + "; ".join(lines)
             raise nothing_recorded(self.name, sample, why, "use --engine uftrace")
@@ -162,8 +162,6 @@ class EbpfEngine:
 
         :raises CollectorUnavailable: if the program throws exceptions, which needs a disassembler.
         """
-        from shutil import which
-
         tool = which("objdump", path=self._environ.get("PATH", os.defpath))
         if not tool and plan.throws:
             raise CollectorUnavailable(
@@ -410,8 +408,6 @@ def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:
 
 def _find_method(loader: Path, wanted: str) -> tuple[str, str]:
     """The method by which the loader attaches probes on this kernel, or an empty text and why it cannot."""
-    import subprocess
-
     try:
         done = subprocess.run([loader, wanted], capture_output=True, text=True, errors="replace", check=False)
     except OSError as problem:

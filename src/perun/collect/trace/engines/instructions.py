@@ -9,6 +9,7 @@ exactly once, if the instructions before it change nothing that the probe reads.
 from __future__ import annotations
 
 import re
+import subprocess
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -194,8 +195,6 @@ def _needed(size: Size | None) -> frozenset[str]:
 
 def _instructions(tool: str, path: str, start: int, end: int) -> Iterator[tuple[int, bytes, str, str]]:
     """Address, bytes, mnemonic and operands of the instructions from `start` to `end`."""
-    import subprocess
-
     span = (f"--start-address={start}", f"--stop-address={end}")
     command = [tool, "--disassemble", "-w", *span, path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

@@ -13,6 +13,7 @@ import sys
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import which
 from typing import ClassVar, Final
 
 from perun.collect._calls.formulas import Term
@@ -61,8 +62,6 @@ class StapEngine(EbpfEngine):
     name: ClassVar[str] = "stap"
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None:
-        from shutil import which
-
         super().__init__(environ, cache)
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shutil import which
 from typing import ClassVar, Final
 
 from perun.collect._calls.events import Calls
@@ -45,8 +46,6 @@ class UftraceEngine:
     name: ClassVar[str] = "uftrace"
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None, careful: bool = False) -> None:
-        from shutil import which
-
         path = environ.get("PATH", os.defpath)
         self.notes: list[str] = []
         self.missed = self.lost = 0

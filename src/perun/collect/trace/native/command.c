@@ -102,8 +102,8 @@ static void supervise(int go, int ended, pid_t loader, char **arguments) {
     sigaddset(&waited_for, ORPHANED);
     sigaddset(&waited_for, SIGCHLD);
     sigprocmask(SIG_BLOCK, &waited_for, &before);
-    signal(SIGTERM, SIG_IGN); /* whoever asks the command to end asks all processes of the loader */
-    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_DFL); /* until the command is started there is nothing to be kept */
+    signal(SIGINT, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     pid_t group = getpgrp();
     setpgid(0, 0); /* whoever kills the group of the loader leaves the rest to this process */
@@ -111,6 +111,8 @@ static void supervise(int go, int ended, pid_t loader, char **arguments) {
     prctl(PR_SET_PDEATHSIG, ORPHANED);
     if (getppid() != loader || read(go, &letter, 1) != 1)
         _exit(125);
+    signal(SIGTERM, SIG_IGN); /* whoever asks the command to end asks all processes of the loader */
+    signal(SIGINT, SIG_IGN);
     pid_t own = getpid(), command = fork();
     if (command < 0)
         _exit(125);
@@ -155,6 +157,7 @@ struct command prepare_command(char **arguments) {
     }
     close(go[0]);
     close(ended[1]);
+    signal(SIGPIPE, SIG_IGN); /* of a supervisor that was ended */
     return (struct command){supervisor, go[1], ended[0]};
 }
 

@@ -111,6 +111,11 @@ int main(int count, char **arguments) {
     double start = seconds();
     attach_all(&plan);
     double attached = seconds() - start;
+    if (is_stopped) { /* before the command began: it does not, and no summary says what it recorded */
+        kill_command(command.supervisor);
+        detach();
+        return 125;
+    }
     open_recording(arguments[3], &plan);
 
     int status = record(&command);
