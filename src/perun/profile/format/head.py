@@ -132,38 +132,46 @@ class _Scanner:
     def _skip_nested(self, kept: list[bytes] | None) -> None:
         depth = 0
         while True:
-            brackets = self._brackets()
-            if brackets is None:
-                self._read_more()
-                continue
+            brackets, end = self._brackets()
             closed = brackets.count(b"]") + brackets.count(b"}")
             if len(brackets) > _MAX_SIMPLE_DEPTH or closed >= depth:
-                for match in _TOKEN.finditer(self._text, self._at):
+                for match in _TOKEN.finditer(self._text, self._at, end):
                     depth += {91: 1, 123: 1, 93: -1, 125: -1}.get(self._text[match.start()], 0)
                     if not depth:
                         self._advance(match.end(), kept)
                         return
             else:
                 depth += len(brackets) - 2 * closed
-            self._advance(len(self._text), kept)
+            self._advance(end, kept)
             self._read_more()
 
-    def _brackets(self) -> bytes | None:
-        """The brackets of the text that was read, without pairs that close each other.
-
-        None if the text ends within a string.
-        """
+    def _brackets(self) -> tuple[bytes, int]:
+        """The brackets of the text that was read, without pairs that close each other; and where it ends, or
+        where the string begins within which it does."""
+        end = len(self._text)
         left = _STRING.sub(b"", self._text[self._at :].translate(None, _NUMERIC))
         if b'"' in left:
-            if len(self._text) - self._at > 4 * MAX_BYTES:
+            end = self._last_quote()
+            if len(self._text) - end > MAX_BYTES:
                 raise self._error(f"a text is longer than {MAX_BYTES} bytes")
-            return None
+            left = left.partition(b'"')[0]
         brackets = left.translate(None, _CONSTANTS)
         if brackets.translate(None, b"[]{}"):
             raise self._error("it holds something that is neither number nor text")
         for _ in range(_MAX_SIMPLE_DEPTH):
             brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        return brackets
+        return brackets, end
+
+    def _last_quote(self) -> int:
+        """Where the string begins within which the text ends: at its last quote that is not escaped."""
+        end = len(self._text)
+        while (end := self._text.rfind(b'"', self._at, end)) > self._at:
+            escapes = end
+            while escapes > self._at and self._text[escapes - 1 : escapes] == b"\\":
+                escapes -= 1
+            if (end - escapes) % 2 == 0:
+                return end
+        return self._at
 
     def _advance(self, end: int, kept: list[bytes] | None) -> None:
         if kept is not None:
