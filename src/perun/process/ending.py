@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,17 +24,13 @@ def stop(pid: int, *, engine: bool, grace: float = GRACE) -> None:
     It gets SIGTERM, and SIGKILL after `grace` seconds.
 
     :param pid: of a process that leads a group of its own.
-    :param engine: it is an engine that records what it has started. Only that is signalled, so that the
-        engine can write down what it has; five times as long is waited for that.
+    :param engine: it is an engine that records what it has started. Only that is signalled, as soon as there
+        is something, so that the engine can write down what it has; five times as long is waited for that.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
-        if engine:
-            for one in descendants(pid):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(one, number)
-        else:
+        if not engine:
             _signal_group(pid, number)
-        if _has_ended(pid, grace):
+        if _has_ended(pid, grace, partial(_signal_started, pid, number, set()) if engine else None):
             break
     else:
         if engine:
@@ -77,10 +75,22 @@ def _signal_group(pid: int, number: int) -> None:
         os.killpg(pid, number)
 
 
-def _has_ended(pid: int, seconds: float) -> bool:
+def _signal_started(pid: int, number: int, signalled: set[int]) -> None:
+    """Signal what a process has started; `signalled` keeps whom. What they start to clean up goes on."""
+    if signalled:
+        return
+    for one in descendants(pid):
+        signalled.add(one)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(one, number)
+
+
+def _has_ended(pid: int, seconds: float, meanwhile: Callable[[], None] | None = None) -> bool:
     """Wait so long for the process, without reaping it: until then no other one gets its number."""
     deadline = time.monotonic() + seconds
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if meanwhile:
+            meanwhile()
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_INTERVAL)

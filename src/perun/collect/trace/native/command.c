@@ -102,8 +102,6 @@ static void supervise(int go, int ended, pid_t loader, char **arguments) {
     sigaddset(&waited_for, ORPHANED);
     sigaddset(&waited_for, SIGCHLD);
     sigprocmask(SIG_BLOCK, &waited_for, &before);
-    signal(SIGTERM, SIG_DFL); /* until the command is started there is nothing to be kept */
-    signal(SIGINT, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     pid_t group = getpgrp();
     setpgid(0, 0); /* whoever kills the group of the loader leaves the rest to this process */
@@ -147,14 +145,23 @@ struct command prepare_command(char **arguments) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (pipe2(go, O_CLOEXEC) || pipe2(ended, O_CLOEXEC | O_NONBLOCK))
         fail("pipe: %s", strerror(errno));
+    sigset_t stops, usual;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    sigprocmask(SIG_BLOCK, &stops, &usual); /* the handlers of the loader are not for the supervisor */
     pid_t supervisor = fork();
     if (supervisor < 0)
         fail("fork: %s", strerror(errno));
     if (!supervisor) {
+        signal(SIGTERM, SIG_DFL); /* until the command is started there is nothing to be kept */
+        signal(SIGINT, SIG_DFL);
+        sigprocmask(SIG_SETMASK, &usual, NULL);
         close(go[1]);
         close(ended[0]);
         supervise(go[0], ended[1], own, arguments);
     }
+    sigprocmask(SIG_SETMASK, &usual, NULL);
     close(go[0]);
     close(ended[1]);
     signal(SIGPIPE, SIG_IGN); /* of a supervisor that was ended */
