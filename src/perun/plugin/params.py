@@ -22,7 +22,7 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_args, get_type_hints
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from perun.errors import ConfigError
 
@@ -33,6 +33,9 @@ NUMBERED = tuple[tuple[str, int], ...]
 STRINGS = tuple[str, ...]
 TYPES = (int, float, str, bool, STRINGS, PAIRS, NUMBERED)
 """The types that a parameter may have."""
+_MAX_LISTED: Final = 60
+"""Names that a hint lists at most; of more it lists the nearest."""
+_LISTED_OF_MANY: Final = 10
 _Wrong = Callable[[str], ConfigError]
 
 
@@ -207,11 +210,15 @@ def _accepts_any(params: type) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names what is spelled nearest to `name`, or everything known if nothing is near."""
+    """A hint that names what is spelled nearest to `name`; if nothing is near, everything known, or what is
+    nearest of very many."""
     candidates = sorted(known)
     close = difflib.get_close_matches(name.replace("-", "_"), candidates, n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(repr(one) for one in close) + "?"
+    if len(candidates) > _MAX_LISTED:
+        some = difflib.get_close_matches(name, candidates, n=_LISTED_OF_MANY, cutoff=0.0)
+        return f"known are {len(candidates):,}, the nearest of which are: {', '.join(some)}"
     return "known are: " + ", ".join(candidates) if candidates else "none are known"
 
 

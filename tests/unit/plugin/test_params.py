@@ -220,6 +220,8 @@ def test_to_mapping_is_what_from_mapping_takes() -> None:
 def test_nearest_lists_all_where_nothing_is_near() -> None:
     assert nearest("xyz", ["beta", "alpha"]) == "known are: alpha, beta"
     assert nearest("xyz", []) == "none are known"
+    many = nearest("xyz", [f"lib{number}.so" for number in range(500)])
+    assert many.startswith("known are 500, the nearest of which are: ") and many.count("lib") == 10
     assert nearest("alpah", ["beta", "alpha"]) == "did you mean 'alpha'?"
 
 
