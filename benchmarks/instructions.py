@@ -23,6 +23,12 @@ COMMAND = f'/usr/bin/python3 -c "{PROGRAM}"'
 READ = "import sys; from pathlib import Path; from perun.collect.instructions.callgrind_file import read; "
 READ += "print(read(Path(sys.argv[1])).total)"
 CALLERS = 20
+STARTED = (
+    "import resource, subprocess, sys\n"
+    "subprocess.run(sys.argv[1:], check=True)\n"
+    "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+    "print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=sys.stderr)\n"
+)
 
 
 def instructions(place: Place) -> Iterator[Row]:
@@ -47,12 +53,14 @@ def reading(folder: Path, rounds: int) -> Iterator[Row]:
 
 
 def used(argv: Sequence[str]) -> tuple[float, float]:
-    """CPU time in seconds and peak memory in kB of a command."""
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert status == 0, argv
-    return usage.ru_utime + usage.ru_stime, float(usage.ru_maxrss)
+    """CPU time in seconds and peak memory in kB of a command.
+
+    A small process starts it, for a new process begins with the peak of the one that it was made from.
+    """
+    words = [sys.executable, "-I", "-S", "-c", STARTED, *argv]
+    done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    cpu, memory = map(float, done.stderr.split()[-2:])
+    return cpu, memory
 
 
 def counting(folder: Path, rounds: int) -> Iterator[Row]:

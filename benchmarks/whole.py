@@ -19,7 +19,8 @@ class Whole(NamedTuple):
 
     :param cpu: seconds of all its processes but those that were left out.
     :param memory: megabytes of all its processes together at the worst moment that was seen, and at least
-        what the kernel tells of the largest one.
+        what the kernel tells of the largest one: not `ru_maxrss`, which begins with the peak of the process
+        that started it.
     """
 
     cpu: float
@@ -42,7 +43,7 @@ def whole(argv: Sequence[str], folder: Path, leave_out: str = "") -> Whole:
         raise SystemExit(f"{' '.join(argv)} ended with {process.returncode}")
     # The kernel's sum has what the last look missed, but also the program that is left out.
     all_cpu = used.ru_utime + used.ru_stime
-    return Whole(min(all_cpu, sum(watch.cpu.values())), max(watch.memory, used.ru_maxrss / 1024))
+    return Whole(min(all_cpu, sum(watch.cpu.values())), max(watch.memory, watch.largest))
 
 
 class _Watch(threading.Thread):
@@ -52,7 +53,7 @@ class _Watch(threading.Thread):
         super().__init__(daemon=True)
         self.ended = threading.Event()
         self.cpu: dict[int, float] = {}
-        self.memory = 0.0
+        self.memory = self.largest = 0.0
         self._pid = pid
         self._leave_out = leave_out
 
@@ -62,7 +63,8 @@ class _Watch(threading.Thread):
             for pid in _tree(self._pid):
                 with suppress(OSError, IndexError, ValueError):  # it has ended meanwhile
                     name, _, numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
-                    memory += _proportional(pid)
+                    memory += _megabytes(f"/proc/{pid}/smaps_rollup", "Pss:")
+                    self.largest = max(self.largest, _megabytes(f"/proc/{pid}/status", "VmHWM:"))
                     fields = numbers.split()
                     if name.partition("(")[2] != self._leave_out:
                         self.cpu[pid] = (int(fields[11]) + int(fields[12])) / _TICKS
@@ -77,9 +79,9 @@ def _tree(pid: int) -> Iterator[int]:
                 yield from _tree(int(child))
 
 
-def _proportional(pid: int) -> float:
-    """Megabytes of a process, what several share counted once."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
+def _megabytes(file: str, key: str) -> float:
+    """A line of a file of the kernel on a process. `Pss`: what several share counts once."""
+    for line in Path(file).read_text().splitlines():
+        if line.startswith(key):
             return int(line.split()[1]) / 1024
     return 0.0
