@@ -360,7 +360,7 @@ def one_call(folder: Path, rounds: int) -> Iterator[Row]:
 
 def many_calls(perun: str, folder: Path, collector: str) -> Iterator[Row]:
     """Ten million calls, from the command line to the stored profile: time, memory and room on the disk."""
-    folder = folder / "many"
+    folder = folder / "many-calls"
     folder.mkdir()
     (folder / "many.c").write_text(PROGRAM)
     subprocess.run(["cc", "-O2", "-g", "-o", "many", "many.c"], cwd=folder, check=True)
