@@ -57,7 +57,6 @@ class Guard:
             _NUMBER.pack_into(self._memory, place * _NUMBER.size, 0)
             self._free.append(place)
 
-
     def end(self) -> None:
         """End the guard, unless a command still runs; in a container perhaps nobody else waits for it."""
         if self.owner == os.getpid() and not self._places:

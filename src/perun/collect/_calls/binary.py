@@ -25,6 +25,7 @@ from perun.collect._calls.split import Skeleton, read_split
 from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.params import nearest
+from perun.wording import listed
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
@@ -36,7 +37,6 @@ _SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
 an exception: the program runs them on several stacks in turn."""
 _NEAREST: Final = 10
 """How many names an error lists where none is spelled like what was asked for."""
-_SHOWN: Final = 3
 _FILE: Final = 1 << 40
 """More than any offset: what the number of a file of debug information is multiplied with."""
 _FRAGMENT: Final = re.compile(r"\.(cold|part\.\d+)\b")
@@ -235,12 +235,10 @@ class Binary:
         """What is not known of the functions of the file, and why, for the user."""
         name, notes = os.path.basename(self.path), []
         if unread := self._contents.unread:
-            more = f" and {len(unread) - _SHOWN} more" if len(unread) > _SHOWN else ""
-            shown = ", ".join(unread[:_SHOWN]) + more
             notes.append(
-                f"{name} was compiled with -gsplit-dwarf, and Perun cannot read {shown}: without sizes of "
-                "structures there the numbers of the calls are used; keep the .dwo files where they were "
-                "compiled (a .dwp file is not read), or compile without -gsplit-dwarf"
+                f"{name} was compiled with -gsplit-dwarf, and Perun cannot read {listed(unread)}: without "
+                "sizes of structures there the numbers of the calls are used; keep the .dwo files where they "
+                "were compiled (a .dwp file is not read), or compile without -gsplit-dwarf"
             )
         if self.is_go or any(is_rust(function.symbol) for function in self.own_functions):
             language = "Go" if self.is_go else "Rust"

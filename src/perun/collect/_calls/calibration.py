@@ -20,6 +20,7 @@ from perun import atomic
 from perun.collect._calls.events import Calls
 from perun.collect._calls.overhead import Cost, below
 from perun.collect._common.columns import Floats, Ints
+from perun.wording import listed
 
 PROGRAM: Final = Path(__file__).with_name("perun_calibration")
 """The program with the empty functions, which the build puts beside this module."""
@@ -172,5 +173,4 @@ def notes(found: Mapping[str, Any]) -> list[str]:
     small = below(found["functions"])
     if not small:
         return []
-    more = f" and {len(small) - 3} more" if len(small) > 3 else ""
-    return [f"times that {UNCERTAIN_TIMES}, so that they say nothing: those of {', '.join(small[:3])}{more}"]
+    return [f"times that {UNCERTAIN_TIMES}, so that they say nothing: those of {listed(small)}"]

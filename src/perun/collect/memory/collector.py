@@ -14,7 +14,7 @@ from perun.collect._common import params as common
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
-from perun.wording import counted
+from perun.wording import counted, listed
 
 if TYPE_CHECKING:
     from perun.collect.memory.analysis import Analysis, Events
@@ -331,10 +331,9 @@ class _ProfileBuilder:
             )
         elif self._places.without_lines and not self._params.all:
             names = sorted(readable(os.path.basename(path)) for path in self._places.without_lines)
-            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             notes.append(
-                f"without debug information, sources and lines of {shown} are unknown; compile with -g, or "
-                "install the package with the debug symbols"
+                f"without debug information, sources and lines of {listed(names)} are unknown; compile with "
+                "-g, or install the package with the debug symbols"
             )
         if self._params.unwind not in ("auto", first.unwinder) and not self._params.python:
             hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")

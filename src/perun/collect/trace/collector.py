@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
-from perun.wording import counted
+from perun.wording import counted, listed
 
 if TYPE_CHECKING:
     from perun.collect._calls.events import Calls
@@ -356,9 +356,8 @@ class _Session:
             if (probe := plan.probes[number]).size
         ]
         if found:
-            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
             self._note(
-                f"the size was the same in all calls of {', '.join(found[:5])}{more}; name one that "
+                f"the size was the same in all calls of {listed(found, 5)}; name one that "
                 "tells the calls apart with --size, e.g. --size 'List_search=l->size'"
             )
 

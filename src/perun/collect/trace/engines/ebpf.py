@@ -34,7 +34,7 @@ from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_s
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
 from perun.process.outcome import outcome
-from perun.wording import counted
+from perun.wording import counted, listed
 
 FOLDER: Final = Path(__file__).parents[1]
 """The folder into which the build puts the loader and the probes."""
@@ -56,8 +56,6 @@ PAUSE: Final = _NUMBER - 1
 """In place of the number of a function: the record says for how long the loader has held up the thread."""
 MAX_RETURNS: Final = 60
 """How many nested calls of a thread have their returns caught; the exits of deeper ones are probed."""
-_MAX_NAMES: Final = 3
-"""How many names a note tells."""
 _MISSING_LIBRARY: Final = re.compile(r"error while loading shared libraries: (?:\S*/)?([^:/]+):")
 _ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
 _LONGEST: Final = 15
@@ -140,7 +138,7 @@ class EbpfEngine:
         self._uncaught = int(totals.get("uncaught", 0))
         refused = [one.function for one in plan.probes if _entry(one, code.get(one.path)) < 0]
         if refused:
-            names = _listed([function.name for function in refused])
+            names = listed([function.name for function in refused])
             self.notes.append(f"functions not traced, because the kernel cannot probe them: {names}")
         if unprobed := int(totals.get("unprobed", 0)):
             self.notes.append(f"locations not traced, because the kernel cannot probe them: {unprobed}")
@@ -151,7 +149,7 @@ class EbpfEngine:
             )
         if others := _executed(summary):
             self.notes.append(
-                f"programs that the command executed and that are not traced: {_listed(others)}; trace one "
+                f"programs that the command executed and that are not traced: {listed(others)}; trace one "
                 "of them with --binary (-b)"
             )
         sample = sample._replace(status=int(totals["status"]))
@@ -433,11 +431,6 @@ def _executed(summary: Path) -> list[str]:
     """The programs that the command executed and that are not traced."""
     lines = summary.read_text("utf-8", "surrogateescape").splitlines()
     return [line.split(" ", 2)[2] for line in lines if line.startswith("executed ")]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _may_load() -> bool:

@@ -27,7 +27,7 @@ from perun.collect.trace.engines.uftrace_safety import KEPT, NO_DEBUG_INFORMATIO
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
 from perun.profile.incomplete import Incomplete
-from perun.wording import counted
+from perun.wording import counted, listed
 
 MIN_SIZE: Final = 5
 """Bytes of a jump: shorter functions cannot be patched."""
@@ -87,7 +87,7 @@ class UftraceEngine:
         behind = [probe.function.name for probe in plan.probes if probe.size and follows_pointers(probe.size)]
         if self._careful and behind:
             return (
-                f"it cannot read sizes behind pointers, as those of {_listed(behind)}",
+                f"it cannot read sizes behind pointers, as those of {listed(behind, _NAMED)}",
                 "run Perun as root; or use --engine uftrace, which records these calls without sizes",
             )
         return "", ""
@@ -159,8 +159,8 @@ class UftraceEngine:
         ]
         if behind:
             self.notes.append(
-                f"uftrace recorded no sizes of {_listed(behind)}, which lie behind pointers; the order of "
-                "the calls stands for them; --engine ebpf records them"
+                f"uftrace recorded no sizes of {listed(behind, _NAMED)}, which lie behind pointers; the "
+                "order of the calls stands for them; --engine ebpf records them"
             )
 
     def _note_what_is_not_patched(self, plan: Plan, log: Path) -> None:
@@ -173,8 +173,8 @@ class UftraceEngine:
         ]
         if missing:
             self.notes.append(
-                f"uftrace did not trace {_listed(missing)}: it could not patch their first instructions; "
-                "use --engine ebpf"
+                f"uftrace did not trace {listed(missing, _NAMED)}: it could not patch their first "
+                "instructions; use --engine ebpf"
             )
 
     def _options(self, plan: Plan) -> list[str]:
@@ -217,7 +217,7 @@ class UftraceEngine:
                 decoder = Decoder(plan.probes, known, epoch)
                 yield from self._thread(thread, data / f"{thread}.dat", decoder)
         if self._deepest:
-            names = _listed([plan.probes[number].function.name for number in sorted(self._deepest)])
+            names = listed([plan.probes[number].function.name for number in sorted(self._deepest)], _NAMED)
             self.notes.append(
                 f"uftrace records at most {DEEPEST + 1:,} calls within each other, which {names} reached; "
                 "deeper calls are missing; --engine ebpf records them"
@@ -239,17 +239,12 @@ class UftraceEngine:
         self._deepest |= decoder.deepest
 
 
-def _listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-
 def _by_reason(probes: Sequence[Probe], unsafe: Mapping[int, str]) -> list[str]:
     """A text for each reason, with the names of its functions."""
     names: dict[str, list[str]] = {}
     for number in sorted(unsafe):
         names.setdefault(unsafe[number], []).append(probes[number].function.name)
-    return [f"{_listed(some)}: {reason}" for reason, some in names.items()]
+    return [f"{listed(some, _NAMED)}: {reason}" for reason, some in names.items()]
 
 
 def _remedy(unsafe: Mapping[int, str]) -> str:
