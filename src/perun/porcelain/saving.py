@@ -66,18 +66,25 @@ def check_naming(repo: Repository, name: str | None, template: str | None) -> No
     :raises ConfigError: if the template has an unknown tag.
     :raises UsageError: if the name has a slash.
     """
-    from datetime import UTC, datetime
-
-    from perun.profile.helpers import file_name
-
     if name is None:
-        text = template or str(repo.config.get("format.output_profile_template"))
-        file_name(text, {}, now=datetime.now(UTC), counter=0)
+        check_template(template or str(repo.config.get("format.output_profile_template")))
     elif not name.removesuffix(".perf") or Path(name).name != name or name[0] == ".":
         raise UsageError(
             f"{name!r} cannot be the name of a profile",
             "use a name without slashes that does not begin with a dot",
         )
+
+
+def check_template(text: str) -> None:
+    """Raise if no names of profiles can be made from the text.
+
+    :raises ConfigError: if it has an unknown tag.
+    """
+    from datetime import UTC, datetime
+
+    from perun.profile.helpers import file_name
+
+    file_name(text, {}, now=datetime.now(UTC), counter=0)
 
 
 def registers_after_run(repo: Repository) -> bool:

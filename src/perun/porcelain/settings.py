@@ -6,24 +6,16 @@ are split.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Any
 
 from perun.errors import ConfigError, PerunError
-from perun.plugin.params import from_mapping
 from perun.plugin.registry import Registry
-from perun.porcelain.run.jobs import merge_params, texts
+from perun.porcelain.run.jobs import PARTS, configured_unit, texts
+from perun.porcelain.saving import check_template
 from perun.process.command import Run
-from perun.profile.helpers import file_name
 
-_RUNS: Mapping[str, Callable[[str], Run]] = {
-    "cmds": Run,
-    "execute.pre_run": Run,
-    "args": lambda text: Run("program", args=text),
-    "workloads": lambda text: Run("program", workload=text),
-}
-"""Keys whose texts are parts of a command."""
+_RUNS = {**PARTS, "execute.pre_run": Run}
 _UNITS: Mapping[str, str] = {"collectors": "collect", "postprocessors": "postprocess"}
 """Keys that name plugins with their parameters, and the family of these."""
 
@@ -41,7 +33,7 @@ def check_setting(key: str, value: Any, registry: Registry) -> None:
                     _RUNS[key](text).command()
         elif key in _UNITS:
             for entry in value:
-                _check_unit(_UNITS[key], entry, registry)
+                configured_unit(registry, _UNITS[key], entry)
         elif key == "degradation.strategies":
             for rule in value:
                 for name in filter(None, (rule["method"], rule.get("instead_of"))):
@@ -49,17 +41,7 @@ def check_setting(key: str, value: Any, registry: Registry) -> None:
         elif key == "vcs.type":
             registry.get("vcs", str(value))
         elif key == "format.output_profile_template":
-            _check_template(str(value))
+            check_template(str(value))
     except PerunError as problem:
         message = problem.message.removeprefix(f"{key}: ")
         raise ConfigError(f"{key}: {message}", problem.hint) from None
-
-
-def _check_unit(family: str, entry: Any, registry: Registry) -> None:
-    name, params = (entry, {}) if isinstance(entry, str) else (str(entry["name"]), entry.get("params"))
-    plugin = registry.get(family, name)
-    from_mapping(plugin.Params, merge_params(params, name), repr(name))
-
-
-def _check_template(text: str) -> None:
-    file_name(text, {}, now=datetime.now(UTC), counter=0)

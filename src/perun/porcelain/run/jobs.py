@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from perun.config.places import item_place
 from perun.errors import ConfigError, PerunError
-from perun.plugin.api import FAMILIES
+from perun.plugin.api import FAMILIES, Run
 from perun.plugin.params import from_mapping
+from perun.plugin.registry import Registry
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import workloads as workloads_of_jobs
 from perun.porcelain.run.workloads import Generated
+
+PARTS: Final[Mapping[str, Callable[[str], Run]]] = {
+    "cmds": Run,
+    "args": lambda text: Run("program", args=text),
+    "workloads": lambda text: Run("program", workload=text),
+}
+"""Keys whose texts are parts of a command, with a run that has a text as that part."""
 
 
 @dataclass(frozen=True)
@@ -132,15 +140,23 @@ def merge_params(params: Any, where: str) -> dict[str, Any]:
 def _configured_units(repo: Repository, family: str, key: str) -> list[Unit]:
     units = []
     for position, entry in enumerate(repo.config.get(key) or []):
-        name, params = (entry, {}) if isinstance(entry, str) else (str(entry["name"]), entry.get("params"))
         try:
-            plugin = repo.registry.get(family, name)
-            values = from_mapping(plugin.Params, merge_params(params, name), f"{FAMILIES[family]} {name!r}")
+            units.append(configured_unit(repo.registry, family, entry))
         except PerunError as problem:
             place = item_place(repo.config, key, position, problem.message)
             raise type(problem)(f"{place}: {problem.message}", problem.hint) from None
-        units.append(Unit(plugin.name, values))
     return units
+
+
+def configured_unit(registry: Registry, family: str, entry: Any) -> Unit:
+    """The unit that an item of `collectors` or `postprocessors` means: a name, or a mapping with `params`.
+
+    :raises PluginError: if it is unknown. :raises ConfigError: if a parameter is wrong.
+    """
+    name, params = (entry, {}) if isinstance(entry, str) else (str(entry["name"]), entry.get("params"))
+    plugin = registry.get(family, name)
+    values = from_mapping(plugin.Params, merge_params(params, name), f"{FAMILIES[family]} {name!r}")
+    return Unit(plugin.name, values)
 
 
 def texts(values: Any) -> list[str]:

@@ -6,14 +6,14 @@ the rest after any interruption: each profile that an undisturbed batch makes is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from perun.config.places import item_place
 from perun.errors import ConfigError, DamagedStore, PerunError, UsageError
-from perun.plugin.api import MinorVersion, Report, Run, silent
+from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import saving
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import journal as journals
@@ -21,7 +21,7 @@ from perun.porcelain.run import pre_run, schedule, versions
 from perun.porcelain.run.checkouts import IN_A_COPY, Placement
 from perun.porcelain.run.events import Event, Tally
 from perun.porcelain.run.execute import Naming, run_jobs
-from perun.porcelain.run.jobs import Job, matrix, texts
+from perun.porcelain.run.jobs import PARTS, Job, matrix, texts
 from perun.porcelain.run.journal import Journal
 from perun.porcelain.run.schedule import Task, VersionSlot
 
@@ -163,12 +163,7 @@ def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> l
 
 def _check_texts(repo: Repository) -> None:
     """Raise where commands, arguments or workloads cannot be split; generated ones are split when made."""
-    runs: dict[str, Callable[[str], Run]] = {
-        "cmds": Run,
-        "args": lambda text: Run("program", args=text),
-        "workloads": lambda text: Run("program", workload=text),
-    }
-    for key, run_with in runs.items():
+    for key, run_with in PARTS.items():
         for position, text in enumerate(texts(repo.config.get(key))):
             try:
                 run_with(text).command()
