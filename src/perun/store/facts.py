@@ -1,4 +1,4 @@
-"""What a list of profiles says of each beyond its index: the class of its machine, why it is incomplete.
+"""What a list of profiles says of each beyond its index: its machine, why it is incomplete, what it measured.
 
 That is a cache, so that a list need not read the profiles: it can be deleted at any time, and of profiles
 that it does not know neither is known. One small file holds the pending profiles, and one for each minor
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore
+from perun.profile.measured import Measured
 from perun.store import tree
 
 if TYPE_CHECKING:
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
 
-_FORMAT = 2
+_FORMAT = 3
 _PENDING = "pending"
 _DIGITS = 20
 
 
 class Fact(NamedTuple):
-    """What is known of one profile: the class of its machine, empty if it does not say, and why it is
-    incomplete, empty if it is complete."""
+    """What is known of one profile: the class of its machine, empty if it does not say, why it is incomplete,
+    empty if it is complete, and the value that stands for it, if there is one."""
 
     machine: str = ""
     incomplete: str = ""
+    measured: Measured | None = None
 
 
 class Facts:
@@ -88,9 +90,7 @@ class Facts:
             data = tree.read(self._root / f"{name}.json")
             noted = json.loads(data) if data else None
             if isinstance(noted, dict) and noted.get("format") == _FORMAT:
-                facts = {key: Fact(*values) for key, values in noted["facts"].items()}
-                if all(isinstance(text, str) for fact in facts.values() for text in fact):
-                    return facts
+                return {key: _read_fact(*values) for key, values in noted["facts"].items()}
         return None
 
     def _write(self, name: str, facts: Mapping[str, Fact]) -> None:
@@ -100,7 +100,32 @@ class Facts:
 
 def _fact(profile: Profile) -> Fact:
     from perun.machine import class_of
+    from perun.profile import measured
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
-    return Fact(class_of(described) if isinstance(described, dict) else "", text_of(profile))
+    machine = class_of(described) if isinstance(described, dict) else ""
+    return Fact(machine, text_of(profile), measured.of(profile))
+
+
+def _read_fact(machine: object, incomplete: object, measured: list[object] | None) -> Fact:
+    """The fact as it was written.
+
+    :raises ValueError: if it is not one.
+    """
+    value = None if measured is None else Measured(*measured)  # type: ignore[arg-type]
+    if not isinstance(machine, str) or not isinstance(incomplete, str) or not _is_measured(value):
+        raise ValueError("a fact of another form")
+    return Fact(machine, incomplete, value)
+
+
+def _is_measured(value: Measured | None) -> bool:
+    return value is None or (
+        isinstance(value.metric, str)
+        and isinstance(value.unit, str)
+        and isinstance(value.value, (int, float))
+        and (value.spread is None or isinstance(value.spread, (int, float)))
+        and isinstance(value.samples, int)
+        and value.samples > (value.spread is not None)
+        and isinstance(value.larger_is_better, bool)
+    )

@@ -8,12 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from perun.profile.factory import Profile
+from perun.profile.measured import Measured
 from perun.store import Store
 from perun.store.facts import Fact
 from perun.store.linking import link
 
 MakeProfile = Callable[..., Profile]
 CLASS = "M 1, 4 processors, x86_64"
+MEASURED = Measured("real time", 1.0, "s", None, 1)
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def test_pending_profiles_are_known_by_name_and_time(store: Store, made_here: Pr
     first = store.pending.save(made_here, "a b")
     os.utime(first, (5, 5))
     store.facts.note_pending(first, made_here)
-    assert store.facts.of_pending() == {("a b.perf", 5): Fact(CLASS, "")}
+    assert store.facts.of_pending() == {("a b.perf", 5): Fact(CLASS, "", MEASURED)}
     second = store.pending.save(made_here, "b")
     first.unlink()
     store.facts.note_pending(second, made_here)
@@ -41,16 +43,17 @@ def test_registered_profiles_are_known_by_checksum(
     second = link(store, minor(), [(make_profile(2.0), "b.perf", 1)]).added[0].checksum
     facts = store.facts.of_version(minor())
     assert set(facts) == {first, second}
-    assert facts[first] == Fact(CLASS, "")
-    assert facts[second] == Fact()
+    assert facts[first] == Fact(CLASS, "", MEASURED)
+    assert facts[second] == Fact("", "", MEASURED._replace(value=2.0))
     assert store.facts.of_version(minor("other")) == {}
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"[", b"[]", b'{"format": 1, "facts": {}}', b'{"format": 2}',
-        b'{"format": 2, "facts": {"a": [1, 2]}}', b'{"format": 2, "facts": {"a": ["", "", ""]}}',
+        b"", b"[", b"[]", b'{"format": 1, "facts": {}}', b'{"format": 3}',
+        b'{"format": 3, "facts": {"a": [1, 2, null]}}', b'{"format": 3, "facts": {"a": ["", "", ""]}}',
+        b'{"format": 3, "facts": {"a": ["", "", ["time", "1", "s", null, 1, false]]}}',
     ],
 )  # fmt: skip
 def test_a_damaged_cache_says_nothing_and_is_replaced(

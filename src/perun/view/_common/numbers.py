@@ -1,73 +1,25 @@
-"""Numbers as people read them: 1 M rather than 1e+06, 2.5 ms, 1 GiB.
+"""The script that writes the numbers of a page as :mod:`perun.profile.amounts` does.
 
-Titles and the terminal use :func:`readable`; pages use `numbers.js`, whose `perunNumber(value, unit, digits)`
-does the same and whose `perunTick(tick, ticks, unit)` writes all ticks of an axis in one unit. Both take
-the units and the limits from here (:func:`numbers_script`).
+`numbers.js` has `perunNumber(value, unit, digits)`, and `perunTick(tick, ticks, unit)`, which writes all
+ticks of an axis in one unit. Both take the units and the limits from Python.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Final
+from perun.profile.amounts import (
+    BYTES,
+    PLAIN,
+    SECONDS,
+    SIZES,
+    SMALLEST,
+    TIMES,
+    end_of,
+    is_size,
+    readable,
+    unit_label,
+)
 
-_TIMES: Final = {
-    **{"h": 3600.0, "min": 60.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0},
-    **{"ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9},
-}
-_SIZES: Final = {
-    **{"B": 1.0, "b": 1.0, "byte": 1.0, "bytes": 1.0, "kB": 1024.0, "KB": 1024.0, "KiB": 1024.0},
-    **{"MB": 2.0**20, "MiB": 2.0**20, "GB": 2.0**30, "GiB": 2.0**30},
-}
-_SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_BYTES: Final = ((2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (1024.0, "KiB"),
-                 (1.0, "B"))  # fmt: skip
-_PLAIN: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-_SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LARGEST: Final = 1e3
-_SMALLEST: Final = 1e-3
-"""Beyond these multiples of the largest and the smallest prefix, a number gets a power of ten."""
-_LARGEST_TIME: Final = 1e6
-"""The same for times, as the second has no larger prefix."""
-
-Steps = tuple[tuple[float, str], ...]
-"""Prefixes of a unit, each with its factor to the base unit, the largest first."""
-
-
-def readable(value: float, unit: str = "", digits: int = 3) -> str:
-    """A number with its unit, e.g. `2.5 ms` for 2500 `us`, `1.5 MiB`, `12.3 k`, `-1.5 k`.
-
-    Times get the nearest unit of time, sizes a prefix of powers of 1024; any other unit follows the number.
-    NaN is `no number`.
-
-    :param unit: the unit of `value`, e.g. `us`, `B`.
-    :param digits: significant digits to keep.
-    """
-    if math.isnan(value):
-        return "no number"
-    factor, steps, rest = _scale_of(unit)
-    value *= factor  # may become infinite
-    largest = _end_of(steps)
-    if math.isinf(value) or (value and not (steps[-1][0] * _SMALLEST <= abs(value) < largest)):
-        return _joined(_scientific(value, digits), _base(steps), rest)
-    if not value:
-        return _joined("0", _base(steps), rest)
-    scale, prefix = next(
-        # 999.9 k is 1 M.
-        (step for step in steps if float(f"{abs(value) / step[0]:.{digits}g}") >= 1),
-        steps[-1],
-    )
-    return _joined(_short(value / scale, digits), prefix, rest)
-
-
-def unit_label(unit: str) -> str:
-    """The unit beside the label of an axis, without a prefix, as its ticks have prefixes: `s`, `B`, `ops`."""
-    _, steps, rest = _scale_of(unit)
-    return rest if steps is _PLAIN else _base(steps)
-
-
-def is_size(unit: str) -> bool:
-    """Whether the unit is one of memory, whose prefixes are powers of 1024."""
-    return unit in _SIZES
+__all__ = ["is_size", "numbers_script", "readable", "unit_label"]
 
 
 def numbers_script() -> str:
@@ -77,45 +29,9 @@ def numbers_script() -> str:
     from perun.view._common.page import text_beside
 
     units = {
-        "times": {"factors": _TIMES, "steps": _SECONDS, "end": _end_of(_SECONDS)},
-        "sizes": {"factors": _SIZES, "steps": _BYTES, "end": _end_of(_BYTES)},
-        "plain": {"factors": {}, "steps": _PLAIN, "end": _end_of(_PLAIN)},
-        "smallest": _SMALLEST,
+        "times": {"factors": TIMES, "steps": SECONDS, "end": end_of(SECONDS)},
+        "sizes": {"factors": SIZES, "steps": BYTES, "end": end_of(BYTES)},
+        "plain": {"factors": {}, "steps": PLAIN, "end": end_of(PLAIN)},
+        "smallest": SMALLEST,
     }
     return f"const perunUnits = {json.dumps(units)};\n" + text_beside(__file__, "numbers.js")
-
-
-def _end_of(steps: Steps) -> float:
-    """The first number, in the base unit, that is too large for the largest prefix."""
-    return steps[0][0] * (_LARGEST_TIME if steps is _SECONDS else _LARGEST)
-
-
-def _scale_of(unit: str) -> tuple[float, Steps, str]:
-    """Factor to the base unit, the prefixes to choose from, and the unit that follows a prefix."""
-    if unit in _TIMES:
-        return _TIMES[unit], _SECONDS, ""
-    if unit in _SIZES:
-        return _SIZES[unit], _BYTES, ""
-    return 1.0, _PLAIN, unit
-
-
-def _base(steps: Steps) -> str:
-    return next(name for scale, name in steps if scale == 1.0)
-
-
-def _joined(number: str, *names: str) -> str:
-    return " ".join(part for part in (number, *names) if part)
-
-
-def _short(value: float, digits: int) -> str:
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{min(places, 12)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _scientific(value: float, digits: int) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa}\u00d710{str(int(exponent)).translate(_SUPERSCRIPTS)}"

@@ -1,0 +1,67 @@
+"""What a profile measured as text: `208 ms ± 3 (n = 10)`, and its difference: `+1.2 % [-0.4, +2.9]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perun.profile.amounts import readable, readable_spread
+from perun.profile.measured import Difference, Measured
+
+
+def value(measured: Measured | None, *, counted: bool = True) -> str:
+    """The value with its spread and, if wanted, the number of measurements; empty without a value."""
+    if measured is None:
+        return ""
+    if measured.spread is None:
+        return readable(measured.value, measured.unit)
+    text = readable_spread(measured.value, measured.spread, measured.unit)
+    return f"{text} (n = {measured.samples})" if counted else text
+
+
+def percent(difference: Difference | None, *, interval: bool = True) -> str:
+    """The difference in percent, with the interval where there is one; empty without a difference."""
+    if difference is None:
+        return ""
+    text = f"{_signed(difference.share)} %"
+    if difference.low is None or difference.high is None or not interval:
+        return text
+    return f"{text} [{_signed(difference.low)}, {_signed(difference.high)}]"
+
+
+def style(difference: Difference | None, measured: Measured | None) -> str:
+    """The colour of a difference: red of what is worse, green of what is better; none within its interval."""
+    if difference is None or measured is None or difference.low is None or difference.high is None:
+        return ""
+    if difference.low <= 0 <= difference.high:
+        return ""
+    return "green" if (difference.share > 0) == measured.larger_is_better else "red"
+
+
+def as_data(measured: Measured | None) -> dict[str, Any] | None:
+    """The value in JSON: numbers and their unit."""
+    if measured is None:
+        return None
+    return {
+        "metric": measured.metric,
+        "value": measured.value,
+        "unit": measured.unit,
+        "standard_deviation": measured.spread,
+        "count": measured.samples,
+    }
+
+
+def difference_data(difference: Difference | None) -> dict[str, Any] | None:
+    """The difference in JSON; percents."""
+    if difference is None:
+        return None
+    low, high = difference.low, difference.high
+    interval = None if low is None or high is None else [100 * low, 100 * high]
+    return {"percent": 100 * difference.share, "interval": interval}
+
+
+def _signed(share: float) -> str:
+    percents = 100 * share
+    if abs(percents) >= 1000:
+        return f"{percents:+,.0f}"
+    text = f"{percents:+.3g}" if abs(percents) >= 100 else f"{percents:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text

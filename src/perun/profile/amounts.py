@@ -1,0 +1,130 @@
+"""Numbers as people read them: 1 M rather than 1e+06, 2.5 ms, 1 GiB.
+
+Every part of Perun that prints an amount does it with these: a time in the nearest unit, a size with a prefix
+of powers of 1024, any other number with a prefix of powers of 1000.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+TIMES: Final = {
+    **{"h": 3600.0, "min": 60.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0},
+    **{"ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9},
+}
+SIZES: Final = {
+    **{"B": 1.0, "b": 1.0, "byte": 1.0, "bytes": 1.0, "kB": 1024.0, "KB": 1024.0, "KiB": 1024.0},
+    **{"MB": 2.0**20, "MiB": 2.0**20, "GB": 2.0**30, "GiB": 2.0**30},
+}
+SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+BYTES: Final = ((2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (1024.0, "KiB"),
+                 (1.0, "B"))  # fmt: skip
+PLAIN: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LARGEST: Final = 1e3
+SMALLEST: Final = 1e-3
+"""Beyond these multiples of the largest and the smallest prefix, a number gets a power of ten."""
+_LARGEST_TIME: Final = 1e6
+"""The same for times, as the second has no larger prefix."""
+
+Steps = tuple[tuple[float, str], ...]
+"""Prefixes of a unit, each with its factor to the base unit, the largest first."""
+
+
+def readable(value: float, unit: str = "", digits: int = 3) -> str:
+    """A number with its unit, e.g. `2.5 ms` for 2500 `us`, `1.5 MiB`, `12.3 k`, `-1.5 k`.
+
+    Times get the nearest unit of time, sizes a prefix of powers of 1024; any other unit follows the number.
+    NaN is `no number`.
+
+    :param unit: the unit of `value`, e.g. `us`, `B`.
+    :param digits: significant digits to keep.
+    """
+    if math.isnan(value):
+        return "no number"
+    factor, steps, rest = _scale_of(unit)
+    value *= factor  # may become infinite
+    largest = end_of(steps)
+    if math.isinf(value) or (value and not (steps[-1][0] * SMALLEST <= abs(value) < largest)):
+        return _joined(_scientific(value, digits), _base(steps), rest)
+    if not value:
+        return _joined("0", _base(steps), rest)
+    scale, prefix = next(
+        # 999.9 k is 1 M.
+        (step for step in steps if float(f"{abs(value) / step[0]:.{digits}g}") >= 1),
+        steps[-1],
+    )
+    return _joined(_short(value / scale, digits), prefix, rest)
+
+
+def readable_spread(value: float, spread: float, unit: str = "") -> str:
+    """A value and its spread in one unit, the spread with one or two digits: `208 ms ± 3`, `1.50 MiB ± 0.02`.
+
+    :param spread: as the value in `unit`, not negative.
+    """
+    text = readable(value, unit)
+    factor, steps, rest = _scale_of(unit)
+    value, spread = value * factor, spread * factor
+    name = text.partition(" ")[2].removesuffix(rest).strip()
+    scale = next((size for size, prefix in steps if prefix == name), None)
+    if scale is None or "\u00d7" in text:
+        return f"{text} ± {readable(spread / factor, unit)}"
+    value, spread = value / scale, spread / scale
+    places = _places(value, 3)
+    if spread:  # one digit of it is to be seen, two where it is as small as 1.x
+        places = max(places, min(_places(spread, 2 if f"{spread:e}"[0] == "1" else 1), places + 2))
+    return f"{_joined(f'{value:,.{places}f}', name, rest)} ± {spread:,.{places}f}"
+
+
+def unit_label(unit: str) -> str:
+    """The unit beside the label of an axis, without a prefix, as its ticks have prefixes: `s`, `B`, `ops`."""
+    _, steps, rest = _scale_of(unit)
+    return rest if steps is PLAIN else _base(steps)
+
+
+def is_size(unit: str) -> bool:
+    """Whether the unit is one of memory, whose prefixes are powers of 1024."""
+    return unit in SIZES
+
+
+def end_of(steps: Steps) -> float:
+    """The first number, in the base unit, that is too large for the largest prefix."""
+    return steps[0][0] * (_LARGEST_TIME if steps is SECONDS else _LARGEST)
+
+
+def _scale_of(unit: str) -> tuple[float, Steps, str]:
+    """Factor to the base unit, the prefixes to choose from, and the unit that follows a prefix."""
+    if unit in TIMES:
+        return TIMES[unit], SECONDS, ""
+    if unit in SIZES:
+        return SIZES[unit], BYTES, ""
+    return 1.0, PLAIN, unit
+
+
+def _base(steps: Steps) -> str:
+    return next(name for scale, name in steps if scale == 1.0)
+
+
+def _joined(number: str, *names: str) -> str:
+    return " ".join(part for part in (number, *names) if part)
+
+
+def _short(value: float, digits: int) -> str:
+    text = f"{value:,.{_places(value, digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _places(value: float, digits: int) -> int:
+    """The decimals with which the value has so many digits."""
+    if not value:
+        return 0
+    return min(max(0, digits - 1 - math.floor(math.log10(abs(value)))), 12)
+
+
+def _scientific(value: float, digits: int) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}\u00d710{str(int(exponent)).translate(_SUPERSCRIPTS)}"
