@@ -15,6 +15,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -45,7 +46,13 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
     tracing: (tracing.complexity, tracing.engines),
-    verdicts: (verdicts.unchanged, verdicts.slowed, verdicts.loaded, verdicts.powers),
+    verdicts: (
+        verdicts.unchanged,
+        verdicts.slowed,
+        verdicts.loaded,
+        verdicts.loaded_default,
+        verdicts.powers,
+    ),
 }
 
 
@@ -104,15 +111,22 @@ def main() -> int:
         }
         place = Place(options.perun, options.peer, Path(folder), options.rounds)
         introduction = preamble(options.peer)
+        failed = []
         for scenario in chosen(options.only):
-            for row in scenario(place):
-                print(row.line, flush=True)
-                rows.append(row)
+            try:
+                for row in scenario(place):
+                    print(row.line, flush=True)
+                    rows.append(row)
+            except (Exception, SystemExit):  # the other rows, of an hour, are not lost for it
+                traceback.print_exc()
+                failed.append(f"{scenario.__module__}.{scenario.__name__}")
     text = introduction + "\n" + table(rows) + "\n"
     print("\n" + text)
     if options.write:
         options.write.write_text(text, encoding="utf-8")
-    return int(not all(row.met for row in rows))
+    for name in failed:
+        print(f"failed, see above: {name}", file=sys.stderr)
+    return int(bool(failed) or not all(row.met for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Verdicts of `perun compare` where the truth is known, beside hyperfine, Mann-Whitney and Welch.
 
-    python benchmarks/verdicts.py [unchanged] [slowed] [loaded] [powers] [--cases N] [--budget SECONDS]
+    python benchmarks/verdicts.py [SCENARIO ...] [--cases N] [--budget SECONDS]
 
 Programs are busy loops of a known length: the same one twice, one made longer by a few percent, and short
 ones under a load of four busy processes per processor. Without hyperfine its column is empty.
@@ -92,6 +92,20 @@ class Versions:
             raise SystemExit(f"nothing was compared: {answer}")
         return _told(results), comparisons[0]["session"]["pairs"]
 
+    def check(self, base: int, head: int, rounds: int = 5) -> tuple[str, int]:
+        """The same by what a new repository does with two new versions: `run matrix`, then `check head`."""
+        if self._call(["config", "get", "cmds"]).find("./work") < 0:
+            for key, value in (("cmds", "[./work]"), ("collectors", "[{name: time}]")):
+                self._call(["config", "set", key, value])
+            self._call(["config", "set", "profiles.register_after_run", "true"])
+            self._git("commit", "-q", "--allow-empty", "-m", "start")
+        for one in (base, head):
+            self._commits.pop(one, None)  # a version that was measured before is not measured anew
+            self._commit(one)
+        self._call(["run", "matrix", "--since", "HEAD~2", "--rounds", str(rounds)])
+        comparisons = json.loads(self._call(["check", "head", "--json"]))["comparisons"]
+        return _told([change["result"] for one in comparisons for change in one["changes"]]), rounds
+
     def hyperfine(self, base: int, head: int, runs: int) -> str:
         """The same by hyperfine, of so many runs of each: whether the means differ beyond their error."""
         answer = self._folder / "hyperfine.json"
@@ -173,6 +187,19 @@ def loaded(place: Place, settings: Settings = BRIEF) -> Iterator[Count]:
     """Commands of 1 to 6 ms, slowed by 1.3 to 2.7 and not at all, while other processes compete."""
     versions = Versions(place.perun, place.folder / "loaded")
     changed, same = (_Tally(versions, settings.budget, beside=False) for _ in range(2))
+    yield from _under_load(versions, changed, same, settings, f"{settings.budget:g} s each")
+
+
+def loaded_default(place: Place, settings: Settings = BRIEF) -> Iterator[Count]:
+    """The same commands measured and checked as a new repository does it, one version after the other."""
+    versions = Versions(place.perun, place.folder / "loaded-default")
+    changed, same = (_Checked(versions, settings.budget, beside=False) for _ in range(2))
+    yield from _under_load(versions, changed, same, settings, "run matrix --rounds 5, check head")
+
+
+def _under_load(
+    versions: Versions, changed: _Tally, same: _Tally, settings: Settings, how: str
+) -> Iterator[Count]:
     with _load(BUSY * (os.cpu_count() or 1)):
         for case in range(settings.short):
             seconds, factor = list(SHORT.items())[case % len(SHORT)]
@@ -180,8 +207,7 @@ def loaded(place: Place, settings: Settings = BRIEF) -> Iterator[Count]:
             changed.case(base, round(factor * base))
             for _ in range(3):
                 same.case(base, base)
-    load = f"{BUSY} busy processes per processor, {settings.budget:g} s each"
-    name = f"1 to 6 ms slowed 1.3 to 2.7 times, {load}"
+    name = f"1 to 6 ms slowed 1.3 to 2.7 times, {BUSY} busy processes per processor, {how}"
     yield Count(f"{name}: found", changed.said["worse"], settings.short)
     yield Count("the same: inconclusive", changed.said["open"], settings.short)
     wrong = changed.said["better"] + changed.said["both"] + changed.said["same"]
@@ -263,11 +289,14 @@ class _Tally:
 
     def case(self, base: int, head: int) -> None:
         """Compare two versions."""
-        answer, pairs = self._versions.compare(base, head, self._budget)
+        answer, pairs = self._answer(base, head)
         self.said[answer] += 1
-        print(f"  {base} to {head} rounds, {pairs} pairs: {answer}", file=sys.stderr, flush=True)
+        print(f"  {base} to {head} rounds of the loop, {pairs} pairs: {answer}", file=sys.stderr, flush=True)
         if self._beside:
             self.by_hyperfine[self._versions.hyperfine(base, head, max(pairs, 10))] += 1
+
+    def _answer(self, base: int, head: int) -> tuple[str, int]:
+        return self._versions.compare(base, head, self._budget)
 
     @property
     def definite(self) -> int:
@@ -280,7 +309,14 @@ class _Tally:
         return f"hyperfine: {count}" if self._beside else ""
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (unchanged, slowed, loaded, powers)}
+class _Checked(_Tally):
+    """What was said by `perun check head`."""
+
+    def _answer(self, base: int, head: int) -> tuple[str, int]:
+        return self._versions.check(base, head)
+
+
+SCENARIOS = {scenario.__name__: scenario for scenario in (unchanged, slowed, loaded, loaded_default, powers)}
 
 
 def main() -> int:
