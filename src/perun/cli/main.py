@@ -114,6 +114,8 @@ def _command(session: Session, arguments: list[str]) -> int:
 
 def _invoke(session: Session, arguments: list[str]) -> int:
     if streams.COMPLETE in session.environ:
+        import perun.cli.commands.completion  # noqa: F401 - what click lacks for some shells
+
         cli.main(arguments, prog_name="perun", obj=session)  # completes, and exits
     # Not through `cli.main`, which ends with 1 if the reader of the output is gone.
     with cli.make_context("perun", arguments, obj=session) as context:

@@ -11,7 +11,7 @@ from perun.cli import formats
 from perun.cli.answers.data import change_data, write_json
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
-from perun.porcelain.lookup import identity
+from perun.porcelain.tags import identity
 from perun.wording import plural
 
 if TYPE_CHECKING:

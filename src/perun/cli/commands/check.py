@@ -215,7 +215,7 @@ def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> 
 def profiles(
     ctx: click.Context, /, baseline: str, target: str, minor: str | None, given: CheckOptions
 ) -> int:
-    """Check two profiles, wherever they are: tags, names or paths."""
+    """Check two profiles, wherever they are: tags, names or paths, also of versions (`HEAD~1:0@i`)."""
     from perun.porcelain.check.check import check_profiles
 
     session: Session = ctx.obj

@@ -22,21 +22,24 @@ def _completer(kinds: str) -> Completer:
 
         from perun.porcelain import lookup
         from perun.porcelain.repository import open_repository
+        from perun.porcelain.tags import split_name
 
+        revision, name = split_name(incomplete) or (None, incomplete)
         try:
             repo = open_repository(Path.cwd(), dict(os.environ))
             found = []
             if "i" in kinds:
-                found += [
-                    (f"{n}@i", one) for n, one in enumerate(lookup.registered(repo, repo.version(None)))
-                ]
-            if "p" in kinds:
+                there = lookup.registered(repo, repo.version(revision))
+                found += [(f"{n}@i", one) for n, one in enumerate(there)]
+            if "p" in kinds and revision is None:
                 found += [(f"{n}@p", one) for n, one in enumerate(lookup.pending(repo))]
         except Exception:
             return []
-        items = [CompletionItem(tag, help=one.source) for tag, one in found if tag.startswith(incomplete)]
+        before = "" if revision is None else f"{revision}:"
+        items = [CompletionItem(before + tag, help=one.source) for tag, one in found if tag.startswith(name)]
         if incomplete:
-            items += [CompletionItem(one.source) for _, one in found if one.source.startswith(incomplete)]
+            names = [one.source for _, one in found if one.source.startswith(name)]
+            items += [CompletionItem(before + source) for source in names]
         return items or [CompletionItem(incomplete, type="file")]
 
     return complete
