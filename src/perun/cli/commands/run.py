@@ -9,6 +9,7 @@ import click
 from perun.cli.commands.completing import complete_minor
 from perun.cli.commands.measuring import SEED, MatrixOptions, VersionOptions, measure, with_version_options
 from perun.cli.options import read_params, with_options_of
+from perun.cli.plugins import write_plugins
 from perun.cli.session import Session
 
 
@@ -32,7 +33,16 @@ def _names(family: str) -> Any:
     return complete
 
 
-@run.command()
+class _Job(click.Command):
+    """A command whose help ends with the units that a job is made of."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The collectors and postprocessors, each with a line."""
+        write_plugins(ctx.obj, "collect", "Collectors", formatter)
+        write_plugins(ctx.obj, "postprocess", "Postprocessors", formatter)
+
+
+@run.command(cls=_Job)
 @click.option(
     "--cmd",
     "-b",
@@ -95,8 +105,11 @@ def job(
 ) -> None:
     """Run one batch of jobs: every command with every argument, workload and collector.
 
+    The parameters of a unit are named by its own help, e.g. `perun collect time --help`.
+
     \b
     perun run job -c time -b ./mybin -w file.in -w file2.in
+    perun run job -c time -cp time repeat=30 -b ./mybin -p normalizer
     """
     from perun.porcelain.run.jobs import combine
 
