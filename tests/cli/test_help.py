@@ -8,6 +8,7 @@ import click
 import pytest
 
 from perun.cli.main import cli
+from perun.cli.options import UNIFORM
 from perun.cli.session import Session
 from perun.plugin.registry import Registry
 
@@ -88,3 +89,62 @@ def test_run_job_lists_the_units(perun):
         for name in registry.names(family):
             assert f"  {name}  " in text
             assert registry.help(family, name).split()[0] in text
+
+
+@pytest.fixture(scope="module")
+def options(commands):
+    """The options of each command: `[("show bars", click.Option), ...]`."""
+    found = [(words, one) for words, context in commands.items() for one in context.command.params]
+    return [(words, one) for words, one in found if isinstance(one, click.Option)]
+
+
+def test_one_thing_has_one_long_name_everywhere(options):
+    """Beside that of the manual, where it has another one."""
+    for words, option in options:
+        names = set(option.opts)
+        assert {UNIFORM[name] for name in names & UNIFORM.keys()} <= names, words
+        assert {name.replace("_", "-") for name in names if name.startswith("--")} <= names, words
+    used = {name for _, option in options for name in option.opts}
+    assert UNIFORM.keys() <= used
+
+
+def test_one_long_name_is_one_thing_everywhere(options):
+    """At least it takes as many values; the manual itself has one name that does not."""
+    values = {}
+    for _, option in options:
+        for name in (name for name in option.opts if name.startswith("--")):
+            values.setdefault(name, set()).add(0 if option.is_flag or option.count else option.nargs)
+    assert {name for name, numbers in values.items() if len(numbers) > 1} == {"--sampling", "--metric"}
+
+
+def test_no_name_is_given_twice_in_a_command(commands):
+    for words, context in commands.items():
+        names = [name for one in context.command.params for name in (*one.opts, *one.secondary_opts)]
+        assert len(names) == len(set(names)), words
+
+
+@pytest.mark.parametrize("name", ["--output-file", "--output"])
+def test_both_names_do_the_same(perun, project, write_profile, name):
+    write_profile()
+    perun("show", "0@p", "raw", name, "out.json")
+    assert "resources" in (project.path / "out.json").read_text()
+
+
+def test_short_options_mean_what_the_manual_says(options):
+    """One letter means several things there; the help of each command says which."""
+    found = {}
+    for words, option in options:
+        for short in set(option.opts) & {"-c", "-m", "-cp", "-o"}:
+            found.setdefault(short, {})[words] = next(name for name in option.opts if name.startswith("--"))
+    assert found["-cp"] == {"collect": "--crawl-parents", "run job": "--collector-params"}
+    assert found["-c"]["collect"] == found["-c"]["compare"] == "--cmd"
+    assert found["-c"]["run"] == "--crawl-parents"
+    assert found["-c"]["run job"] == "--collector"
+    assert found["-c"]["check head"] == "--compute-missing"
+    assert found["-m"]["run"] == found["-m"]["collect"] == "--minor-version"
+    assert found["-m"]["check all"] == "--models-type"
+    assert found["-m"]["check profiles"] == found["-m"]["show"] == found["-m"]["add"] == "--minor"
+    assert found["-m"][""] == "--metrics"
+    assert found["-m"]["postprocessby regression-analysis"] == "--method"
+    assert found["-o"]["show bars"] == "--of"
+    assert found["-o"]["collect trace"] == "--output-handling"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from perun.cli.options import metavar_of, options_of
+from perun.cli.options import add_uniform_names, metavar_of, options_of
 from perun.cli.session import Session
 from perun.errors import ConfigError, PerunError, UsageError
 from perun.plugin.params import ParamSpec, from_mapping, selector, specs
@@ -52,7 +52,7 @@ class PluginGroup(click.Group):
                 raise  # it is there, but broken
             raise UsageError(problem.message, problem.hint) from None
         own = own_command(plugin)
-        return own if own is not None else command_of(plugin, cmd_name, type(self).runner)
+        return add_uniform_names(command_of(plugin, cmd_name, type(self).runner) if own is None else own)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The plugins with their one line of help."""

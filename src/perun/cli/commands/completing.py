@@ -5,7 +5,10 @@ Whatever goes wrong completes nothing.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,9 +20,6 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 def _completer(kinds: str) -> Completer:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        import os
-        from pathlib import Path
-
         from perun.porcelain import lookup
         from perun.porcelain.repository import open_repository
         from perun.porcelain.tags import split_name
@@ -51,10 +51,6 @@ complete_any = _completer("ip")
 
 def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Branches and the newest versions."""
-    import itertools
-    import os
-    from pathlib import Path
-
     from perun.porcelain.repository import open_repository
 
     try:
@@ -68,10 +64,6 @@ def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def complete_version(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Subjects of the newest versions: for systems where these are names."""
-    import itertools
-    import os
-    from pathlib import Path
-
     from perun.porcelain.repository import open_repository
 
     if not ctx.params.get("restore"):

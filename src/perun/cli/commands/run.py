@@ -20,6 +20,7 @@ def run(ctx: click.Context, /, where: VersionOptions) -> None:
     """Run a batch of jobs, or the job matrix.
 
     A job is a command with its arguments and workload, a collector, and the postprocessors applied later.
+    `-c` is --crawl-parents here, and --collector behind `job`.
     """
     ctx.meta["where"] = where
 
