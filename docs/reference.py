@@ -24,10 +24,10 @@ WIDE = 10_000
 """Columns: click must not break lines, Markdown does."""
 
 OPTIONS = """
-`-h` is `--help` in every command that does not list another `-h`. A short option may mean something else in another
-command, as in the manual of earlier releases; a long option means the same in all of them. Where the manual calls one
-thing by several names, all of them work, and one of them in every command: `--minor` for a version, `--output` for a
-file, `--of` and `--per` for the dependent and the independent key.
+`-h` is `--help` in every command that does not list another `-h`. A short option may mean something else in
+another command, as in the manual of earlier releases; a long option means the same in all of them. Where the
+manual calls one thing by several names, all of them work, and one of them in every command: `--minor` for a
+version, `--output` for a file, `--of` and `--per` for the dependent and the independent key.
 """
 
 SCOPES = {

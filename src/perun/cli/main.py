@@ -52,11 +52,13 @@ COMMANDS = {
     "--dev-mode",
     "-d",
     is_flag=True,
-    help="Show the traceback of an unexpected error instead of writing a report.",
+    help="Show the traceback of each error; write no report of an unexpected one.",
 )
 @click.option("--no-pager", is_flag=True, help="Do not page the output of status and log.")
 @click.option("--no-color", "-nc", is_flag=True, help="Do not colour the output.")
-@click.option("--verbose", "-v", count=True, help="Print more details; may be repeated.")
+@click.option(
+    "--verbose", "-v", count=True, help="Print more details; -vv: also the traceback of each error."
+)
 @click.version_option(__version__, "--version", message="perun %(version)s")
 @click.option(
     "--metrics",
@@ -108,6 +110,7 @@ def _command(session: Session, arguments: list[str]) -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as problem:
+        session.trace(problem)
         _report_usage_error(session, problem, arguments)
         return 2
 
