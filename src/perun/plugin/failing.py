@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from perun.errors import PerunError, Terminated
+from perun.plugin.loading import describe, is_of_perun
 
 
 def failure(on: str, error: type[PerunError], problem: BaseException) -> PerunError:
@@ -14,8 +15,6 @@ def failure(on: str, error: type[PerunError], problem: BaseException) -> PerunEr
 
     :param on: what failed, e.g. `the collector 'mycollector'`.
     """
-    from perun.plugin.loading import describe
-
     return error(
         f"{on} failed: {describe(problem)}",
         "repair the plugin, or ask its authors; perun -vv shows the traceback",
@@ -34,8 +33,6 @@ def errors_of(plugin: object, on: str, error: type[PerunError]) -> Iterator[None
     except (PerunError, Terminated, BrokenPipeError):
         raise
     except Exception as problem:
-        from perun.plugin.loading import is_of_perun
-
         module = sys.modules.get(type(plugin).__module__)
         if module is None or is_of_perun(module.__file__ or ""):
             raise
