@@ -23,6 +23,13 @@ from perun.plugin.registry import Registry
 WIDE = 10_000
 """Columns: click must not break lines, Markdown does."""
 
+OPTIONS = """
+`-h` is `--help` in every command that does not list another `-h`. A short option may mean something else in
+another command, as in the manual of earlier releases; a long option means the same in all of them. Where the
+manual calls one thing by several names, all of them work, and one of them in every command: `--minor` for a
+version, `--output` for a file, `--of` and `--per` for the dependent and the independent key.
+"""
+
 SCOPES = {
     Scope.LOCAL: "looked up in the local configuration only",
     Scope.RECURSIVE: "looked up from the nearest configuration outwards",
@@ -55,6 +62,7 @@ def command_lines() -> Iterator[str]:
     session.registry = Registry()  # the installed plugins, whatever repository the manual is built in
     context = click.Context(cli, info_name="perun", obj=session, terminal_width=WIDE, max_content_width=WIDE)
     yield "# Commands"
+    yield OPTIONS
     yield from _command(cli, context, 1)
 
 

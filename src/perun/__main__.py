@@ -58,7 +58,7 @@ def _known_answer(arguments: list[str]) -> str | None:
 
         return f"perun {__version__}\n"
     # The shell asks for completions without any argument.
-    if arguments in ([], ["--help"]) and streams.COMPLETE not in os.environ:
+    if arguments in ([], ["--help"], ["-h"]) and streams.COMPLETE not in os.environ:
         # Made from the click commands by `python -m perun.cli.helptext`; a test keeps the two equal.
         with open(__file__.replace("__main__.py", "cli/help.txt"), encoding="utf-8") as file:
             return file.read()

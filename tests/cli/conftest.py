@@ -98,7 +98,8 @@ def perun(
     That is a fork of a process that has imported it (:mod:`command_server`), where nothing speaks against it.
 
     Standard input is empty, or the text `input`. `env` is added to the environment; None removes a name.
-    `program` is how another installation is called. Neither stream may ever show a traceback.
+    `program` is how another installation is called. Neither stream may ever show a traceback, unless the
+    command asks for that: `traced`.
     """
     monkeypatch.chdir(tmp_path)
 
@@ -109,6 +110,7 @@ def perun(
         input: str = "",
         env: Mapping[str, str | None] | None = None,
         program: list[str] | None = None,
+        traced: bool = False,
     ) -> Outcome:
         merged = {**environment, **(env or {})}
         given = {name: value for name, value in merged.items() if value is not None}
@@ -129,7 +131,7 @@ def perun(
             )
             code, *streams = done.returncode, done.stdout, done.stderr
         outcome = Outcome(code, *(stream.decode(errors="surrogateescape") for stream in streams))
-        assert "Traceback" not in outcome.out + outcome.err, outcome.err
+        assert traced or "Traceback" not in outcome.out + outcome.err, outcome.err
         assert "Warning" not in outcome.err, outcome.err  # of Python: a file left open, something deprecated
         if check:
             assert outcome.code == 0, f"{' '.join(map(str, arguments))}: {outcome}"

@@ -115,6 +115,22 @@ def test_a_part_of_a_name(perun, four, write_profile, names):
     assert "'p' is part of the names of 4 pending profiles" in failed.err
 
 
+def test_a_file_below_the_project(perun, terminal, project, write_profile, names):
+    folder = project.path / "results" / "old"
+    folder.mkdir(parents=True)
+    first = write_profile("found-1.perf", folder=folder)
+    second = write_profile("found-2.perf", folder=folder)
+    refused = perun("add", "found", check=False)
+    assert refused.code == 6
+    assert f"found {first}; give this path to use it" in refused.err
+    assert f"found {second}; give this path to use it" in refused.err
+    assert names() == []
+    taken = terminal("add", "found", keys="n\ny\n")
+    assert f"use {second}? [y/N]" in taken.out
+    assert names() == ["found-2.perf"]
+    assert (first.exists(), second.exists()) == (True, False)
+
+
 def test_keep_profile(perun, four, names, jobs):
     perun("add", "--keep-profile", "0@p")
     assert names() == ["p0.perf"]

@@ -62,6 +62,17 @@ def test_in_bash_itself(environment, command, project, profiles, tmp_path):
     assert (done.stdout, done.stderr) == ("0@p 1@p\n", "")
 
 
+def test_profiles_of_a_version(complete, perun, project, write_profile):
+    write_profile("old.perf", origin="HEAD~1")
+    perun("add", "--to-origin", "0@p")
+    write_profile("new.perf")
+    assert complete("perun show HEAD~1:") == ["HEAD~1:0@i", "HEAD~1:old.perf"]
+    # bash takes a colon for a word, and puts what completes it behind that.
+    assert complete("perun show HEAD~1 :") == ["0@i", "old.perf"]
+    assert complete("perun check profiles 0@p HEAD~1 : ol") == ["old.perf"]
+    assert complete("perun rm HEAD:") == []
+
+
 def test_commands_and_options(complete, tmp_path):
     assert complete("perun st") == ["status", "stats"]
     assert complete("perun utils cr") == ["create"]

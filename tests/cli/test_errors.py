@@ -271,6 +271,77 @@ def test_developers_see_the_traceback(start, project, broken):
     assert list((project.path / ".perun" / "logs").iterdir()) == []
 
 
+def test_with_vv_a_bug_shows_its_traceback_too(perun, project, broken):
+    failed = perun("-vv", "status", env=broken, check=False, traced=True)
+    assert failed.code == 70
+    assert "Traceback (most recent call last)" in failed.err
+    assert "ZeroDivisionError: induced \\x1b[31m" in failed.err
+    [report] = (project.path / ".perun" / "logs").glob("crash-*.txt")
+    assert failed.err.rstrip().endswith(f"please report it with {report}")
+
+
+@pytest.mark.parametrize("flag", ["-vv", "--dev-mode"])
+def test_the_traceback_of_a_mistake_for_who_asks_for_it(perun, project, flag):
+    plain = perun("show", "nope", "raw", check=False)
+    failed = perun(flag, "show", "nope", "raw", check=False, traced=True)
+    assert failed.code == plain.code == 6
+    assert failed.err.startswith("Traceback (most recent call last)")
+    assert "lookup.py" in failed.err
+    assert failed.err.endswith(plain.err)
+    assert "Traceback" in perun(flag, "show", "--nope", check=False, traced=True).err
+    assert list((project.path / ".perun" / "logs").iterdir()) == []
+
+
+@pytest.fixture
+def failing(perun, project, write_profile, environment):
+    """A view, a postprocessor and a check of the project, each of which has a bug, and a pending profile."""
+    for family, method in (("view", "render"), ("postprocess", "process"), ("check", "compare")):
+        folder = project.path / ".perun" / "plugins" / family
+        folder.mkdir(parents=True)
+        (folder / "boom.py").write_text(
+            "from dataclasses import dataclass\n"
+            "@dataclass(frozen=True)\n"
+            "class Params:\n    pass\n"
+            "class PLUGIN:\n"
+            "    name = short = 'boom'\n    help = 'Fails'\n    Params = Params\n"
+            "    supported_profiles = ('time',)\n"
+            f"    def {method}(self, *given):\n"
+            "        return [][3]\n"
+        )
+    (project.path / ".perun" / "local.yml").write_text(
+        "vcs: {type: git, url: ../}\ndegradation: {apply: all, strategies: [{method: boom}]}\n"
+    )
+    perun("trust")
+    write_profile("a.perf")
+    write_profile("b.perf")
+    return project.path / ".perun"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("show", "0@p", "boom"), "the view 'boom'"),
+        (("postprocessby", "0@p", "boom"), "the postprocessor 'boom'"),
+        (("check", "profiles", "0@p", "1@p"), "the check 'boom'"),
+    ],
+)
+def test_a_bug_of_a_plugin_is_not_one_of_perun(perun, failing, arguments, what):
+    failed = perun(*arguments, check=False)
+    assert failed.code in (8, 9)
+    assert f"error: {what} failed: IndexError: list index out of range (" in failed.err
+    assert "boom.py, line 11)" in failed.err
+    assert "hint: repair the plugin" in failed.err
+    assert list((failing / "logs").iterdir()) == []
+    shown = perun("-vv", *arguments, check=False, traced=True)
+    assert "return [][3]" in shown.err
+    [report] = (failing / "logs").glob("crash-*.txt")
+    assert f"the traceback is also in {report}" in shown.err
+    assert "return [][3]" in report.read_text()
+    developers = perun("--dev-mode", *arguments, check=False, traced=True)
+    assert "return [][3]" in developers.err
+    assert len(list((failing / "logs").iterdir())) == 1
+
+
 def test_a_folder_that_is_gone(shell, tmp_path):
     done = shell(f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; $PERUN status")
     assert done.returncode == 3

@@ -50,6 +50,7 @@ def test_everything_else_goes_to_the_tree(arguments):
 
 def test_errors_are_the_same(perun, tmp_path):
     quick = perun("status", cwd=tmp_path, check=False)
-    tree = perun("--dev-mode", "status", cwd=tmp_path, check=False)
+    assert recognised(["--", "status"]) is None
+    tree = perun("--", "status", cwd=tmp_path, check=False)
     assert (quick.code, quick.err) == (tree.code, tree.err)
     assert quick.code == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -79,3 +80,95 @@ def test_a_new_profile_of_the_same_name_has_another(perun, three):
     before = ids(perun)["a.perf"]
     os.utime(three[0], (1, 1))
     assert ids(perun)["a.perf"] != before
+
+
+@pytest.fixture
+def versions(perun, write_profile):
+    """`time-a` and `time-b` in HEAD~1, another `time-a` in HEAD."""
+    write_profile("time-a.perf", origin="HEAD~1", workload="old a")
+    write_profile("time-b.perf", origin="HEAD~1", workload="old b")
+    write_profile("memory.perf", origin="HEAD~1", workload="old memory")
+    perun("add", "--to-origin", "0@p-2@p")
+    write_profile("time-a.perf", workload="new a")
+    perun("add", "0@p")
+
+
+def workload(perun, *spec):
+    return perun("show", *spec, "raw").json["header"]["workload"]
+
+
+def test_a_name_after_a_version(perun, versions):
+    assert workload(perun, "time-a.perf") == "new a"
+    assert workload(perun, "HEAD~1:time-a.perf") == "old a"
+    assert workload(perun, "HEAD~1:mem") == "old memory"
+    assert workload(perun, "HEAD^{commit}:time") == "new a"
+    assert workload(perun, "-m", "HEAD", "HEAD~1:1@i") == "old b"
+
+
+def test_the_beginning_of_a_registered_name(perun, versions):
+    assert workload(perun, "time") == "new a"
+    assert workload(perun, "-m", "HEAD~1", "mem") == "old memory"
+
+
+def test_the_beginning_of_several_names_lists_them(perun, versions):
+    for spec in (["HEAD~1:time"], ["-m", "HEAD~1", "time"]):
+        failed = perun("show", *spec, "raw", check=False)
+        assert failed.code == 2
+        found = re.findall(r"^  (\S+)  (\S+)$", failed.err, re.M)
+        assert [name for _, name in found] == ["time-a.perf", "time-b.perf"]
+        # What the message lists can be typed.
+        assert [workload(perun, tag) for tag, _ in found] == ["old a", "old b"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "message"),
+    [
+        ("HEAD~1:nothing", 6, "no profile registered in HEAD~1"),
+        ("HEAD~1:time-c.perf", 6, "did you mean time-"),
+        ("HEAD:memory.perf", 6, "no profile registered in HEAD ("),
+        ("nope:time", 4, "nope"),
+        (":time", 6, "no profile matches ':time'"),
+    ],
+)
+def test_a_name_that_the_version_does_not_have(perun, versions, spec, code, message):
+    failed = perun("show", spec, "raw", check=False)
+    assert failed.code == code
+    assert message in failed.err
+    assert "hint:" in failed.err
+
+
+def test_a_name_with_a_colon_is_a_name_first(perun, versions, write_profile):
+    write_profile("HEAD~1:mem.perf", workload="odd")
+    assert workload(perun, "HEAD~1:mem.perf") == "odd"
+    assert workload(perun, "HEAD~1:memory.perf") == "old memory"
+
+
+def test_all_commands_take_them(perun, project, versions):
+    checked = perun("check", "profiles", "HEAD~1:time-a.perf", "HEAD:time", "--force", "--json").json
+    assert checked["schema"]
+    perun("postprocessby", "HEAD~1:memory", "normalizer")
+    (made,) = perun("status", "--json").json["pending"]
+    origin = perun("show", made["id"], "raw").json["origin"]
+    assert origin == project.git("rev-parse", "HEAD~1")  # where it was found, without -m
+    assert perun("rm", "HEAD~1:time", check=False).code == 6  # what is removed is named wholly
+    assert "removed time-b.perf" in perun("rm", "HEAD~1:time-b.perf").out
+    assert workload(perun, "HEAD~1:time") == "old a"
+
+
+def test_profiles_of_one_second_are_in_the_order_of_their_making(perun, project, write_profile):
+    """By the full clock, which an index of the manual does not have; not by name."""
+    second = 1_714_557_600
+    order = ["m.perf", "z.perf", "a.perf", "k.perf"]
+    for number, name in enumerate(order):
+        moment = second * 10**9 + 1000 * number
+        os.utime(write_profile(name, workload=name), ns=(moment, moment))
+    os.utime(write_profile("before.perf"), (second - 1, second - 1))
+    listed = ["before.perf", *order]
+    assert list(ids(perun)) == listed
+    perun("config", "set", "format.sort_profiles_by", "[type, time]")
+    assert list(ids(perun)) == listed
+    perun("add", "0@p-4@p")
+    assert list(ids(perun, "registered")) == listed
+    assert workload(perun, "1@i") == "m.perf"
+    perun("config", "set", "format.sort_profiles_by", "source")
+    assert list(ids(perun, "registered")) == sorted(listed)

@@ -261,7 +261,9 @@ def test_on_a_narrow_terminal_columns_are_shortened(terminal, write_profile):
 
 def test_colours(perun, terminal, write_profile):
     write_profile()
-    assert "\x1b[1m./app\x1b[0m" in terminal("status").out
+    shown = terminal("status").out
+    assert "\x1b[1m./app\x1b[0m" in shown
+    assert "\x1b[31m0@p\x1b[0m | \x1b[34m[time]\x1b[0m" in shown  # pending; a type as in the log
     assert "\x1b" not in terminal("status", env={"NO_COLOR": "1"}).out
     assert "\x1b" not in terminal("status", env={"TERM": "dumb"}).out
     assert "\x1b" not in terminal("--no-color", "status").out

@@ -62,8 +62,7 @@ def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Sessi
         return code
     except PerunError as problem:
         if streams.COMPLETE not in session.environ:
-            session.fail(problem.message, problem.hint)
-            _print_notes(session, problem)
+            _report(session, problem, arguments)
         return problem.exit_code
     except KeyboardInterrupt:
         if session.err.isatty():
@@ -81,12 +80,31 @@ def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Sessi
         return report_crash(session, bug, list(arguments))
 
 
+def _report(session: Session, problem: PerunError, arguments: Sequence[str]) -> None:
+    """Print the error, and with `-vv` where it comes from.
+
+    What the code of a plugin raised is written to a file then: its authors are elsewhere. `--dev-mode` makes
+    no such file (manual 3.1).
+    """
+    session.trace(problem)
+    session.fail(problem.message, problem.hint)
+    _print_notes(session, problem)
+    cause = problem.__cause__
+    if session.verbosity > 1 and not session.dev_mode and isinstance(cause, Exception):
+        from perun.cli.crash import write_report
+
+        path = write_report(session, problem, list(arguments))
+        if path is not None:
+            session.note(f"the traceback is also in {path}")
+
+
 def _report_refusal(session: Session, problem: OSError) -> int:
     """A full disk, a file that may not be written and the like; the exit code."""
     where = str(problem.filename or "")
     folder, _, name = where.rpartition("/")
     if name.startswith(TEMPORARY_PREFIX):
         where = folder
+    session.trace(problem)
     session.fail(
         f"cannot read or write {where}: {problem.strerror}" if where else f"cannot write: {problem.strerror}",
         "check the free disk space and your permission to write there",

@@ -1,4 +1,7 @@
-"""The report of an unexpected error: a bug in Perun, which the user should not have to read."""
+"""The report of an unexpected error: of a bug in Perun, or of what a plugin raised.
+
+The user should not have to read it; who repairs it needs it.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,22 @@ from perun.porcelain.repository import PERUN_FOLDER, enclosing
 
 
 def report_crash(session: Session, bug: Exception, arguments: Sequence[str]) -> int:
-    """Write what happened to `.perun/logs`, or a temporary folder, and name the file; exit code 70."""
-    lines = [
-        f"perun {__version__}, Python {platform.python_version()}, {platform.platform()}",
-        "arguments: " + " ".join(map(repr, arguments)),
-        "",
-        *traceback.format_exception(bug),
-    ]
+    """Write what happened to a file, and name it; exit code 70. With `-vv` the traceback is shown too."""
+    session.trace(bug)
+    path = write_report(session, bug, arguments)
+    if path is None:
+        sys.stderr.write(_text(bug, arguments))
+        return 70
+    here = "" if session.shows_tracebacks else " (perun -vv shows it here)"
+    session.fail(
+        f"Perun failed unexpectedly: {type(bug).__name__}: {bug}",
+        f"this is a bug in Perun; please report it with {path}{here}",
+    )
+    return 70
+
+
+def write_report(session: Session, problem: Exception, arguments: Sequence[str]) -> Path | None:
+    """Write the traceback to `.perun/logs`, or to a temporary folder; None if neither can be written."""
     name = time.strftime("crash-%Y-%m-%d-%H-%M-%S", time.gmtime())
     root = next(enclosing(session.cwd), None)
     logs = root / PERUN_FOLDER / "logs" if root else None
@@ -32,16 +44,20 @@ def report_crash(session: Session, bug: Exception, arguments: Sequence[str]) -> 
     for folder in (*folders, Path(tempfile.gettempdir())):
         try:
             folder.mkdir(exist_ok=True)
-            path = _write_new(folder, name, "\n".join(lines))
+            return _write_new(folder, name, _text(problem, arguments))
         except OSError:
             continue
-        session.fail(
-            f"Perun failed unexpectedly: {type(bug).__name__}: {bug}",
-            f"this is a bug in Perun; please report it with {path} (perun --dev-mode shows it here)",
-        )
-        return 70
-    sys.stderr.write("\n".join(lines) + "\n")
-    return 70
+    return None
+
+
+def _text(problem: Exception, arguments: Sequence[str]) -> str:
+    lines = [
+        f"perun {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        "arguments: " + " ".join(map(repr, arguments)),
+        "",
+        *traceback.format_exception(problem),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _write_new(folder: Path, name: str, text: str) -> Path:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from perun.cli.options import add_uniform_names
+
 
 class LazyGroup(click.Group):
     """A group whose commands are given as `name -> ("module:attribute", one line of help)`.
@@ -29,7 +31,7 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = self.lazy[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
-        return command
+        return add_uniform_names(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands with their one line of help."""

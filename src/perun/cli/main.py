@@ -47,16 +47,18 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["--help"]})
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--dev-mode",
     "-d",
     is_flag=True,
-    help="Show the traceback of an unexpected error instead of writing a report.",
+    help="Show the traceback of each error; write no report of an unexpected one.",
 )
 @click.option("--no-pager", is_flag=True, help="Do not page the output of status and log.")
 @click.option("--no-color", "-nc", is_flag=True, help="Do not colour the output.")
-@click.option("--verbose", "-v", count=True, help="Print more details; may be repeated.")
+@click.option(
+    "--verbose", "-v", count=True, help="Print more details; -vv: also the traceback of each error."
+)
 @click.version_option(__version__, "--version", message="perun %(version)s")
 @click.option(
     "--metrics",
@@ -108,12 +110,15 @@ def _command(session: Session, arguments: list[str]) -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as problem:
+        session.trace(problem)
         _report_usage_error(session, problem, arguments)
         return 2
 
 
 def _invoke(session: Session, arguments: list[str]) -> int:
     if streams.COMPLETE in session.environ:
+        import perun.cli.commands.completion  # noqa: F401 - what click lacks for some shells
+
         cli.main(arguments, prog_name="perun", obj=session)  # completes, and exits
     # Not through `cli.main`, which ends with 1 if the reader of the output is gone.
     with cli.make_context("perun", arguments, obj=session) as context:

@@ -6,11 +6,45 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from perun.plugin.params import NUMBERED, PAIRS, STRINGS, ParamSpec, specs
+
+UNIFORM: Final = {
+    "--depending-on": "--per",
+    "--filename": "--output",
+    "--from-minor": "--minor",
+    "--in-minor": "--minor",
+    "--keep-directory": "--keep-directories",
+    "--minor-version": "--minor",
+    "--of-key": "--of",
+    "--output-file": "--output",
+    "--per-key": "--per",
+    "--through": "--per",
+}
+"""Long options of the manual that call in their command what others call by the name on the right."""
+
+
+def add_uniform_names(command: click.Command) -> click.Command:
+    """Let the options of the command, and of those below it, be called also by the names that others use.
+
+    The manual names one thing differently from command to command, and has some names with underscores. All
+    of its names stay, and short ones keep the meaning that they have in each command.
+    """
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    taken = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+    for option in options:
+        for name in tuple(option.opts):
+            uniform = UNIFORM.get(name) or name.replace("_", "-")
+            if name.startswith("--") and uniform not in taken:
+                option.opts.append(uniform)
+                taken.add(uniform)
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            add_uniform_names(inner)
+    return command
 
 
 def options_of(specs: Iterable[ParamSpec]) -> list[click.Parameter]:

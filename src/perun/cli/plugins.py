@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from perun.cli.options import metavar_of, options_of
+from perun.cli.options import add_uniform_names, metavar_of, options_of
 from perun.cli.session import Session
 from perun.errors import ConfigError, PerunError, UsageError
 from perun.plugin.params import ParamSpec, from_mapping, selector, specs
@@ -52,33 +52,57 @@ class PluginGroup(click.Group):
                 raise  # it is there, but broken
             raise UsageError(problem.message, problem.hint) from None
         own = own_command(plugin)
-        return own if own is not None else command_of(plugin, cmd_name, type(self).runner)
+        return add_uniform_names(command_of(plugin, cmd_name, type(self).runner) if own is None else own)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The plugins with their one line of help; a broken one does not hide the others."""
+        """The plugins with their one line of help."""
         session: Session = ctx.find_object(Session) or ctx.obj
-        for warning in session.registry.shadowed(self.family):
-            session.warn(warning)
-        rows = []
-        for name in self.list_commands(ctx):
-            try:
-                rows.append((name, session.registry.help(self.family, name)))
-            except PerunError as problem:
-                rows.append((name, f"(broken: {problem.message})"))
-        if rows:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
+        write_plugins(session, self.family, "Commands", formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's; options are not taken for a plugin, and `--help` is obeyed behind an argument, too."""
-        if args[0] == "--help":
+        """As click's; options are not taken for a plugin, and help is given behind an argument, too.
+
+        Where the argument is the name of a plugin and help is asked for, it is that of the plugin:
+        `perun show bars --help` needs no profile.
+        """
+        helps = self.get_help_option_names(ctx)
+        if not {args[0], args[0].replace("_", "-")} & set(self.list_commands(ctx)):
+            name = self._plugin_as_argument(ctx)
+            if name and any(word in helps for word in args):
+                return name, self.get_command(ctx, name), args
+        if args[0] in helps:
             click.echo(ctx.get_help())
             ctx.exit()
         if args[0].startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"{args[0]} is in the wrong place: options come before the arguments.")
         return super().resolve_command(ctx, args)
+
+    def _plugin_as_argument(self, ctx: click.Context) -> str | None:
+        """The name of the plugin that stands where the argument of the group is expected; else None."""
+        argument = next((one for one in self.params if isinstance(one, click.Argument)), None)
+        given = str(ctx.params.get(argument.name or "")) if argument else ""
+        known = self.list_commands(ctx)
+        return next((name for name in (given, given.replace("_", "-")) if name in known), None)
+
+
+def write_plugins(session: Session, family: str, title: str, formatter: click.HelpFormatter) -> None:
+    """A section of a help: the plugins of the family with their one line of help.
+
+    A broken one does not hide the others.
+    """
+    for warning in session.registry.shadowed(family):
+        session.warn(warning)
+    rows = []
+    for name in session.registry.names(family):
+        try:
+            rows.append((name, session.registry.help(family, name)))
+        except PerunError as problem:
+            rows.append((name, f"(broken: {problem.message})"))
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
 
 
 def command_of(plugin: Any, name: str, runner: Runner) -> click.Command:

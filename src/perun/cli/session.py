@@ -62,6 +62,11 @@ class Session:
         self.collector_runner: Callable[[str, Any], None] | None = None
         self.postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
 
+    @property
+    def shows_tracebacks(self) -> bool:
+        """Whether the user asked for the traceback of each error: by `-vv`, or by `--dev-mode`."""
+        return self.dev_mode or self.verbosity > 1
+
     @cached_property
     def repository(self) -> Repository:
         """The repository at or above the current directory.
@@ -176,6 +181,19 @@ class Session:
         self.note(("\x1b[1;31merror:\x1b[0m " if coloured else "error: ") + clean(message))
         if hint:
             self.note(("\x1b[36mhint:\x1b[0m " if coloured else "hint: ") + clean(hint))
+
+    def traceback(self, problem: BaseException) -> str:
+        """Where an error comes from, if the user asked for that; else empty."""
+        if not self.shows_tracebacks:
+            return ""
+        import traceback
+
+        return clean("".join(traceback.format_exception(problem))).rstrip()
+
+    def trace(self, problem: BaseException) -> None:
+        """Where an error comes from, on standard error, if the user asked for that."""
+        if text := self.traceback(problem):
+            self.note(text)
 
     def render(self, view: str, params: Any) -> None:
         """Interpret the profile of this invocation (`perun show`)."""

@@ -76,6 +76,11 @@ def _place(problem: BaseException) -> str:
     return place
 
 
+def is_of_perun(file: str) -> bool:
+    """Whether the file is one of Perun itself, wherever it is installed."""
+    return file.startswith(_PERUN + os.sep)
+
+
 def _is_framework_code(file: str) -> bool:
     """Whether `file` is code that calls plugins: of Perun, of Python's library, or of click."""
     click = sys.modules.get("click")

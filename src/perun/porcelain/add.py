@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perun.errors import PerunError, ProfileError, ProfileNotFound
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
+from perun.porcelain.tags import parse_tag
 from perun.store.linking import link
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def add(
     to_origin: bool = False,
     keep_profile: bool = False,
     force: bool = False,
+    confirm: lookup.Confirm | None = None,
 ) -> list[Linked]:
     """Register the profiles that `specs` name in the index of `minor` (HEAD if None).
 
@@ -46,10 +48,13 @@ def add(
     :param to_origin: link each profile to the version it was collected for, instead of `minor`.
     :param keep_profile: do not delete the files afterwards.
     :param force: link although the profile's origin is another version.
+    :param confirm: asked of each file below the project whose name matches where nothing else does.
     :raises ProfileError: if a profile is not one, or belongs to another version.
     """
+    minor_version = "" if to_origin else repo.version(minor)
+    if confirm is not None:  # while nobody waits for the lock
+        specs = [_located(repo, spec, cwd, minor_version, confirm) for spec in specs]
     with repo.store.lock():
-        minor_version = "" if to_origin else repo.version(minor)
         paths, done = _find(repo, specs, cwd, minor_version)
         items: dict[str, list[tuple[Profile, Path]]] = {}
         for path in paths:
@@ -71,6 +76,20 @@ def add(
                     problem.add_note(f"{one.name} was registered in {one.minor_version[:10]} before that")
             raise
     return done + linked
+
+
+def _located(
+    repo: Repository, spec: str, cwd: Path, minor_version: str, confirm: lookup.Confirm
+) -> str:
+    """`spec`, or the path of the file that the user accepts where it names no profile (manual 13.2.3)."""
+    if parse_tag(spec):
+        return spec
+    try:
+        _find(repo, [spec], cwd, minor_version)
+    except ProfileNotFound:
+        path = lookup.in_files(repo, spec, confirm)
+        return spec if path is None else str(path)
+    return spec
 
 
 def _find(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perun.errors import JobFailed
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, PostprocessContext
+from perun.plugin.failing import errors_of
 from perun.plugin.params import to_mapping
 from perun.porcelain import saving
 from perun.porcelain.repository import Repository
@@ -23,7 +25,8 @@ def process(
 ) -> Profile:
     """`profile` processed by the postprocessor, which is appended to its `postprocessors`."""
     postprocessor = repo.registry.get("postprocess", name)
-    processed: Profile = postprocessor.process(profile.copy(), params, ctx)
+    with errors_of(postprocessor, f"the postprocessor {postprocessor.name!r}", JobFailed):
+        processed: Profile = postprocessor.process(profile.copy(), params, ctx)
     record = {"name": postprocessor.name, "params": to_mapping(params)}
     done = list(profile.get("postprocessors") or ())
     if len(processed.get("postprocessors") or ()) == len(done):

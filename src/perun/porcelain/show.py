@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from perun.errors import PluginError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.contract import takes_context
+from perun.plugin.failing import errors_of
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 
@@ -29,4 +31,5 @@ def show(
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
     plugin = repo.registry.get("view", view)
     context = (ctx,) if takes_context(plugin) else ()
-    plugin.render(profile, params, out, *context)
+    with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
+        plugin.render(profile, params, out, *context)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
+from perun.porcelain.ordering import in_order
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
@@ -43,7 +44,7 @@ def status(repo: Repository) -> Status:
     changes = repo.store.changes.read(head.checksum) if head else []
     scan = repo.store.pending.scan()
     damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
-    pending = lookup.in_order(repo, scan.profiles)
+    pending = in_order(repo, scan.profiles)
     facts = _facts(repo, head.checksum if head else "", registered, pending)
     others = _from_other_machines(facts)
     return Status(major_version, head, registered, pending, damaged, changes, others, facts)

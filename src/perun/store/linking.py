@@ -38,6 +38,8 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
             _entry(profile, path, time, checksum)
             for (profile, path, time), checksum in zip(items, checksums, strict=True)
         ]
+        for (_, _, time), checksum in zip(items, checksums, strict=True):
+            store.objects.set_time(checksum, time)
         added = store.indexes.add(minor, entries)
         if added:
             store.summaries.update([minor])

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 import zlib
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from perun import atomic
@@ -64,6 +65,19 @@ class FileObjects:
         self.root = root
         self.limit = limit
         self.columnar_from = columnar_from
+
+    def path(self, checksum: str) -> Path:
+        """The file of the object, there or not."""
+        return tree.object_path(self.root, checksum)
+
+    def set_time(self, checksum: str, seconds: float) -> None:
+        """Give the file the time when the profile was made: an index knows whole seconds only.
+
+        It orders what was made within a second, so that nothing is lost where it cannot be set.
+        """
+        moment = int(seconds * 10**9)
+        with suppress(OSError, OverflowError):
+            os.utime(self.path(checksum), ns=(moment, moment))
 
     def put(self, profile: Profile) -> str:
         """Store the profile (without its origin) and return the checksum; what is whole is not rewritten.

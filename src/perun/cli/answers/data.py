@@ -9,6 +9,9 @@ from typing import Any, TextIO
 
 from perun.profile.changes import DegradationInfo
 
+TYPE_COLOURS = {"memory": "green", "mixed": "cyan", "time": "blue"}
+"""The colours of the types of profiles, in every list."""
+
 
 def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
     """Write an object of JSON, the items of its lists one a line: readable, and quick for thousands."""

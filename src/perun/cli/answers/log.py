@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from perun.cli import formats
+from perun.cli.answers.data import TYPE_COLOURS
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line
 from perun.errors import DamagedStore
@@ -16,7 +17,7 @@ from perun.wording import plural
 
 PAGED = ("always", "only-log")
 TAGS = ("checksum", "stats", "changes", "desc", "date", "author", "email", "parents")
-TYPES = (("memory", "m", "green"), ("mixed", "x", "cyan"), ("time", "t", "blue"))
+TYPES = tuple((name, letter, TYPE_COLOURS[name]) for name, letter in zip(TYPE_COLOURS, "mxt", strict=True))
 """Types of profiles that `%stats%` counts, with the letter of its header and the colour."""
 NO_PROFILES = "--no--profiles--"
 DAMAGED = "--damaged--"

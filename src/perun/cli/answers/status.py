@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli import formats
-from perun.cli.answers.data import change_data, write_json
+from perun.cli.answers.data import TYPE_COLOURS, change_data, write_json
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
-from perun.porcelain.lookup import identity
+from perun.porcelain.tags import identity
 from perun.wording import plural
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def _profiles(
     if not infos:
         session.say(f"no {word} profiles")
         return
-    columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))])]
+    untracked = partial(session.paint, style="red") if kind == "p" else None
+    columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))], paint=untracked)]
     raw = " "
     if session.verbosity:
         columns.append(Column("stable id", [f"{identity(info)}@{kind}" for info in infos], raw))
@@ -85,7 +86,7 @@ def _profiles(
         if isinstance(piece, str):
             raw += piece
             continue
-        paint = partial(session.paint, style="bold") if piece.name == "cmd" else None
+        paint = _paints(session).get(piece.name)
         columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
         raw = ""
     machines = ["other machine" if info in found.from_other_machines else "" for info in infos]
@@ -98,6 +99,14 @@ def _profiles(
     session.say(f"{plural(len(infos), f'{word} profile')}:")
     for line in table(columns, after=raw, most=session.columns):
         session.say(line)
+
+
+def _paints(session: Session) -> dict[str, Callable[[str], str]]:
+    """What gives the cells of a column their colour, by the name of the column."""
+    return {
+        "cmd": partial(session.paint, style="bold"),
+        "type": lambda text: session.paint(text, TYPE_COLOURS.get(text.strip("[]"), "")),
+    }
 
 
 def _cell(info: ProfileInfo, piece: formats.Tag) -> str:

@@ -30,7 +30,8 @@ def add(
     """Register profiles in the index of a version.
 
     PROFILE is a pending tag (`0@p`), a range of tags (`0@p-5@p`), a stable id (`kxmzpqrstv@p`), the name of a
-    pending profile or a path.
+    pending profile or a part of it, or a path. Where it is none of these, you are asked about the files below
+    the project whose names have it as a part.
     """
     from perun.porcelain.add import add as run
 
@@ -44,6 +45,7 @@ def add(
         to_origin=to_origin,
         keep_profile=keep_profile,
         force=force,
+        confirm=session.confirm,
     )
     for one in linked:
         name, version = one_line(one.name), one.minor_version[:10]

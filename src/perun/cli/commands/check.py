@@ -215,7 +215,7 @@ def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> 
 def profiles(
     ctx: click.Context, /, baseline: str, target: str, minor: str | None, given: CheckOptions
 ) -> int:
-    """Check two profiles, wherever they are: tags, names or paths."""
+    """Check two profiles, wherever they are: tags, names or paths, also of versions (`HEAD~1:0@i`)."""
     from perun.porcelain.check.check import check_profiles
 
     session: Session = ctx.obj
@@ -290,7 +290,7 @@ class AnswerWriter:
 
     def __init__(self, fail_on: str | None, make: Callable[[], Answer]) -> None:
         self.tally = Tally()
-        self._troubles: dict[str, str] = {}
+        self._troubles: dict[str, PerunError] = {}
         self._unlisted = 0
         self._verdict = Verdict(fail_on)
         self._make = make
@@ -330,8 +330,9 @@ class AnswerWriter:
 
     def report_troubles(self, session: Session) -> None:
         """Print what is damaged or could not be measured to standard error, as the exit code reports it."""
-        for message, hint in self._troubles.items():
-            session.fail(message, hint)
+        for message, error in self._troubles.items():
+            session.trace(error)
+            session.fail(message, error.hint)
         if self._unlisted:
             session.note(f"and {self._unlisted} more")
 
@@ -339,7 +340,7 @@ class AnswerWriter:
         if error is None or where + error.message in self._troubles:
             return
         if len(self._troubles) < LISTED_TROUBLES:
-            self._troubles[where + error.message] = error.hint
+            self._troubles[where + error.message] = error
         else:
             self._unlisted += 1
 

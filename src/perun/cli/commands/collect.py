@@ -56,6 +56,7 @@ def collect(
 
     The profile is pending afterwards: `perun status` shows it, `perun add` registers it. The current version
     is measured where it is, others (and it too where there are uncommitted changes) in a working copy.
+    Options before the collector are those below; behind it they are the collector's own.
 
     \b
     perun collect -c ./mybin -w input.txt time --repeat 20

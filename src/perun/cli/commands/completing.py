@@ -5,7 +5,10 @@ Whatever goes wrong completes nothing.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,26 +20,26 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 def _completer(kinds: str) -> Completer:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        import os
-        from pathlib import Path
-
         from perun.porcelain import lookup
         from perun.porcelain.repository import open_repository
+        from perun.porcelain.tags import split_name
 
+        revision, name = split_name(incomplete) or (None, incomplete)
         try:
             repo = open_repository(Path.cwd(), dict(os.environ))
             found = []
             if "i" in kinds:
-                found += [
-                    (f"{n}@i", one) for n, one in enumerate(lookup.registered(repo, repo.version(None)))
-                ]
-            if "p" in kinds:
+                there = lookup.registered(repo, repo.version(revision))
+                found += [(f"{n}@i", one) for n, one in enumerate(there)]
+            if "p" in kinds and revision is None:
                 found += [(f"{n}@p", one) for n, one in enumerate(lookup.pending(repo))]
         except Exception:
             return []
-        items = [CompletionItem(tag, help=one.source) for tag, one in found if tag.startswith(incomplete)]
+        before = "" if revision is None else f"{revision}:"
+        items = [CompletionItem(before + tag, help=one.source) for tag, one in found if tag.startswith(name)]
         if incomplete:
-            items += [CompletionItem(one.source) for _, one in found if one.source.startswith(incomplete)]
+            names = [one.source for _, one in found if one.source.startswith(name)]
+            items += [CompletionItem(before + source) for source in names]
         return items or [CompletionItem(incomplete, type="file")]
 
     return complete
@@ -48,10 +51,6 @@ complete_any = _completer("ip")
 
 def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Branches and the newest versions."""
-    import itertools
-    import os
-    from pathlib import Path
-
     from perun.porcelain.repository import open_repository
 
     try:
@@ -65,10 +64,6 @@ def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def complete_version(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Subjects of the newest versions: for systems where these are names."""
-    import itertools
-    import os
-    from pathlib import Path
-
     from perun.porcelain.repository import open_repository
 
     if not ctx.params.get("restore"):

@@ -207,6 +207,8 @@ class EventPrinter:
         self._notes.add(note)
 
     def _failure(self, word: str, what: str, error: PerunError) -> None:
+        if text := self._session.traceback(error):
+            self._line(text)
         self._line(f"{self._session.paint(word, 'red')}{' ' * bool(what)}{what}: {error.message}")
         if error.hint and error.hint not in self._hints:
             self._line(f"hint: {error.hint}")

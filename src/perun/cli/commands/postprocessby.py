@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import click
@@ -35,16 +36,26 @@ class _Postprocessors(PluginGroup):
 def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
     """Process a profile into a new one.
 
-    The new one is pending afterwards. PROFILE is a tag (`0@i` registered, `0@p` pending), the name of a
-    registered or pending profile, or a path.
+    The new one is pending afterwards. PROFILE is a tag (`0@i` registered, `0@p` pending), a stable id
+    (`kxmzpqrstv@i`), the name of a registered or pending profile or its beginning, or a path. A tag or name
+    after a version is that of a profile registered there (`HEAD~1:0@i`, `v1.2:time`).
+
+    \b
+    perun postprocessby 0@p regression-analysis -m full
+    perun postprocessby moving-average sma --help
     """
     from perun.plugin.api import PostprocessContext
     from perun.plugin.params import from_mapping
+    from perun.porcelain import lookup
     from perun.porcelain.postprocessby import postprocessby as process
-    from perun.porcelain.show import load_profile
 
     session: Session = ctx.obj
-    session.profile_loader = lambda: load_profile(session.repository, profile, minor, session.confirm)
+
+    @functools.cache
+    def found() -> lookup.Found:
+        return lookup.find(session.repository, profile, minor, session.confirm)
+
+    session.profile_loader = lambda: lookup.load(session.repository, found())
 
     def runner(given: Any, name: str, values: Any) -> None:
         repo = session.repository
@@ -54,7 +65,8 @@ def postprocessby(ctx: click.Context, profile: str, template: str | None, minor:
         try:
             with session.progress(0, "postprocessing") as bar:
                 context = PostprocessContext(bar.update, notes.append)
-                path = process(repo, given, repo.version(minor), name, params, template, context)
+                version = found().minor_version or repo.version(minor)
+                path = process(repo, given, version, name, params, template, context)
         finally:  # not earlier: a note would run into the bar
             for note in notes:
                 session.note(one_line(note))

@@ -17,8 +17,9 @@ def rm(session: Session, profile: tuple[str, ...], minor: str | None) -> None:
     """Unlink registered profiles, delete pending ones.
 
     PROFILE is a tag (`0@i` registered, `0@p` pending), a range of tags (`0@i-2@i`), a stable id as `perun -v
-    status` shows (`kxmzpqrstv@i`) or a name; `HEAD~1:0@i` is in that version. Typed again, a tag is the next
-    profile, an id none. What an unlinked profile holds is kept in `.perun/objects`.
+    status` shows (`kxmzpqrstv@i`) or a whole name. `HEAD~1:0@i` and `v1.2:app.perf` are in that version.
+    Typed again, a tag is the next profile, an id none. What an unlinked profile holds is kept in
+    `.perun/objects`.
     """
     from perun.porcelain.rm import rm as run
 

@@ -9,6 +9,7 @@ import click
 from perun.cli.commands.completing import complete_minor
 from perun.cli.commands.measuring import SEED, MatrixOptions, VersionOptions, measure, with_version_options
 from perun.cli.options import read_params, with_options_of
+from perun.cli.plugins import write_plugins
 from perun.cli.session import Session
 
 
@@ -19,6 +20,7 @@ def run(ctx: click.Context, /, where: VersionOptions) -> None:
     """Run a batch of jobs, or the job matrix.
 
     A job is a command with its arguments and workload, a collector, and the postprocessors applied later.
+    `-c` is --crawl-parents here, and --collector behind `job`.
     """
     ctx.meta["where"] = where
 
@@ -32,7 +34,16 @@ def _names(family: str) -> Any:
     return complete
 
 
-@run.command()
+class _Job(click.Command):
+    """A command whose help ends with the units that a job is made of."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The collectors and postprocessors, each with a line."""
+        write_plugins(ctx.obj, "collect", "Collectors", formatter)
+        write_plugins(ctx.obj, "postprocess", "Postprocessors", formatter)
+
+
+@run.command(cls=_Job)
 @click.option(
     "--cmd",
     "-b",
@@ -95,8 +106,11 @@ def job(
 ) -> None:
     """Run one batch of jobs: every command with every argument, workload and collector.
 
+    The parameters of a unit are named by its own help, e.g. `perun collect time --help`.
+
     \b
     perun run job -c time -b ./mybin -w file.in -w file2.in
+    perun run job -c time -cp time repeat=30 -b ./mybin -p normalizer
     """
     from perun.porcelain.run.jobs import combine
 

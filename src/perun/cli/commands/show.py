@@ -30,12 +30,14 @@ class _Views(PluginGroup):
 def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     """Interpret a profile: as a table, as text, as a picture.
 
-    PROFILE is a tag (`0@i` registered, `0@p` pending), also of another version (`HEAD~1:0@i`), a stable id
-    (`kxmzpqrstv@i`), the name of a registered or pending profile, or a path.
+    PROFILE is a tag (`0@i` registered, `0@p` pending), a stable id (`kxmzpqrstv@i`), the name of a registered
+    or pending profile or its beginning, or a path. A tag or name after a version is that of a profile
+    registered there (`HEAD~1:0@i`, `v1.2:time`).
 
     \b
     perun show 0@i tableof resources
-    perun show -m HEAD~1 0@i raw
+    perun show 0@i flamegraph --diff HEAD~1:0@i
+    perun show bars --help
     """
     from perun.porcelain.show import load_profile
 

@@ -49,6 +49,7 @@ class MemoryParams:
     sampling: float = param(
         0.0,
         short="-s",
+        alias="--snapshot-length",  # elsewhere `--sampling` means one of so many calls
         metavar="<sampling>",
         minimum=0,
         help="The length of a snapshot in seconds: the profile sums up allocations by snapshot. 0 means "

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from perun.errors import PerunError, Terminated
-from perun.plugin.loading import describe
+from perun.plugin.failing import failure
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,6 @@ def _set_environment(environ: Mapping[str, str]) -> None:
     if dict(os.environ) != dict(environ):
         os.environ.clear()
         os.environ.update(environ)
-
-
-def failure(on: str, error: type[PerunError], problem: BaseException) -> PerunError:
-    """The `error` that tells the user in one line what the plugin's code raised.
-
-    :param on: what failed, e.g. `the collector 'mycollector'`.
-    """
-    return error(f"{on} failed: {describe(problem)}", "repair the plugin, or ask its authors")
 
 
 @contextlib.contextmanager

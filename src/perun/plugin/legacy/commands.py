@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from perun.errors import PerunError, PluginError
-from perun.plugin.legacy.calling import failure
+from perun.plugin.failing import failure
 
 _RUNNER = "perun.logic.runner"
 _PASSING = (PerunError, click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.errors import PerunError, ProfileError
+from perun.errors import PerunError, PluginError, ProfileError
 from perun.plugin.api import CheckContext, MinorVersion
+from perun.plugin.failing import errors_of
 from perun.porcelain import lookup, postprocessby
 from perun.porcelain.check.comparable import Difference, differences
 from perun.porcelain.check.pools import Pools, Profiles
@@ -155,7 +156,8 @@ class Comparer:
     ) -> MethodResult:
         name = rule.check.name
         try:
-            found = rule.check.compare(baseline, target, rule.params, context)
+            with errors_of(rule.check, f"the check {name!r}", PluginError):
+                found = tuple(rule.check.compare(baseline, target, rule.params, context))
             changes = tuple(without_doubtful(found, baseline, target))
             knows = getattr(rule.check, "knows_larger_is_better", False)
             if larger_is_better(target) and not knows:

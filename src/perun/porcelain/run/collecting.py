@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perun import conditions, machine
+from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Interrupted, MinorVersion, Report, Run
+from perun.plugin.failing import errors_of
 from perun.plugin.params import to_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import pre_run, workloads
@@ -109,7 +111,8 @@ def _run_collector(
         prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
     ) as scratch:
         context = CollectContext(Path(scratch), report, note, _cache(repo, collector.name))
-        profile: Profile = collector.collect(run, job.collector.params, context)
+        with errors_of(collector, f"the collector {collector.name!r}", JobFailed):
+            profile: Profile = collector.collect(run, job.collector.params, context)
     return profile
 
 

@@ -24,6 +24,7 @@ from perun.config.places import item_place
 from perun.config.schema import is_true
 from perun.errors import ConfigError, PerunError, PluginError
 from perun.plugin.api import GenerateContext, Run, Workload
+from perun.plugin.failing import errors_of
 from perun.plugin.params import from_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.profile import incomplete
@@ -195,7 +196,8 @@ def _made(repo: Repository, name: str, plugin: Any, params: Any, seed: int) -> t
         folder = Path(scratch, "files")
         folder.mkdir()
         context = GenerateContext(folder, seed, repo.working_root, repo.environ)
-        made = list(islice(plugin.generate(params, context), LIMIT + 1))
+        with errors_of(plugin, f"the workload generator {name!r}", PluginError):
+            made = list(islice(plugin.generate(params, context), LIMIT + 1))
         if not made:
             raise ConfigError("it generates no workload")
         if len(made) > LIMIT:

@@ -13,14 +13,16 @@ OLD_REGIONS = ("global", "snapshots")
 """Keys of a profile that hold resources and models in an older layout."""
 
 _MODEL_KEYS = {"x_interval_start": "x_start", "x_interval_end": "x_end"}
+_HEADER_KEYS = {"bin": "cmd", "params": "args"}
 _HEADER_TEXTS = ("cmd", "args", "workload")
 
 
 def header(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The region `header` with `args` for `params`, and with text if YAML made a number of a workload."""
-    new = dict(old)
-    if "params" in new and "args" not in new:
-        new = {("args" if key == "params" else key): value for key, value in new.items()}
+    """The region `header` with its keys of today, and with text if YAML made a number of a workload.
+
+    A key that is there by both names stays as it is.
+    """
+    new = _renamed(old, _HEADER_KEYS)
     for key in _HEADER_TEXTS:
         if key in new and not isinstance(new[key], str):
             new[key] = "" if new[key] is None else str(new[key])
@@ -38,15 +40,12 @@ def models(old: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Models with `x_start` and `x_end`; the list itself if no model spells them otherwise."""
     if not any(key in model for model in old for key in _MODEL_KEYS):
         return old
-    return [_renamed(model) for model in old]
+    return [_renamed(model, _MODEL_KEYS) for model in old]
 
 
-def _renamed(model: dict[str, Any]) -> dict[str, Any]:
-    taken = {_MODEL_KEYS[key] for key in _MODEL_KEYS if _MODEL_KEYS[key] in model}
-    return {
-        key if _MODEL_KEYS.get(key, key) in taken else _MODEL_KEYS.get(key, key): value
-        for key, value in model.items()
-    }
+def _renamed(old: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The mapping with the new name for each old one; an old one stays where the new one is there, too."""
+    return {key if names.get(key, key) in old else names[key]: value for key, value in old.items()}
 
 
 def places(region: str, value: Any) -> Iterator[Place]:
