@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.cli.table import one_line, width
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.units import readable_pair
+from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.session import Session
+    from perun.store.changes import ChangeRecord
 
 NAMES: Final = {
     change: re.sub("(?<=[a-z])(?=[A-Z])", " ", change.name).replace(" In ", " in ")
@@ -24,6 +26,8 @@ NAMES: Final = {
 """`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
 RATIOS: Final = ("ratio", "factor", "level")
 """Types of changes whose rate is how many times the baseline the target is."""
+MAX_WIDTH: Final = 48
+"""Columns that a cell takes at most to be aligned with those above and below."""
 MAX_LINES: Final = 20
 """Changes of one version that `perun status` and `perun log` list, where they are not told to be verbose."""
 _SCALES: Final = (
@@ -213,23 +217,49 @@ def certainty_of(change: DegradationInfo) -> str:
     return f"{one_line(name)} = {change.confidence_rate:.3g}" if known else ""
 
 
+def kinds_of(session: Session, infos: Iterable[DegradationInfo]) -> str:
+    """How many changes there are of which kind, only those that there are: `1 degradation(-), 2 unknown`."""
+    kinds = [info.result for info in infos]
+    better, worse = sum(map(is_better, kinds)), sum(map(is_worse, kinds))
+    unknown = kinds.count(PerformanceChange.Unknown)
+    rest = len(kinds) - better - worse - unknown
+    parts = (
+        session.paint(plural(better, "optimization") + "(+)", "green") if better else "",
+        session.paint(plural(worse, "degradation") + "(-)", "red") if worse else "",
+        f"{unknown} unknown" if unknown else "",
+        f"{rest} new or gone" if rest else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
 def change_line(session: Session, info: DegradationInfo) -> str:
     """A stored change as one line: `Degradation  f [cpu]  156 ms -> 320 ms  +105 %  2.05x`."""
-    before, after = sides_of(info)
-    name, location = NAMES[info.result], one_line(info.location)
-    parts = (f"{before} -> {after}", percent_of(info), factor_of(info))
-    told = "  ".join(filter(None, parts))
-    return f"{session.paint(name, style_of(info.result))}  {session.paint(location, 'bold')}  {told}"
+    return _painted(session, info, [cell for cell in _cells(info) if cell])
 
 
-def change_lines(session: Session, infos: Iterable[DegradationInfo]) -> list[str]:
-    """:func:`change_line` of each, the worst first; beyond :data:`MAX_LINES`, unless the session is verbose,
-    how many more there are."""
-    ordered = sorted(infos, key=importance)
+def change_lines(session: Session, records: Sequence[ChangeRecord]) -> list[str]:
+    """Stored changes of a version as lines, one for each place, the worst first, with the configuration where
+    there are several. Beyond :data:`MAX_LINES`, unless the session is verbose, it is said how many more."""
+    ordered = sorted(records, key=lambda record: importance(record.info))
     shown = ordered if session.verbosity else ordered[:MAX_LINES]
-    lines = [change_line(session, info) for info in shown]
+    several = len({record.command for record in records}) > 1
+    rows = aligned(
+        [(*_cells(one.info), f"({one_line(one.command)})" if several else "") for one in shown], MAX_WIDTH
+    )
+    lines = [_painted(session, one.info, cells) for one, cells in zip(shown, rows, strict=True)]
     left = len(ordered) - len(shown)
     return [*lines, f"and {left} more: perun -v {session.command} lists them"] if left else lines
+
+
+def _cells(info: DegradationInfo) -> tuple[str, ...]:
+    sides = " -> ".join(sides_of(info))
+    return NAMES[info.result], one_line(info.location), sides, percent_of(info), factor_of(info)
+
+
+def _painted(session: Session, info: DegradationInfo, cells: list[str]) -> str:
+    name, location, *rest = cells
+    painted = session.paint(name, style_of(info.result)), session.paint(location, "bold")
+    return "  ".join((*painted, *rest)).rstrip()
 
 
 def aligned(rows: Iterable[tuple[str, ...]], most: int) -> list[list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from perun.cli.answers.changes import (
+    MAX_WIDTH,
     NAMES,
     aligned,
     certainty_of,
@@ -35,10 +36,8 @@ from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo
 from perun.profile.helpers import ProfileInfo
 
-MAX_WIDTH: Final = 48
-"""Columns that a cell takes at most to be aligned with those above and below."""
-
 _NOTHING: Final = (3, 0, 0.0)
+"""A key to sort by that comes after that of any change."""
 
 
 class _Line(NamedTuple):
