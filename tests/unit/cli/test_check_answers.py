@@ -333,10 +333,38 @@ def test_json() -> None:
         {"result": "MaybeDegradation", "rate": 0.17, "from": 16, "to": 26},
         {"result": "Degradation", "rate": None, "from": 26, "to": 100},
     ]
+    assert (last["from_value"], last["to_value"]) == (
+        {"value": 1.5, "unit": "s"}, {"value": 3.0, "unit": "s"}
+    )
+    assert (last["factor"], last["percent"], last["percent_interval"]) == (2.0, 100.0, None)
     assert "NoChange" not in {one["result"] for one in pair["changes"]}
     verbose = validate("json", answer("json", EVERYTHING, verbose=True))
     assert "NoChange" in {one["result"] for one in verbose["comparisons"][0]["changes"]}
     assert validate("json", answer("json", EMPTY))["nothing_compared"].endswith("no profile is registered")
+
+
+@pytest.mark.parametrize(
+    ("rest", "numbers"),
+    [
+        (
+            {"values": (0.06949, 0.33012), "unit": "s", "rd": 4.75, "interval": (4.5, inf), "sizes": (8, 9)},
+            [(0.06949, "s"), (0.33012, "s"), 4.75, 375.0, [350.0, None], [8, 9]],
+        ),
+        (
+            {"fb": "500us (linear)", "tt": "2ms (power)", "t": "linear"},
+            [(500, "us"), (2000, "us"), 4.0, 300.0, None, None],
+        ),
+        ({"fb": "1B", "tt": "2s", "t": "mean"}, [(1, "B"), (2, "s"), None, None, None, None]),
+        ({"fb": "linear", "tt": "power", "t": "order"}, [None] * 6),
+        ({"fb": "-", "tt": "7", "rd": 0.0}, [None, (7, ""), None, None, None, None]),
+    ],
+)
+def test_json_has_numbers(rest: dict[str, Any], numbers: list[Any]) -> None:
+    data = validate("json", answer("json", report(change(Kind.Degradation, **rest))))
+    (found,) = data["comparisons"][0]["changes"]
+    sides = [one and (one["value"], one["unit"]) for one in (found["from_value"], found["to_value"])]
+    rest_of_it = [found[key] for key in ("factor", "percent", "percent_interval", "sizes")]
+    assert [*sides, *rest_of_it] == numbers
 
 
 @pytest.mark.parametrize("name", ["text", "json"])

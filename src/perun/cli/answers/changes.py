@@ -91,8 +91,9 @@ def amounts_of(change: DegradationInfo) -> tuple[Amount | None, Amount | None]:
     if before and after and before.unit != after.unit:
         for factors, _ in _SCALES:
             if before.unit in factors and after.unit in factors:
-                times = factors[after.unit] / factors[before.unit]
-                return before, Amount(after.value * times, before.unit, after.rest)
+                converted = after.value * (factors[after.unit] / factors[before.unit])
+                # A text has few digits; more would be an error of the multiplication.
+                return before, Amount(float(f"{converted:.12g}"), before.unit, after.rest)
     return before, after
 
 
