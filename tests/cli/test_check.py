@@ -107,7 +107,7 @@ def changes(outcome: Any) -> list[tuple[str, str, str]]:
 
 
 def test_the_tree_of_the_manual(perun: Callable[..., Any], history: Any) -> None:
-    outcome = perun("check", "all")
+    outcome = perun("check", "--format", "manual", "all")
     short = {line[7:]: line[:6] for line in history.git("log", "--format=%h %s", "--abbrev=6").splitlines()}
     fix, merge, main, new, root = (
         short[subject]
@@ -149,26 +149,26 @@ def test_the_tree_of_the_manual(perun: Callable[..., Any], history: Any) -> None
 
 
 def test_head(perun: Callable[..., Any], history: Any) -> None:
-    outcome = perun("check", "head")
+    outcome = perun("check", "--format", "manual", "head")
     assert outcome.lines[0] == f"* {history.head[:6]}: Fix the degradation of search [+1]"
     assert outcome.lines[4] == f"| - Optimization        at {SEARCH}"
     assert outcome.lines[-1] == "1 pair of profiles compared: 1 optimization(+), 0 degradations(-)"
-    assert perun("check", "head", "search").lines[-1] == (
+    assert perun("check", "--format", "manual", "head", "search").lines[-1] == (
         "1 pair of profiles compared: 0 optimizations(+), 1 degradation(-)"
     )
     assert perun("check", "head", "search", cwd=history.path / ".git").code == 0
 
 
 def test_no_change_is_shown_on_request(perun: Callable[..., Any], history: Any) -> None:
-    outcome = perun("-v", "check", "head")
+    outcome = perun("-v", "check", "--format", "manual", "head")
     assert "| - No Change           at push" in outcome.lines
     assert outcome.lines[-1] == "1 pair of profiles compared: 1 optimization(+), 0 degradations(-)"
 
 
 def test_colours(terminal: Callable[..., Any], history: Any) -> None:
-    outcome = terminal("check", "all")
+    outcome = terminal("check", "--format", "manual", "all")
     plain = re.sub("\x1b[^m]*m", "", outcome.out)
-    assert plain == terminal("--no-color", "check", "all").out
+    assert plain == terminal("--no-color", "check", "--format", "manual", "all").out
     assert f"\x1b[1;31mDegradation        \x1b[0m at \x1b[1m{SEARCH}\x1b[0m" in outcome.out
     assert "\x1b[1;32mOptimization       \x1b[0m at" in outcome.out
     assert "\x1b[31m*\x1b[0m" in outcome.out  # the mark of the version that got slower
@@ -280,7 +280,7 @@ def test_results_by_severity(
 ) -> None:
     register(linear[0], {"better": [9.0], "gone": [1.0], "worse": [1.0], "zero": [0.0]})
     register(linear[1], {"better": [1.0], "new": [1.0], "worse": [9.0], "zero": [1.0]})
-    outcome = perun("check", "head", linear[1])
+    outcome = perun("check", "--format", "manual", "head", linear[1])
     assert [line[4:] for line in outcome.lines if line.startswith("| - ")] == [
         "Degradation         at worse",
         "Optimization        at better",
@@ -334,7 +334,7 @@ def test_conditions_of_a_rule(
     }  # fmt: skip
     register(linear[0], {"f": [1.0]}, **configuration)
     register(linear[1], {"f": [5.0]}, **configuration)
-    outcome = perun("check", "head", linear[1])
+    outcome = perun("check", "--format", "manual", "head", linear[1])
     if applies:
         assert outcome.lines[-1].endswith("0 optimizations(+), 1 degradation(-)")
     else:
@@ -370,7 +370,7 @@ def test_first_or_all_of_the_gathered_rules(
     register(linear[1], {"f": [5.0]})
 
     def methods() -> list[str]:
-        outcome = perun("check", "head", linear[1])
+        outcome = perun("check", "--format", "manual", "head", linear[1])
         return re.findall("applying '(.*)' method", outcome.out)
 
     configure("degradation: {strategies: [{method: always_better, cmd: mybin}, {method: aw, cmd: other}]}\n")
@@ -379,7 +379,8 @@ def test_first_or_all_of_the_gathered_rules(
     assert methods() == ["always_better"]
     configure("degradation: {apply: first}\n")
     assert methods() == ["always_worse"]
-    assert "  from: a -> to: b (with confidence c = 0.5)" in perun("check", "head", linear[1]).out
+    told = perun("check", "--format", "manual", "head", linear[1]).out
+    assert "  from: a -> to: b (with confidence c = 0.5)" in told
 
 
 @pytest.mark.parametrize(
@@ -413,7 +414,7 @@ def test_settings_of_a_method(
     perun: Callable[..., Any], history: Any, configure: Callable[[str], None]
 ) -> None:
     configure("degradation:\n  average_amount_threshold: {degradation: 1.2}\n")
-    outcome = perun("check", "head")
+    outcome = perun("check", "--format", "manual", "head")
     assert "| - Degradation         at push" in outcome.lines
 
 
@@ -471,7 +472,7 @@ def test_possible_degradations_fail_only_where_asked_for(
     register(linear[0], {"f": [1.0]})
     register(linear[1], {"f": [1.0]})
     assert perun("check", "head", linear[1], "--fail-on", "degradation").code == 0
-    outcome = perun("check", "head", linear[1], "--fail-on", "maybe", check=False)
+    outcome = perun("check", "--format", "manual", "head", linear[1], "--fail-on", "maybe", check=False)
     assert outcome.code == 1
     assert "- Maybe Degradation   at f" in outcome.out
 
@@ -547,7 +548,7 @@ def test_nothing_compared_without_a_baseline(
     # Beside others that are compared it is named, too.
     register("HEAD", {"f": [1.0]}, workload="a b")
     register("HEAD~1", {"f": [1.0]}, workload="a b")
-    outcome = perun("check", "head")
+    outcome = perun("check", "--format", "manual", "head")
     assert outcome.lines[1:] == [
         "| > collected by complexity for cmd: '$ mybin'",
         f"| > not compared: {reason}",
@@ -574,7 +575,7 @@ def test_nothing_compared_in_a_shallow_clone(
     assert perun("check", "head", cwd=clone).lines[-1] == f"nothing compared: {reason}"
     assert perun("check", "all", cwd=clone).lines[-1] == f"nothing compared: {reason} (2x)"
     subprocess.run(["git", "fetch", "-q", "--unshallow"], cwd=clone, check=True)
-    assert perun("check", "head", cwd=clone).lines[-1].endswith("1 degradation(-)")
+    assert perun("check", "--format", "manual", "head", cwd=clone).lines[-1].endswith("1 degradation(-)")
 
 
 def test_two_profiles_wherever_they_are(
@@ -594,7 +595,7 @@ def test_two_profiles_wherever_they_are(
         (comparison,) = data["comparisons"]
         assert "minor_version" not in comparison
         assert comparison["changes"][0]["rate"] == pytest.approx(rate)
-    outcome = perun("check", "profiles", "0@i", "0@p")
+    outcome = perun("check", "--format", "manual", "profiles", "0@i", "0@p")
     assert outcome.lines == [
         "> collected by complexity for cmd: '$ mybin'",
         "> applying 'average_amount_threshold' method",
@@ -630,8 +631,8 @@ def test_two_profiles_of_different_configurations(
     assert outcome.out == (
         f"nothing compared: the configurations differ in {difference}; compare nevertheless with --force\n"
     )
-    assert "- Degradation" in perun("check", "profiles", "one.perf", "two.perf", "--force").out
-    assert "- Degradation" in perun("check", "-f", "profiles", "one.perf", "two.perf").out
+    assert "  Degradation  f  " in perun("check", "profiles", "one.perf", "two.perf", "--force").out
+    assert "  Degradation  f  " in perun("check", "-f", "profiles", "one.perf", "two.perf").out
 
 
 def test_forced_comparison_of_versions(
@@ -640,7 +641,7 @@ def test_forced_comparison_of_versions(
     register(linear[0], {"f": [1.0]}, cmd="python3.10")
     register(linear[1], {"f": [2.5]}, cmd="python3.11")
     assert perun("check", "head", linear[1]).out.splitlines()[-1].startswith("nothing compared: ")
-    outcome = perun("check", "--force", "head", linear[1])
+    outcome = perun("check", "--format", "manual", "--force", "head", linear[1])
     assert f"| | * {linear[0][:6]}: Commit 1" in outcome.lines
     assert "|   from: 1.0ms -> to: 2.5ms (2.5x)" in outcome.lines
 
@@ -660,7 +661,10 @@ def test_found_changes_are_stored_and_shown(
     assert lines[1].endswith(" Fix the degradation of search +")
     (slow,) = [line for line in lines if "Implement" in line]
     assert slow.endswith(" Implement new version of search -")
-    assert perun("status").lines[-1] == "1 change: 1 optimization(+), 0 degradations(-)"
+    place = f"{SEARCH}  60.68 s -> 0.14 s  -99.8 %  0.00223x"
+    assert perun("status").lines[-2:] == ["1 change: 1 optimization(+)", f"  Optimization  {place}"]
+    assert f"Changes: 1 optimization(+)\n  Optimization  {place}\n" in perun("log").out
+    assert "compared: 1 optimization\n" in perun("check", "head").out
     (change,) = perun("status", "--json").json["changes"]
     assert (change["result"], change["location"], change["baseline"]) == ("Optimization", SEARCH, search)
 
@@ -810,7 +814,7 @@ def test_a_long_history_is_quick(perun: Callable[..., Any], git_repository: Call
         profile = made({f"f{n}": [1.0 + number % 7] for n in range(20)})
         link(store, minor, [(profile, "p.perf", 1_700_000_000 + number)])
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    outcome = perun("check", "all", cwd=repository.path)
+    outcome = perun("check", "--format", "manual", "all", cwd=repository.path)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 4  # seconds of the processor
     assert outcome.lines[-1].startswith("299 pairs of profiles compared: ")

@@ -125,7 +125,7 @@ def test_what_a_profile_lacks(project: Any, perun: Callable[..., Any], tmp_path:
     pair = [traced(tmp_path / f"{name}.perf", 0, f=1.0) for name in ("old", "new")]
     rules = json.dumps([{"method": "int"}, {"method": "loc"}, {"method": "eto"}])
     assert perun("config", "--local", "set", "degradation.strategies", rules).code == 0
-    outcome = perun("-v", "check", "profiles", *pair)
+    outcome = perun("-v", "check", "--format", "manual", "profiles", *pair)
     assert outcome.code == 0
     for name in ("integral_comparison", "local_statistics"):
         (line,) = (line for line in outcome.lines if f"'{name}'" in line)

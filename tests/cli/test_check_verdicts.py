@@ -129,7 +129,7 @@ def test_what_is_stored_of_a_change_is_what_older_releases_read(
     for revision, factor, side in (("HEAD~1", 1.0, "base"), ("HEAD", 2.5, "head")):
         file = timed(tmp_path / f"{side}.perf", factor, side)
         perun("add", "-m", revision, "--force", "--keep-profile", file)
-    text = perun("check", "head").out
+    text = perun("check", "head", "--format", "manual").out
     assert "why: the 99 % interval of the ratio" in text
     head = project.git("rev-parse", "HEAD")
     stored = project.path / ".perun" / "objects" / head[:2] / f"{head[2:]}.changes"

@@ -170,7 +170,11 @@ def test_changes(perun, project):
     ]
     Store(project.path / ".perun").changes.merge(project.head, records)
     assert perun("log", "-s").lines[1].endswith("Commit 3 +-")
-    assert "Changes: 1 optimization(+), 1 degradation(-)" in perun("log").out
+    assert (
+        "Changes: 1 optimization(+), 1 degradation(-)\n"
+        "  Degradation   f  1 -> 2  +100 %  2x\n"
+        "  Optimization  g  1 -> 2  +100 %  2x\n"
+    ) in perun("log").out
     [newest, *_] = perun("log", "--json").json["versions"]
     assert (newest["degradations"], newest["optimizations"]) == (1, 1)
     assert "\x1b[1;32m+\x1b[0m\x1b[1;31m-\x1b[0m" in perun("log", "-s", env={"CLICOLOR_FORCE": "1"}).out

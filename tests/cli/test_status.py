@@ -151,13 +151,39 @@ def test_changes_found_by_checks(perun, project):
         for n, change in enumerate(changes)
     ]
     Store(project.path / ".perun").changes.merge(project.head, records)
-    assert perun("status").lines[-1] == "3 changes: 1 optimization(+), 2 degradations(-)"
+    assert perun("status").lines[-4:] == [
+        "3 changes: 1 optimization(+), 2 degradations(-)",
+        "  Severe Degradation  f1  1 s -> 2 s  +100 %  2x",
+        "  Degradation         f0  1 s -> 2 s  +100 %  2x",
+        "  Optimization        f2  1 s -> 2 s  +100 %  2x",
+    ]
     answer = perun("status", "--json").json["changes"]
     assert sorted((one["location"], one["result"]) for one in answer) == [
         ("f0", "Degradation"),
         ("f1", "SevereDegradation"),
         ("f2", "Optimization"),
     ]
+
+
+def test_changes_that_are_none_for_better_or_worse(perun, project):
+    """What is unknown is said to be; what is of another workload is told apart; many are counted."""
+    baseline = project.git("rev-parse", "HEAD~1")
+    changes = Store(project.path / ".perun").changes
+    unknown = DegradationInfo(PerformanceChange.Unknown, "f", "-", "2s")
+    changes.merge(project.head, [ChangeRecord(unknown, baseline, "time ./app small")])
+    assert perun("status").lines[-2:] == ["1 change: 1 unknown", "  Unknown  f  - -> 2 s"]
+    assert "Changes: 1 unknown\n  Unknown  f  - -> 2 s\n" in perun("log").out
+    new = DegradationInfo(PerformanceChange.NotInBaseline, "f", "-", "2s")
+    changes.merge(project.head, [ChangeRecord(new, baseline, "time ./app big")])
+    assert perun("status").lines[-3:] == [
+        "2 changes: 1 unknown, 1 new or gone",
+        "  Unknown          f  - -> 2 s  (time ./app small)",
+        "  Not in Baseline  f  - -> 2 s  (time ./app big)",
+    ]
+    many = (DegradationInfo(PerformanceChange.Degradation, f"g{n}", "1s", "2s") for n in range(40))
+    changes.merge(project.head, [ChangeRecord(info, baseline, "time ./app big") for info in many])
+    assert perun("status").lines[-1] == "  and 22 more: perun -v status lists them"
+    assert len(perun("-v", "status").lines) > 42
 
 
 def test_before_the_first_commit(perun, git_repository):

@@ -324,9 +324,8 @@ def test_answers_and_exit_codes(project: Any) -> None:
     base = ["compare", "HEAD~1", "HEAD", "--metric", "counter"]
     done = project.perun(*base, "--fail-on", "degradation")
     assert done.returncode == 1, done
-    assert "applying 'hodges_lehmann_ratio' method" in done.stdout
-    assert "- Degradation" in done.stdout
-    assert "> note: 3 pairs in" in done.stdout
+    assert "\n|   Degradation  " in done.stdout
+    assert "  note: 3 pairs in" in done.stdout
     done = project.perun(*base, "--json", "--threshold", "20%", "--fail-on", "inconclusive")
     assert done.returncode == 0, done
     (found,) = json.loads(done.stdout)["comparisons"]

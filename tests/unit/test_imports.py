@@ -17,9 +17,9 @@ SLOW = {
 
 START_UP = {
     "__main__.py", "atomic.py", "errors.py", "regular.py",
-    "cli/__init__.py", "cli/answers/__init__.py", "cli/answers/data.py", "cli/answers/log.py",
-    "cli/answers/status.py", "cli/boundary.py", "cli/formats.py", "cli/main.py", "cli/pager.py",
-    "cli/plugins.py", "cli/quick.py", "cli/session.py", "cli/streams.py", "cli/table.py",
+    "cli/__init__.py", "cli/answers/__init__.py", "cli/answers/changes.py", "cli/answers/data.py",
+    "cli/answers/log.py", "cli/answers/status.py", "cli/boundary.py", "cli/formats.py", "cli/main.py",
+    "cli/pager.py", "cli/plugins.py", "cli/quick.py", "cli/session.py", "cli/streams.py", "cli/table.py",
     "config/__init__.py", "config/cache.py", "config/convert.py", "config/layers.py", "config/reader.py",
     "config/scalars.py", "config/schema.py",
     "plugin/api.py", "plugin/contract.py",

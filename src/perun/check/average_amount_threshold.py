@@ -148,6 +148,8 @@ def _classified(
     old, new = (before.sum, after.sum) if sums else (before.mean, after.mean)
     if old is None or new is None:
         return info
+    if before.unit == after.unit:
+        info.values, info.unit = (old, new), before.unit or ""
     if old == new:
         info.result, info.rate_degradation = PerformanceChange.NoChange, 1.0
         return info

@@ -41,6 +41,7 @@ class DegradationInfo:
     :param sizes: number of measurements of the baseline and of the target, where the check counts them.
     :param detectable: the smallest growth, as a ratio above 1, that these measurements would have shown.
     :param rule: a sentence that says which rule decided on the change; empty if the check has one rule.
+    :param values: what `fb` and `tt` are texts of, as numbers of `unit`, where both are numbers of one unit.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class DegradationInfo:
         sizes: tuple[int, int] | None = None,
         detectable: float | None = None,
         rule: str = "",
+        values: tuple[float, float] | None = None,
+        unit: str = "",
     ) -> None:
         self.result = res
         self.location = loc
@@ -76,6 +79,8 @@ class DegradationInfo:
         self.sizes = sizes
         self.detectable = detectable
         self.rule = rule
+        self.values = values
+        self.unit = unit
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DegradationInfo):

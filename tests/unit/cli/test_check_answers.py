@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -17,21 +18,15 @@ from hypothesis import strategies as st
 from lxml import etree
 from markdown_it import MarkdownIt
 
+from perun.cli.answers.changes import amounts_of, factor_of, importance, percent_of, ratio_of, sides_of
 from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.markdown import LIMIT, Markdown, code, plain_text
 from perun.cli.answers.check.page import Page
-from perun.cli.answers.check.wording import (
-    confidence_of,
-    importance,
-    marks,
-    parts_of,
-    ratio_of,
-    size_of,
-    values_of,
-)
+from perun.cli.answers.check.wording import confidence_of, marks, parts_of, size_of, values_of
 from perun.errors import DamagedStore, JobFailed
 from perun.plugin.api import MinorVersion
 from perun.porcelain.check.report import Comparison, MethodResult, VersionReport, exit_code
+from perun.porcelain.lookup import identity
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
@@ -238,7 +233,7 @@ def test_junit() -> None:
     assert outcome["NoChange"] == []
     assert outcome["MaybeDegradation"] == outcome["Optimization"] == ["system-out"]
     failure = suite.find(".//failure")
-    assert failure.get("message") == "Total Degradation: from 1.5s to 3.0s (2x)"
+    assert failure.get("message") == "Total Degradation: from 1.5 s to 3.0 s, +100 % (2x)"
     assert failure.get("type") == "TotalDegradation"
     properties = {one.get("name"): one.get("value") for one in suite.iter("property")}
     assert properties == {"minor_version": f"{1:040x}", "subject": "Do it", "baseline": f"{2:040x}"}
@@ -282,7 +277,7 @@ def test_sarif() -> None:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
     assert found["Degradation"]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "app"}
     assert found["Degradation"]["message"]["text"] == (
-        "Degradation at Degradation: from 1.5s to 3.0s (2x) "
+        "Degradation at Degradation: from 1.5 s to 3.0 s, +100 % (2x) "
         "(./app -n 1, collected by time; 0000000000 against 0000000000)"
     )
     (invocation,) = run["invocations"]
@@ -338,10 +333,38 @@ def test_json() -> None:
         {"result": "MaybeDegradation", "rate": 0.17, "from": 16, "to": 26},
         {"result": "Degradation", "rate": None, "from": 26, "to": 100},
     ]
+    assert (last["from_value"], last["to_value"]) == (
+        {"value": 1.5, "unit": "s"}, {"value": 3.0, "unit": "s"}
+    )
+    assert (last["factor"], last["percent"], last["percent_interval"]) == (2.0, 100.0, None)
     assert "NoChange" not in {one["result"] for one in pair["changes"]}
     verbose = validate("json", answer("json", EVERYTHING, verbose=True))
     assert "NoChange" in {one["result"] for one in verbose["comparisons"][0]["changes"]}
     assert validate("json", answer("json", EMPTY))["nothing_compared"].endswith("no profile is registered")
+
+
+@pytest.mark.parametrize(
+    ("rest", "numbers"),
+    [
+        (
+            {"values": (0.06949, 0.33012), "unit": "s", "rd": 4.75, "interval": (4.5, inf), "sizes": (8, 9)},
+            [(0.06949, "s"), (0.33012, "s"), 4.75, 375.0, [350.0, None], [8, 9]],
+        ),
+        (
+            {"fb": "500us (linear)", "tt": "2ms (power)", "t": "linear"},
+            [(500, "us"), (2000, "us"), 4.0, 300.0, None, None],
+        ),
+        ({"fb": "1B", "tt": "2s", "t": "mean"}, [(1, "B"), (2, "s"), None, None, None, None]),
+        ({"fb": "linear", "tt": "power", "t": "order"}, [None] * 6),
+        ({"fb": "-", "tt": "7", "rd": 0.0}, [None, (7, ""), None, None, None, None]),
+    ],
+)
+def test_json_has_numbers(rest: dict[str, Any], numbers: list[Any]) -> None:
+    data = validate("json", answer("json", report(change(Kind.Degradation, **rest))))
+    (found,) = data["comparisons"][0]["changes"]
+    sides = [one and (one["value"], one["unit"]) for one in (found["from_value"], found["to_value"])]
+    rest_of_it = [found[key] for key in ("factor", "percent", "percent_interval", "sizes")]
+    assert [*sides, *rest_of_it] == numbers
 
 
 @pytest.mark.parametrize("name", ["text", "json"])
@@ -355,9 +378,9 @@ def test_versions_appear_as_they_are_checked(name: str) -> None:
     assert "second" in out.getvalue()
 
 
-def test_text() -> None:
+def test_the_lines_of_the_manual() -> None:
     assert (
-        answer("text", EVERYTHING, single=True)
+        answer("manual", EVERYTHING, single=True)
         == """\
 * 000000: Do it [+4 -5 !!3]
   > not all profiles could be collected: ./app exited with status 3
@@ -406,6 +429,84 @@ def test_text() -> None:
     )
 
 
+def test_text() -> None:
+    """One line for each place, the worst first; what got worse in any workload comes before what did not."""
+    clocks = Comparison(
+        profile(workload="big"),
+        profile("old.perf", workload="big"),
+        version(2, "Before"),
+        (
+            MethodResult(
+                "hodges_lehmann_ratio",
+                (
+                    change(
+                        Kind.Unknown, "./app [sys]", values=(0.00301, 0.00303), unit="s", rd=1.007,
+                        interval=(0.995, 1.031), p_value=0.15, sizes=(12, 10), detectable=1.05,
+                        rule="too wide",
+                    ),
+                    change(
+                        Kind.Degradation, "./app [cpu]", values=(0.06949, 0.33012), unit="s", rd=4.76,
+                        interval=(4.67, 4.87), p_value=1e-9, sizes=(10, 10),
+                    ),
+                    change(Kind.NoChange, "./app [real]", rd=1.0),
+                ),
+            ),
+            MethodResult("average_amount_threshold", (change(Kind.Unknown, "./app [cpu]", rd=1.9),)),
+        ),
+    )  # fmt: skip
+    better = change(Kind.MaybeOptimization, "f(<a>, b)", rd=0.5, ct="r_square", cr=0.98)
+    small = Comparison(
+        profile(workload="small"),
+        profile("old.perf"),
+        version(2, "Before"),
+        (MethodResult("aat", (better,)),),
+    )
+    told = VersionReport(version(), (small, clocks))
+    assert answer("text", told, single=True).splitlines() == [
+        "* 000000: Do it [+1 -1]",
+        "  ./app -n 1 big (time), against 000000: Before",
+        "    Degradation  cpu  69 ms -> 330 ms     +376 % [+367, +387]  4.76x  n = 10",
+        "    Unknown      sys  3.01 ms -> 3.03 ms  +0.7 % [-0.5, +3.1]  1.01x  n = 12, 10",
+        "  ./app -n 1 small (time), against 000000: Before",
+        "    Maybe Optimization  f(<a>, b)  1.5 s -> 3.0 s  -50 %  0.5x  r_square = 0.98",
+        "2 pairs of profiles compared: 1 degradation, 1 optimization, 1 unknown",
+        "why: perun collect -m 0000000000 -m 0000000000 -c ./app -a '-n 1' -w big instructions",
+    ]
+    verbose = answer("text", told, verbose=True)
+    assert "p = 0.15, could show +5 %" in verbose
+    assert "too wide" in verbose
+    assert "No Change" in verbose
+
+
+@pytest.mark.parametrize(
+    ("collector", "kind", "command"),
+    [
+        ("trace", Kind.Degradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
+        ("memory", Kind.MaybeDegradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
+        ("time", Kind.Unknown, "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'"),
+        ("time", Kind.MaybeDegradation, "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'"),
+        ("time", Kind.NoChange, ""),
+    ],
+)
+def test_the_last_line_is_the_next_command(collector: str, kind: PerformanceChange, command: str) -> None:
+    infos = profile("new.perf", collector=collector), profile("old.perf", collector=collector)
+    pair = Comparison(*infos, version(2), (MethodResult("aat", (change(kind),)),))
+    told = VersionReport(version(parents=[f"{2:040x}"]), (pair,))
+    last = answer("text", told, single=True, head=f"{1:040x}").splitlines()[-1]
+    assert last == (command.format(*map(identity, infos)) or "1 pair of profiles compared: no change")
+    if collector == "trace":
+        last = answer(
+            "text", replace(pair, baseline_version=None), profiles=("old one.perf", "0@p")
+        ).splitlines()[-1]
+        assert last == "why: perun show 0@p flamegraph --diff 'old one.perf'"
+
+
+def test_a_comparison_side_by_side_needs_no_other() -> None:
+    told = report(change(Kind.Unknown))
+    pair = replace(told.comparisons[0], session={"pairs": 3})
+    assert answer("text", replace(told, comparisons=(pair,))).splitlines()[-1].endswith("1 unknown")
+
+
 def test_text_of_a_history_counts_methods_that_were_not_applied() -> None:
     lacking = Comparison(
         profile(),
@@ -433,21 +534,23 @@ def test_nothing_compared_where_every_method_refuses() -> None:
 @pytest.mark.parametrize(
     ("kinds", "title", "summary"),
     [
-        ([Kind.Unknown, Kind.Unknown], "inconclusive (2 unknown)", "2 inconclusive"),
-        ([Kind.Unknown, Kind.NoChange], "inconclusive (1 unknown)", "1 inconclusive"),
+        ([Kind.Unknown, Kind.Unknown], "inconclusive (2 unknown)", "2 unknown"),
+        ([Kind.Unknown, Kind.NoChange], "inconclusive (1 unknown)", "1 unknown"),
         (
             [Kind.Degradation, Kind.Unknown],
-            "1 degradation, 0 optimizations, 1 inconclusive",
-            "1 inconclusive",
+            "1 degradation, 1 unknown",
+            "1 unknown",
         ),
         ([Kind.NoChange], "no change", "no change"),
         ([Kind.NotInTarget], "no change", "1 new or gone"),
     ],
 )
 def test_what_is_unknown_is_not_called_no_change(kinds: list[Kind], title: str, summary: str) -> None:
-    told = report(*(change(kind) for kind in kinds))
+    told = report(*(change(kind, f"f{number}") for number, kind in enumerate(kinds)))
     assert answer("markdown", told).splitlines()[0] == f"## Performance: {title}"
-    assert answer("text", told).splitlines()[-1].endswith(summary)
+    (tally,) = (line for line in answer("text", told).splitlines() if "compared" in line)
+    assert tally == f"1 pair of profiles compared: {summary}" or tally.endswith(f", {summary}")
+    assert "0 " not in tally.partition(":")[2]
     data = validate("json", answer("json", told))["summary"]
     assert data["inconclusive"] == kinds.count(Kind.Unknown)
 
@@ -478,12 +581,12 @@ def cells(text: str) -> list[list[list[Any]]]:
 def test_markdown() -> None:
     shown = answer("markdown", EVERYTHING)
     lines = shown.splitlines()
-    assert lines[0] == "## Performance: 5 degradations (3 severe), 4 optimizations, 1 inconclusive"
+    assert lines[0] == "## Performance: 5 degradations (3 severe), 4 optimizations, 1 unknown"
     assert "### `0000000000` `Do it`" in lines
     assert "`time` of `./app -n 1` against `0000000000` `Before`" in lines
     table = [line for line in lines if line.startswith("| ") and "`" in line]
     assert table[0] == (
-        "| **Total Degradation** :rotating_light: | `TotalDegradation` | `1.5s` | `3.0s` | 2x |  "
+        "| **Total Degradation** :rotating_light: | `TotalDegradation` | `1.5 s` | `3.0 s` | +100 % (2x) |  "
         "| `average_amount_threshold` |"
     )
     assert [line.split("|")[2].strip() for line in table] == [
@@ -581,11 +684,14 @@ def test_everything_fits_into_a_comment() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "rest", "size"),
     [
-        ("1.5s", "3.0s", {"t": "ratio", "rd": 2.0}, "2x"),
-        ("500ms", "2s", {"t": "mean", "rd": 0}, "4x, mean"),
-        ("2 MiB", "1 MiB", {"t": "-", "rd": -0.5}, "0.5x"),
-        ("1e3", "2e3", {"t": "-", "rd": 1}, "2x"),
-        ("304.79us (quadratic)", "39.7963ms (power)", {"t": "linear", "rd": 9740}, "131x, linear"),
+        ("1.5s", "3.0s", {"t": "ratio", "rd": 2.0}, "+100 % (2x)"),
+        ("500ms", "2s", {"t": "mean", "rd": 0}, "+300 % (4x, mean)"),
+        ("2 MiB", "1 MiB", {"t": "-", "rd": -0.5}, "-50 % (0.5x)"),
+        ("1e3", "2e3", {"t": "-", "rd": 1}, "+100 % (2x)"),
+        (
+            "304.79us (quadratic)", "39.7963ms (power)", {"t": "linear", "rd": 9740},
+            "+12,957 % (131x, linear)",
+        ),
         ("1B", "2s", {"t": "mean", "rd": 1}, "mean +1"),
         ("0s", "2s", {"t": "mean", "rd": 0}, ""),
         ("-1s", "2s", {"t": "-", "rd": 3}, "+3"),
@@ -599,12 +705,59 @@ def test_size(before: str, after: str, rest: dict[str, Any], size: str) -> None:
     assert size_of(change(Kind.Degradation, fb=before, tt=after, **rest)) == size
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("156.48ms", "60677.98ms", ("0.16 s", "60.68 s")),
+        ("0.07s", "0.33s", ("70 ms", "330 ms")),
+        ("900us", "1.1ms", ("0.90 ms", "1.10 ms")),
+        ("2us", "60s", ("2 us", "60 s")),
+        ("0s", "0.25s", ("0 ms", "250 ms")),
+        ("0s", "0s", ("0 s", "0 s")),
+        ("100B", "3145728B", ("100 B", "3 MiB")),
+        ("1048576B", "3145728B", ("1 MiB", "3 MiB")),
+        ("1234567", "2345678", ("1,234,567", "2,345,678")),
+        ("1.000", "1.004", ("1.000", "1.004")),
+        ("304.79us (quadratic)", "39.7963ms (power)", ("0.30 ms (quadratic)", "39.80 ms (power)")),
+        ("3B", "2s", ("3 B", "2 s")),
+        ("-", "1.0ms", ("-", "1 ms")),
+        ("linear", "power", ("linear", "power")),
+        ("-1s", "2s", ("-1 s", "2 s")),
+    ],
+)
+def test_both_sides_have_one_unit(before: str, after: str, shown: tuple[str, str]) -> None:
+    assert sides_of(change(Kind.Degradation, fb=before, tt=after)) == shown
+
+
+def test_numbers_are_more_exact_than_the_texts() -> None:
+    exact = change(Kind.Degradation, fb="0.07s", tt="0.33s", values=(0.06949, 0.33012), unit="s")
+    assert sides_of(exact) == ("69 ms", "330 ms")
+    assert amounts_of(exact) == ((0.06949, "s", ""), (0.33012, "s", ""))
+    unknown = change(Kind.Unknown, fb="a", tt="2s", values=(nan, 2.0), unit="s")
+    assert amounts_of(unknown) == (None, (2.0, "s", ""))
+
+
+@pytest.mark.parametrize(
+    ("rest", "shown", "factor"),
+    [
+        ({"rd": 1.012, "interval": (0.996, 1.029)}, "+1.2 % [-0.4, +2.9]", "1.01x"),
+        ({"rd": 0.5, "interval": (0.25, inf)}, "-50 % [-75, ...]", "0.5x"),
+        ({"rd": 388.0}, "+38,700 %", "388x"),
+        ({"rd": 2.0, "interval": (0.0, inf)}, "+100 %", "2x"),
+        ({"t": "exponent", "rd": 2.0, "fb": "a", "interval": (1.5, 2.5)}, "", "exponent +2"),
+    ],
+)
+def test_percent_and_factor(rest: dict[str, Any], shown: str, factor: str) -> None:
+    found = change(Kind.Degradation, **rest)
+    assert (percent_of(found), factor_of(found)) == (shown, factor)
+
+
 def test_confidence() -> None:
     sure = change(Kind.Degradation, ct="r_square", cr=0.98, interval=(1.8, 2.25), p_value=0.00312)
     assert confidence_of(sure) == "confidence r_square = 0.98, interval 1.8 to 2.25, p = 0.0031"
     assert confidence_of(change(Kind.Degradation)) == ""
     assert values_of(sure) == (
-        "from 1.5s to 3.0s (2x), confidence r_square = 0.98, interval 1.8 to 2.25, p = 0.0031"
+        "from 1.5 s to 3.0 s, +100 % (2x), confidence r_square = 0.98, interval 1.8 to 2.25, p = 0.0031"
     )
 
 

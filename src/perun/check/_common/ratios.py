@@ -161,8 +161,11 @@ def _as_pairs(thresholds: Thresholds) -> Thresholds:
 
 def _info(pair: SeriesPair, change: PerformanceChange, rule: str) -> DegradationInfo:
     values = pair.ratio.typical if pair.ratio else (_median(pair.old), _median(pair.new))
-    before, after = readable_pair(*values, pair.old.metric.unit, pair.new.metric.unit)
-    return DegradationInfo(change, pair.location, before, after, _TYPE, rule=rule)
+    units = pair.old.metric.unit, pair.new.metric.unit
+    info = DegradationInfo(change, pair.location, *readable_pair(*values, *units), _TYPE, rule=rule)
+    if units[0] == units[1]:
+        info.values, info.unit = values, units[0]
+    return info
 
 
 def _median(series: Series) -> float:

@@ -29,10 +29,16 @@ def write_json(out: TextIO, answer: Mapping[str, Any]) -> None:
 
 def change_data(change: DegradationInfo) -> dict[str, Any]:
     """A change as JSON data; interval, p_value, sizes, detectable and rule are null if the check does not
-    know them.
+    know them, and so are the values, percent and factor of what is no number.
 
     A rate, confidence or bound that is no finite number is null, too.
     """
+    from perun.cli.answers.changes import amounts_of, percent_interval, ratio_of
+
+    ratio, bounds = ratio_of(change), percent_interval(change)
+    before, after = (
+        None if one is None else {"value": float(one.value), "unit": one.unit} for one in amounts_of(change)
+    )
     return {
         "result": change.result.name,
         "location": change.location,
@@ -48,6 +54,11 @@ def change_data(change: DegradationInfo) -> dict[str, Any]:
         "sizes": None if change.sizes is None else list(change.sizes),
         "detectable": finite(change.detectable),
         "rule": change.rule or None,
+        "from_value": before,
+        "to_value": after,
+        "factor": finite(ratio),
+        "percent": None if ratio is None else finite(100 * (ratio - 1)),
+        "percent_interval": None if bounds is None else [finite(bound) for bound in bounds],
     }
 
 

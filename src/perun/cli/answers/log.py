@@ -188,10 +188,13 @@ def _long(session: Session, entry: LogEntry) -> None:
         session.say(session.paint("damaged: ", "bold red") + one_line(damage))
     else:
         session.say("(no registered profiles)")
-    if summary and (summary.degradations or summary.optimizations):
-        better = session.paint(plural(summary.optimizations, "optimization") + "(+)", "green")
-        worse = session.paint(plural(summary.degradations, "degradation") + "(-)", "red")
-        session.say(f"Changes: {better}, {worse}")
+    changes = session.repository.store.changes.read(version.checksum) if summary else []
+    if changes:
+        from perun.cli.answers.changes import change_lines, kinds_of  # most versions have none
+
+        session.say(f"Changes: {kinds_of(session, [record.info for record in changes])}")
+        for line in change_lines(session, changes):
+            session.say(f"  {line}")
     if version.parents:
         word = "Parent: " if len(version.parents) == 1 else "Parents: "
         session.say(word + " ".join(parent[:10] for parent in version.parents))

@@ -17,6 +17,7 @@ from perun.wording import plural
 if TYPE_CHECKING:
     from perun.porcelain.status import Status
     from perun.profile.helpers import ProfileInfo
+    from perun.store.changes import ChangeRecord
 
 PAGED = ("always", "only-status")
 TAGS = ("type", "cmd", "args", "workload", "collector", "time", "source", "postprocessors", "checksum")
@@ -62,8 +63,12 @@ def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag],
         session.warn(reason)
         session.note(f"remove it with: perun rm {one_line(name)}")
     if found.changes:
+        from perun.cli.answers.changes import change_lines  # most versions have none
+
         session.say()
-        session.say(change_counts(session, [record.info.result.value for record in found.changes]))
+        session.say(change_counts(session, found.changes))
+        for line in change_lines(session, found.changes):
+            session.say(f"  {line}")
 
 
 def _profiles(
@@ -121,13 +126,11 @@ def _cell(info: ProfileInfo, piece: formats.Tag) -> str:
     return f"[{text}]" if piece.name == "type" else text
 
 
-def change_counts(session: Session, results: Sequence[int]) -> str:
-    """`2 changes: 1 optimization(+), 1 degradation(-)` out of the values of PerformanceChange."""
-    worse = sum(-5 < value < 0 for value in results)
-    better = sum(0 < value < 5 for value in results)
-    plus = session.paint(plural(better, "optimization") + "(+)", "green")
-    minus = session.paint(plural(worse, "degradation") + "(-)", "red")
-    return f"{plural(len(results), 'change')}: {plus}, {minus}"
+def change_counts(session: Session, changes: Sequence[ChangeRecord]) -> str:
+    """`2 changes: 1 optimization(+), 1 degradation(-)`; only the kinds that there are."""
+    from perun.cli.answers.changes import kinds_of
+
+    return f"{plural(len(changes), 'change')}: {kinds_of(session, [record.info for record in changes])}"
 
 
 def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:

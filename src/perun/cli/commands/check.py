@@ -33,6 +33,7 @@ from perun.porcelain.check.report import (
     Verdict,
     VersionReport,
 )
+from perun.porcelain.lookup import parse_tag
 from perun.porcelain.repository import Repository
 
 MODELS = (
@@ -61,7 +62,11 @@ class OutputOptions:
 class AnswerOptions:
     """The options of what answers as `check` does."""
 
-    format: str | None = param(None, choices=tuple(FORMATS), help="Format of the answer; text by default.")
+    format: str | None = param(
+        None,
+        choices=tuple(FORMATS),
+        help="Format of the answer: text by default, for people; manual has lines for scripts to parse.",
+    )
     as_json: bool = param(False, long="--json", help="Answer as JSON: short for --format json.")
     output: str | None = param(
         None,
@@ -223,9 +228,16 @@ def profiles(
     options, destination = given.options, given.destination
     words = ["check", "profiles", baseline, target, *(["--minor", minor] if minor else [])]
     # No progress beside a question to the user.
-    with answering(session, destination, words, progress="") as (writer, _):
+    named = _with_version(baseline, minor), _with_version(target, minor)
+    with answering(session, destination, words, progress="", profiles=named) as (writer, _):
         writer.pair(check_profiles(_repository(ctx), baseline, target, minor, options, session.confirm))
     return writer.code
+
+
+def _with_version(spec: str, minor: str | None) -> str:
+    """The profile as it is named without `--minor`."""
+    tag = parse_tag(spec)
+    return f"{minor}:{spec}" if minor and tag and tag.kind == "i" and tag.revision is None else spec
 
 
 def _repository(ctx: click.Context) -> Repository:
@@ -242,10 +254,12 @@ def answering(
     single: bool = True,
     progress: str = "checking",
     verbose: bool = False,
+    profiles: tuple[str, str] | None = None,
 ) -> Iterator[tuple[AnswerWriter, Progress]]:
     """The writer of the answer to the command `words`, and what gets the progress.
 
     :param progress: the title of that; empty for none. :param verbose: also what did not change.
+    :param profiles: baseline and target as the user named them, where two profiles are compared.
 
     Where the block raises, the answer ends there, and its file stays as it was.
     """
@@ -262,18 +276,28 @@ def answering(
             single=single,
             level=destination.fail_on or "degradation",
             describe=partial(_description, session),
+            head=_current(session) if destination.format == "text" else "",
+            profiles=profiles,
         )
         writer = AnswerWriter(destination.fail_on, partial(answer_in, destination.format, page))
         yield writer, bar
         writer.end()
     if destination.output is not None:
         session.say(f"{writer.tally.summary(session.paint)}; see {one_line(str(destination.output))}")
-    elif destination.format != "text" and writer.tally.nothing_compared:
+    elif destination.format not in ("text", "manual") and writer.tally.nothing_compared:
         session.note(writer.tally.nothing_compared)
-    if destination.format not in ("text", "markdown") or destination.output is not None:
+    if destination.format not in ("text", "manual", "markdown") or destination.output is not None:
         for incomplete in list(writer.tally.incomplete)[:LISTED_TROUBLES]:
             session.warn(incomplete)
     writer.report_troubles(session)
+
+
+def _current(session: Session) -> str:
+    """The checksum of the current version; empty where there is none."""
+    try:
+        return session.repository.version(None)
+    except PerunError:
+        return ""
 
 
 @contextmanager

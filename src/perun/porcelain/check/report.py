@@ -87,6 +87,28 @@ class Comparison:
             if change.result is not PerformanceChange.NoChange
         ]
 
+    @cached_property
+    def places(self) -> list[DegradationInfo]:
+        """The changes of the pair, each place once: where several methods report the same type of change at
+        the same location, the worse."""
+        found: dict[tuple[str, str], DegradationInfo] = {}
+        for change in self.changes:
+            key = change.location, change.type
+            if key not in found or _urgency(change) < _urgency(found[key]):
+                found[key] = change
+        return list(found.values())
+
+
+def _urgency(change: DegradationInfo) -> tuple[bool, int]:
+    """A key to sort by: degradations from the worst, then optimizations, then what could not be compared."""
+    kind = change.result
+    incomparable = (
+        PerformanceChange.Unknown,
+        PerformanceChange.NotInBaseline,
+        PerformanceChange.NotInTarget,
+    )
+    return kind in incomparable, kind.value
+
 
 @dataclass(frozen=True)
 class VersionReport:

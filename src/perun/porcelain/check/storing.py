@@ -8,7 +8,7 @@ from perun.plugin.api import MinorVersion
 from perun.porcelain.check.report import Comparison, command_of
 from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.store.changes import ChangeRecord
+from perun.store.changes import ChangeRecord, serialize
 
 
 def store_changes(repo: Repository, version: MinorVersion, comparisons: Sequence[Comparison]) -> None:
@@ -25,12 +25,10 @@ def store_changes(repo: Repository, version: MinorVersion, comparisons: Sequence
             continue
         command = command_of(comparison.target)
         commands.add(command)
-        for change in comparison.changes:
+        # The file has room for one change of a type at a place.
+        for change in comparison.places:
             record = ChangeRecord(change, comparison.baseline_version.checksum, command)
-            known = found.get(record.key)
-            # Two methods may report the same type at the same place: the file has room for the worse.
-            if known is None or _urgency(record) < _urgency(known):
-                found[record.key] = record
+            found[record.key] = record
     if not commands:
         return
     stored = {
@@ -38,21 +36,10 @@ def store_changes(repo: Repository, version: MinorVersion, comparisons: Sequence
         for record in repo.store.changes.read(version.checksum)
         if record.command in commands
     }
-    if found == stored:
+    if serialize(found.values()) == serialize(stored.values()):
         return
     gone = (record._replace(info=_without_change(record.info)) for record in stored.values())
     repo.store.changes.merge(version.checksum, [*gone, *found.values()])
-
-
-def _urgency(record: ChangeRecord) -> tuple[bool, int]:
-    """A key to sort by: degradations from the worst, then optimizations, then what could not be compared."""
-    kind = record.info.result
-    incomparable = (
-        PerformanceChange.Unknown,
-        PerformanceChange.NotInBaseline,
-        PerformanceChange.NotInTarget,
-    )
-    return kind in incomparable, kind.value
 
 
 def _without_change(info: DegradationInfo) -> DegradationInfo:

@@ -45,6 +45,8 @@ def change_of(decision: Decision) -> DegradationInfo:
         sizes=ratio.sizes,
         detectable=ratio.detectable if math.isfinite(ratio.detectable) else None,
         rule=rule,
+        values=ratio.typical,
+        unit=metric.unit,
     )
 
 

@@ -9,6 +9,7 @@ from perun.cli.answers.check.page import Answer, Page
 
 FORMATS: Final = {
     "text": "Text",
+    "manual": "Manual",
     "json": "Json",
     "markdown": "Markdown",
     "junit": "JUnit",

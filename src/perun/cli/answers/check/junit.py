@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from perun.cli.answers.changes import NAMES, importance
 from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import troubles_of
-from perun.cli.answers.check.wording import NAMES, command_of, importance, units_of, values_of
+from perun.cli.answers.check.wording import command_of, units_of, values_of
 from perun.cli.table import clean
 from perun.porcelain.check.report import Comparison, VersionReport, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange

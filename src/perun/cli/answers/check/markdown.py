@@ -12,22 +12,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from perun.cli.answers.changes import NAMES, importance, is_worse, sides_of
 from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import Tally
 from perun.cli.answers.check.wording import (
-    NAMES,
     command_of,
     confidence_of,
-    importance,
     is_severe,
-    is_worse,
-    plural,
     size_of,
     units_of,
 )
 from perun.cli.table import one_line
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.wording import plural
 
 LIMIT: Final = 65_536
 """Characters that a comment of GitHub has at most; the text stays below."""
@@ -170,7 +168,7 @@ def _list(title: str, lines: list[str]) -> str:
 
 def _summary(tally: Tally) -> str:
     if tally.compared:
-        return f"{plain_text(tally.summary(legend=False))}."
+        return f"{plain_text(tally.summary())}."
     label, _, reasons = tally.summary().partition(": ")
     return f"{label[0].upper()}{label[1:]}: {code(reasons)}"
 
@@ -179,14 +177,15 @@ def _title(tally: Tally) -> str:
     counts = tally.counts
     if tally.nothing_compared:
         return "Performance: nothing compared"
-    if not (counts.degradations or counts.optimizations):
-        return f"Performance: inconclusive ({counts.inconclusive} unknown)" if counts.inconclusive else (
-            "Performance: no change"
-        )
+    if not (counts.degradations or counts.optimizations) and counts.inconclusive:
+        return f"Performance: inconclusive ({counts.inconclusive} unknown)"
     severe = f" ({counts.severe} severe)" if counts.severe else ""
-    worse, better = plural(counts.degradations, "degradation"), plural(counts.optimizations, "optimization")
-    unknown = f", {counts.inconclusive} inconclusive" if counts.inconclusive else ""
-    return f"Performance: {worse}{severe}, {better}{unknown}"
+    parts = (
+        plural(counts.degradations, "degradation") + severe if counts.degradations else "",
+        plural(counts.optimizations, "optimization") if counts.optimizations else "",
+        f"{counts.inconclusive} unknown" if counts.inconclusive else "",
+    )
+    return f"Performance: {', '.join(filter(None, parts)) or 'no change'}"
 
 
 def _row(change: DegradationInfo, method: str) -> str:
@@ -196,8 +195,7 @@ def _row(change: DegradationInfo, method: str) -> str:
     cells: Iterable[str] = (
         name,
         code(change.location),
-        code(change.from_baseline),
-        code(change.to_target),
+        *map(code, sides_of(change)),
         plain_text(size_of(change)),
         code("; ".join(filter(None, (confidence_of(change), change.rule)))),
         code(method),

@@ -27,6 +27,8 @@ class Page(NamedTuple):
     :param single: whether the answer has only one version or pair.
     :param level: the degradations that are failures, a value of `--fail-on`.
     :param describe: one line on a method, by its name.
+    :param head: the checksum of the current version; empty where there is none.
+    :param profiles: baseline and target as the user named them, where these are compared.
     """
 
     out: TextIO
@@ -36,6 +38,8 @@ class Page(NamedTuple):
     single: bool = False
     level: str = "degradation"
     describe: Callable[[str], str] = unknown
+    head: str = ""
+    profiles: tuple[str, str] | None = None
 
     def say(self, text: str = "") -> None:
         """One line."""

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from perun.cli.answers.changes import is_better, is_worse
 from perun.cli.answers.check.page import plain
-from perun.cli.answers.check.wording import incomplete_of, is_better, is_severe, is_worse, plural
+from perun.cli.answers.check.wording import incomplete_of, is_severe
 from perun.cli.table import one_line
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import PerformanceChange
+from perun.wording import plural
 
 
 class Counts(NamedTuple):
@@ -68,7 +70,7 @@ class Tally:
             self._reasons[one_line(reason)] += 1
         else:
             self.compared += 1
-            self.changes.update(change.result for change in comparison.changes)
+            self.changes.update(change.result for change in comparison.places)
 
     @property
     def counts(self) -> Counts:
@@ -88,32 +90,54 @@ class Tally:
         reasons = [f"{reason} ({n}x)" if n > 1 else reason for reason, n in self._reasons.items()]
         return "; ".join(reasons) or "there is nothing to compare"
 
-    def summary(self, paint: Callable[[str, str], str] = plain, *, legend: bool = True) -> str:
+    def summary(self, paint: Callable[[str, str], str] = plain) -> str:
         """One line: how many pairs were compared and what was found, or why nothing could be compared.
 
-        :param legend: with the marks of the summaries of commits, `+`, `-` and `!!`.
+        Only what there is is counted: `2 pairs of profiles compared: 1 degradation (1 severe), 1 unknown`.
         """
+        return self._line(paint, self._found(paint))
+
+    def marked_summary(self, paint: Callable[[str, str], str] = plain) -> str:
+        """The same with the marks of the summaries of versions, `+`, `-` and `!!`: what scripts may parse."""
+        return self._line(paint, self._marked(paint))
+
+    def _line(self, paint: Callable[[str, str], str], parts: Iterator[str]) -> str:
         if not self.compared:
             label = paint("nothing compared", "yellow") if self.nothing_compared else "no change"
             return f"{label}: {self._why}"
-        return (
-            f"{plural(self.compared, 'pair')} of profiles compared: {', '.join(self._parts(paint, legend))}"
-        )
+        return f"{plural(self.compared, 'pair')} of profiles compared: {', '.join(parts)}"
 
-    def _parts(self, paint: Callable[[str, str], str], legend: bool) -> Iterator[str]:
+    def _found(self, paint: Callable[[str, str], str]) -> Iterator[str]:
         counts = self.counts
-        plus, minus, severe = ("(+)", "(-)", "(!!)") if legend else ("", "", "")
+        if counts.degradations:
+            severe = f" ({counts.severe} severe)" if counts.severe else ""
+            yield paint(plural(counts.degradations, "degradation") + severe, "red")
+        if counts.optimizations:
+            yield paint(plural(counts.optimizations, "optimization"), "green")
+        if counts.inconclusive:
+            yield f"{counts.inconclusive} unknown"
+        if counts.other > counts.inconclusive:
+            yield f"{counts.other - counts.inconclusive} new or gone"
+        if not self.changes.total():
+            yield "no change"
+        yield from self._rest()
+
+    def _marked(self, paint: Callable[[str, str], str]) -> Iterator[str]:
+        counts = self.counts
         if self.changes.total():
-            yield paint(plural(counts.optimizations, "optimization") + plus, "green")
-            yield paint(plural(counts.degradations, "degradation") + minus, "red")
+            yield paint(plural(counts.optimizations, "optimization") + "(+)", "green")
+            yield paint(plural(counts.degradations, "degradation") + "(-)", "red")
         else:
             yield "no change"
         if counts.severe:
-            yield paint(f"{counts.severe} of them severe{severe}", "bold red")
+            yield paint(f"{counts.severe} of them severe(!!)", "bold red")
         if counts.inconclusive:
             yield f"{counts.inconclusive} inconclusive"
         if counts.other > counts.inconclusive:
             yield f"{counts.other - counts.inconclusive} new or gone"
+        yield from self._rest()
+
+    def _rest(self) -> Iterator[str]:
         if self.same:
             yield f"{self.same} the same on both sides"
         if self.ignored:

@@ -1,0 +1,101 @@
+"""The command that tells more of what a check found: its last line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Final
+
+from perun.cli.answers.changes import importance
+from perun.cli.answers.check.page import Page
+from perun.cli.table import one_line
+from perun.plugin.api import MinorVersion
+from perun.porcelain.check.report import Comparison
+from perun.porcelain.lookup import identity
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.helpers import ProfileInfo
+
+WITH_CALLS: Final = frozenset({"complexity", "instructions", "memory", "trace"})
+"""Collectors whose profiles have call stacks, which a flame graph shows."""
+UNDECIDED: Final = (
+    PerformanceChange.Unknown,
+    PerformanceChange.MaybeDegradation,
+    PerformanceChange.MaybeOptimization,
+)
+"""What a measurement side by side may decide."""
+
+
+class Following:
+    """Keeps the most important change of all that is added, and says which command explains it."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._found: tuple[DegradationInfo, Comparison, MinorVersion | None] | None = None
+
+    def add(self, comparison: Comparison, version: MinorVersion | None) -> None:
+        """Count in a pair of profiles, and the version of the target."""
+        for change in comparison.places:
+            if self._found is None or importance(change) < importance(self._found[0]):
+                self._found = change, comparison, version
+
+    @property
+    def command(self) -> str:
+        """The line with the command; empty where nothing changed, or no command tells more.
+
+        Of profiles with call stacks that is their flame graph, compared with the baseline. Of others a
+        measurement side by side decides what is not certain; of what is, the instructions of each function
+        are to be counted in both versions.
+        """
+        if self._found is None:
+            return ""
+        change, comparison, version = self._found
+        if comparison.session is not None or change.type == "incomplete":
+            return ""
+        if comparison.target.head.collector in WITH_CALLS:
+            return self._flamegraph(comparison, version)
+        base = comparison.baseline_version
+        if version is None or base is None:
+            return ""
+        names = self._name(base, version), self._name(version, None)
+        if change.result in UNDECIDED:
+            return f"to decide: {_quoted(['perun', 'compare', *names, *_measured(comparison.target)])}"
+        versions = [word for name in names for word in ("-m", name)]
+        words = ["perun", "collect", *versions, *_measured(comparison.target), "instructions"]
+        return f"why: {_quoted(words)}"
+
+    def _flamegraph(self, comparison: Comparison, version: MinorVersion | None) -> str:
+        base = comparison.baseline_version
+        if version is not None and base is not None and comparison.baseline is not None:
+            target = f"{self._name(version, None)}:{_tag(comparison.target)}"
+            baseline = f"{self._name(base, version)}:{_tag(comparison.baseline)}"
+        elif self._page.profiles:
+            baseline, target = self._page.profiles
+        else:
+            return ""
+        return f"why: {_quoted(['perun', 'show', target, 'flamegraph', '--diff', baseline])}"
+
+    def _name(self, version: MinorVersion, child: MinorVersion | None) -> str:
+        """`HEAD`, or `HEAD~1` of the first parent of that, or the beginning of the checksum."""
+        head = self._page.head
+        if version.checksum == head:
+            return "HEAD"
+        if child is not None and child.checksum == head and child.parents[:1] == (version.checksum,):
+            return "HEAD~1"
+        return version.checksum[:10]
+
+
+def _measured(info: ProfileInfo) -> list[str]:
+    """The options of a command that measures what the profile is of."""
+    head = info.head
+    options = (("-c", head.cmd), ("-a", head.args), ("-w", head.workload))
+    return [word for option, value in options if value for word in (option, value)]
+
+
+def _tag(info: ProfileInfo) -> str:
+    return f"{identity(info)}@i"
+
+
+def _quoted(words: list[str]) -> str:
+    """The words for a shell. `HEAD~1` needs no quotes: a tilde stands for a folder at a beginning only."""
+    bare = re.compile(r"[\w@%+=:,./-][\w@%+=:,./~-]*", re.ASCII)
+    return one_line(" ".join(word if bare.fullmatch(word) else shlex.quote(word) for word in words))
