@@ -51,7 +51,9 @@ def test_a_program_built_by_make(perun: Callable[..., Any], project: Any) -> Non
     project.commit("Program", {"program.c": C_PROGRAM, "Makefile": "program: program.c\n\tcc -O0 -o $@ $<\n"})
     perun("config", "set", "execute.pre_run", "[make]")
     outcome = perun("collect", "-c", "./program", "-w", "1000", "time", "-w", "1", "-r", "3")
-    assert re.fullmatch(r"stored time-program-\[_\]-\[1000\]-[\d-]+\.perf \(\d+\.\d\d s\)\n", outcome.out)
+    stored, value = outcome.lines
+    assert re.fullmatch(r"stored time-program-\[_\]-\[1000\]-[\d-]+\.perf \(measured in [\d.]+ m?s\)", stored)
+    assert re.fullmatch(r"  real time  [\d.]+ [mµ]?s ± [\d.]+ \(n = 3\)", value)
     assert outcome.err == ""
     (profile,) = profiles(project)
     assert profile["header"] == {
@@ -103,7 +105,7 @@ def test_arguments_and_workloads(
 
 def test_every_command_with_every_workload(perun: Callable[..., Any], project: Any) -> None:
     outcome = perun("collect", "-c", "true", "-c", "env true", "-w", "a", "-w", "b", "-a", "-i", *QUICK)
-    assert len(outcome.lines) == 4
+    assert [line.split()[0] for line in outcome.lines] == ["stored", "real"] * 4
     found = {
         (one["header"]["cmd"], one["header"]["args"], one["header"]["workload"]) for one in profiles(project)
     }
@@ -164,7 +166,7 @@ def test_template_of_the_name(perun: Callable[..., Any], project: Any) -> None:
     outcome = perun("collect", "-ot", template, "-c", "true", "-w", "in/a b.txt", "-w", "c", *QUICK)
     names = [f"true-[a_b.txt]-1-0-{project.head}.perf", f"true-[c]-1-1-{project.head}.perf"]
     assert [path.name for path in pending(project)] == names
-    assert [line.split()[1] for line in outcome.lines] == names
+    assert [line.split()[1] for line in outcome.lines if line.startswith("stored")] == names
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_several_versions(perun: Callable[..., Any], project: Any, record: Path)
     assert order == [third[:10], second[:10], first[:10]]
     assert outcome.lines[0] == f"* {third[:10]} Commit 3"
     assert outcome.lines[1].startswith("  stored time-true-")
-    assert len(perun("collect", "-cp", "-c", "true", *QUICK).lines) == 8
+    assert len(perun("collect", "-cp", "-c", "true", *QUICK).lines) == 12
 
 
 def test_uncommitted_changes(perun: Callable[..., Any], project: Any, record: Path) -> None:
@@ -250,11 +252,26 @@ def test_failing_command(perun: Callable[..., Any], project: Any, script: str, e
     assert list((project.path / ".perun/tmp").iterdir()) == []
 
 
+def test_the_difference_from_the_nearest_ancestor(perun: Callable[..., Any], project: Any) -> None:
+    perun("config", "set", "profiles.register_after_run", "true")
+    first, second = project.git("rev-list", "--reverse", "--max-count=2", "HEAD").split()
+    repeated = ("time", "--warmup", "0", "--repeat", "2")
+    command = ("-c", "sh", "-a", "-c true")
+    lines = perun("collect", "-m", first, *command, *repeated).lines
+    assert "since" not in lines[-1]
+    difference = r"  real time  .* \(n = 2\)  [+-]?[\d.]+ % \[.*, .*\] since "
+    assert re.fullmatch(difference + first[:7], perun("collect", "-m", second, *command, *repeated).lines[-1])
+    single = perun("collect", "-m", second, *command, *QUICK).lines[-1]
+    assert re.fullmatch(rf"  real time  [\d.]+ [mµ]?s  [+-]?[\d.]+ % since {first[:7]}", single)
+    # Another configuration was not measured before.
+    assert "since" not in perun("collect", "-m", second, "-c", "true", *QUICK).lines[-1]
+
+
 def test_one_of_several_commands_fails(perun: Callable[..., Any], project: Any) -> None:
     outcome = perun("collect", "-c", "false", "-c", "true", *QUICK, check=False)
     assert outcome.code == 8
     assert outcome.lines[0] == "failed false: the command 'false' exited with status 1 (run 1 of 1)"
-    assert outcome.lines[-1].startswith("stored time-true-")
+    assert outcome.lines[-2].startswith("stored time-true-")
     assert outcome.err.splitlines()[0] == (
         "error: 1 profile collected, 1 job failed; the command 'false' exited with status 1 (run 1 of 1)"
     )

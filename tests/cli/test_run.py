@@ -98,8 +98,9 @@ def test_job_of_all_combinations(perun: Callable[..., Any], project: Any, record
     ]
     assert record.read_text().splitlines() == [job[2:] for job in jobs for _ in range(3)]
     assert [command_of(profile) for profile in pending(project)] == jobs
-    assert all(line.startswith("stored time-") for line in outcome.lines)
-    assert len(outcome.lines) == 8
+    assert all(line.startswith("stored time-") for line in outcome.lines[::2])
+    assert all(re.fullmatch(r"  real time  .* \(n = 2\)", line) for line in outcome.lines[1::2])
+    assert len(outcome.lines) == 16
     assert {profile["origin"] for profile in pending(project)} == {project.head}
 
 
@@ -396,16 +397,16 @@ def test_failing_pre_run_skips_that_version_only(
     log = project.path / f".perun/logs/{broken}-pre-run.log"
     assert outcome.lines[0].startswith(f"* {project.head[:10]} Repair")
     assert outcome.lines[1].startswith("  stored ")
-    assert outcome.lines[2:15] == [
+    assert outcome.lines[3:16] == [
         f"* {broken[:10]} Break the build",
         "  skipped: execute.pre_run: 'sh build.sh' ended with status 3",
         "  the end of its output:",
         *(f"    {number}" for number in range(22, 31)),
         "    no rule",
     ]
-    assert outcome.lines[15] == f"  hint: all of its output: {log}"
-    assert outcome.lines[16].startswith("* ")
-    assert outcome.lines[17].startswith("  skipped: execute.pre_run: 'sh build.sh' ended with status ")
+    assert outcome.lines[16] == f"  hint: all of its output: {log}"
+    assert outcome.lines[17].startswith("* ")
+    assert outcome.lines[18].startswith("  skipped: execute.pre_run: 'sh build.sh' ended with status ")
     assert outcome.err.splitlines()[0] == (
         "error: 1 profile collected, 2 versions skipped; "
         "the first: execute.pre_run: 'sh build.sh' ended with status 3"
@@ -473,10 +474,10 @@ def test_without_history(perun: Callable[..., Any], project: Any, configure: Cal
     before = project.git("rev-parse", "--short=10", "HEAD~1")
     assert outcome.code == 8
     assert outcome.lines[0].startswith("stored ")
-    assert outcome.lines[1].startswith(f"failed {before} test -e late: ")
+    assert outcome.lines[2].startswith(f"failed {before} test -e late: ")
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [{script}]}}\n")
     outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "matrix", "--without-vcs-history", check=False)
-    assert outcome.lines[1].startswith(f"skipped {before}: execute.pre_run: 'test -e late' ended with")
+    assert outcome.lines[2].startswith(f"skipped {before}: execute.pre_run: 'test -e late' ended with")
 
 
 def test_inside_a_hook_of_git(
@@ -517,8 +518,10 @@ def test_progress_on_a_terminal(
     assert [line[:15] for line in lines if line[0] == "*"] == [
         f"* {project.git('rev-parse', '--short=10', f'HEAD~{back}')} Co" for back in range(3)
     ]
-    stored = [line for line in lines if line[0] != "*"]
-    assert all(re.fullmatch(r"  stored time-sleep_0\.3-\S+\.perf \(\d+\.\d\d s\)", line) for line in stored)
+    stored = [line for line in lines if line.startswith("  stored")]
+    whole = r"  stored time-sleep_0\.3-\S+\.perf \(measured in [\d.]+ m?s\)"
+    assert all(re.fullmatch(whole, line) for line in stored)
+    assert sum(line.startswith("    real time") for line in lines) == len(stored)
     assert len(stored) == 6
     assert outcome.out.rstrip("\n").endswith("\x1b[2K")
 

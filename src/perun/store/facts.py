@@ -22,18 +22,20 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
 
-_FORMAT = 3
+_FORMAT = 4
 _PENDING = "pending"
 _DIGITS = 20
 
 
 class Fact(NamedTuple):
     """What is known of one profile: the class of its machine, empty if it does not say, why it is incomplete,
-    empty if it is complete, and the value that stands for it, if there is one."""
+    empty if it is complete, the value that stands for it, if there is one, and of a pending profile the minor
+    version that it is of."""
 
     machine: str = ""
     incomplete: str = ""
     measured: Measured | None = None
+    origin: str = ""
 
 
 class Facts:
@@ -70,16 +72,31 @@ class Facts:
             there = set(tree.listing(path.parent))
             known = self._read(_PENDING)
             kept = {key: one for key, one in known.items() if key.partition(" ")[2] in there}
-            kept[f"{int(path.stat().st_mtime)} {path.name}"] = _fact(profile)
+            kept[_key(path.name, int(path.stat().st_mtime))] = fact_of(profile)
             self._write(_PENDING, kept)
 
     def note_registered(self, minor: str, profiles: Mapping[str, Profile]) -> None:
         """Keep the facts of the profiles, by their checksums; by who holds the lock."""
-        new = {checksum: _fact(profile) for checksum, profile in profiles.items()}
+        new = {checksum: fact_of(profile) for checksum, profile in profiles.items()}
         with suppress(OSError):
             known = self._read(minor)
             if new.items() - known.items():
                 self._write(minor, known | new)
+
+    def add_pending(self, facts: Mapping[tuple[str, int], Fact]) -> None:
+        """Note facts by the name and the time of pending profiles.
+
+        For who only lists them: it takes no lock, and what cannot be written is not noted. Of two processes
+        one may lose what the other noted, which is then read from the profiles again.
+        """
+        with suppress(OSError):
+            new = {_key(name, time): fact for (name, time), fact in facts.items()}
+            self._write(_PENDING, self._read(_PENDING) | new)
+
+    def add_registered(self, minor: str, facts: Mapping[str, Fact]) -> None:
+        """Note facts by the checksums of profiles registered in the minor version, as :meth:`add_pending`."""
+        with suppress(OSError):
+            self._write(minor, self._read(minor) | dict(facts))
 
     def _read(self, name: str) -> dict[str, Fact]:
         return self._parsed(name) or {}
@@ -98,25 +115,31 @@ class Facts:
         atomic.write(self._root / f"{name}.json", text.encode())
 
 
-def _fact(profile: Profile) -> Fact:
+def _key(name: str, time: int) -> str:
+    return f"{time} {name}"
+
+
+def fact_of(profile: Profile) -> Fact:
+    """What is known of the profile."""
     from perun.machine import class_of
     from perun.profile import measured
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
-    return Fact(machine, text_of(profile), measured.of(profile))
+    return Fact(machine, text_of(profile), measured.of(profile), str(profile.get("origin") or ""))
 
 
-def _read_fact(machine: object, incomplete: object, measured: list[object] | None) -> Fact:
+def _read_fact(machine: object, incomplete: object, measured: list[object] | None, origin: object) -> Fact:
     """The fact as it was written.
 
     :raises ValueError: if it is not one.
     """
     value = None if measured is None else Measured(*measured)  # type: ignore[arg-type]
-    if not isinstance(machine, str) or not isinstance(incomplete, str) or not _is_measured(value):
+    texts = (machine, incomplete, origin)
+    if not all(isinstance(text, str) for text in texts) or not _is_measured(value):
         raise ValueError("a fact of another form")
-    return Fact(machine, incomplete, value)
+    return Fact(machine, incomplete, value, origin)  # type: ignore[arg-type]
 
 
 def _is_measured(value: Measured | None) -> bool:

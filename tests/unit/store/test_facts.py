@@ -51,9 +51,10 @@ def test_registered_profiles_are_known_by_checksum(
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"[", b"[]", b'{"format": 1, "facts": {}}', b'{"format": 3}',
-        b'{"format": 3, "facts": {"a": [1, 2, null]}}', b'{"format": 3, "facts": {"a": ["", "", ""]}}',
-        b'{"format": 3, "facts": {"a": ["", "", ["time", "1", "s", null, 1, false]]}}',
+        b"", b"[", b"[]", b'{"format": 1, "facts": {}}', b'{"format": 4}',
+        b'{"format": 4, "facts": {"a": [1, 2, null, ""]}}',
+        b'{"format": 4, "facts": {"a": ["", "", "", ""]}}',
+        b'{"format": 4, "facts": {"a": ["", "", ["time", "1", "s", null, 1, false], ""]}}',
     ],
 )  # fmt: skip
 def test_a_damaged_cache_says_nothing_and_is_replaced(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from perun.cli.answers import measured
 from perun.cli.commands.completing import complete_minor
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
@@ -20,6 +21,7 @@ from perun.porcelain.run.execute import Naming, run_jobs
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.schedule import plan_slots
 from perun.porcelain.run.versions import choose
+from perun.profile.amounts import readable
 
 
 @dataclass(frozen=True)
@@ -178,11 +180,14 @@ class EventPrinter:
             self._version(event)
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
-            self._line(f"{word} {self._session.paint(event.name, 'bold')} ({event.seconds:.2f} s)")
+            seconds = readable(event.seconds, "s")
+            self._line(f"{word} {self._session.paint(event.name, 'bold')} (measured in {seconds})")
             if event.incomplete:
                 self._line(f"{self._session.paint('incomplete:', 'yellow')} {one_line(event.incomplete)}")
             for note in event.notes:
                 self._note(note)
+            if event.measured is not None:
+                self._line("  " + measured.line(self._session, event.measured, event.earlier))
         elif isinstance(event, JobFailure):
             self._failure("failed", f"{self._name(event.version)}{event.job}", event.error)
         else:

@@ -9,9 +9,11 @@ from typing import TypeVar
 
 from perun.errors import CollectorUnavailable, JobFailed, PerunError
 from perun.plugin.api import MinorVersion
+from perun.porcelain.earlier import Earlier
 from perun.porcelain.run import schedule
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.schedule import VersionSlot
+from perun.profile.measured import Measured
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class JobDone:
 
     `notes` are the messages of its collector and postprocessors to the user. `incomplete` says which part of
     the run the profile lacks, and is empty if it is complete; that of an interrupted run is never
-    registered.
+    registered. `measured` is the value that stands for the profile, `earlier` that of the same configuration
+    in the nearest ancestor; each None if there is none.
     """
 
     version: MinorVersion
@@ -59,6 +62,8 @@ class JobDone:
     seconds: float
     notes: tuple[str, ...] = ()
     incomplete: str = ""
+    measured: Measured | None = None
+    earlier: Earlier | None = None
 
 
 @dataclass(frozen=True)

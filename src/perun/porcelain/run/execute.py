@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from perun.errors import PerunError
 from perun.plugin.api import Interrupted, MinorVersion, PostprocessContext, Report, silent
-from perun.porcelain import postprocessby, saving
+from perun.porcelain import earlier, postprocessby, saving
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import collecting
 from perun.porcelain.run.checkouts import IN_A_COPY, Placement
@@ -25,6 +25,7 @@ from perun.porcelain.run.journal import StepLog
 from perun.porcelain.run.prepared import prepared_versions
 from perun.porcelain.run.schedule import Task, VersionSlot
 from perun.profile import incomplete
+from perun.store.facts import fact_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -126,7 +127,11 @@ class _JobRunner:
             return JobFailure(version, task.job, error)
         seconds = time.monotonic() - started
         unique = tuple(dict.fromkeys(notes))
-        return JobDone(version, task.job, path.name, path, registering, seconds, unique, lacking)
+        fact = fact_of(profile)
+        before = earlier.of_profile(self._repo, version.checksum, profile, fact)
+        return JobDone(
+            version, task.job, path.name, path, registering, seconds, unique, lacking, fact.measured, before
+        )
 
     def _processed(
         self, job: Job, version: MinorVersion, folder: Path, report: Report, note: Callable[[str], None]
