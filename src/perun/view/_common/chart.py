@@ -28,11 +28,13 @@ class Axis(NamedTuple):
 
     :param label: the text beside it. :param unit: the unit of its numbers, e.g. `us`.
     :param names: the categories at the positions 0, 1, 2 ...; empty for an axis of numbers.
+    :param log: whether it is logarithmic.
     """
 
     label: str
     unit: str = ""
     names: tuple[str, ...] = ()
+    log: bool = False
 
 
 class Series(NamedTuple):
@@ -46,6 +48,8 @@ class Series(NamedTuple):
     :param width: width of bars, in units of x.
     :param note: a remark beside the name: the number of points, or the formula of a line.
     :param dashed: whether the line is dashed. :param marked: whether its points have markers if they are few.
+    :param spread: standard deviation of the values that each `y` is the mean of, shape (n,), NaN if it is not
+        known; None if `y` is no mean. :param counts: how many these values are, shape (n,).
     """
 
     name: str
@@ -59,6 +63,8 @@ class Series(NamedTuple):
     note: str = ""
     dashed: bool = False
     marked: bool = False
+    spread: Floats | None = None
+    counts: Floats | None = None
 
 
 class Density(NamedTuple):

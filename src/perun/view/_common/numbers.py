@@ -70,6 +70,11 @@ def is_size(unit: str) -> bool:
     return unit in _SIZES
 
 
+def is_time(unit: str) -> bool:
+    """Whether the unit is one of time."""
+    return unit in _TIMES
+
+
 def numbers_script() -> str:
     """`numbers.js` with the units of this module, for a page; it defines `perunNumber` and `perunTick`."""
     import json
