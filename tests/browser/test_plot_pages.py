@@ -15,9 +15,11 @@ from perun.view._common.plot import write_plots
 from perun.view.bars import BarsView
 from perun.view.bars.view import BarsParams
 from perun.view.bars.view import chart as bars
+from perun.view.boxplot import BoxplotView
 from perun.view.flow import FlowView
 from perun.view.flow.view import FlowParams
 from perun.view.flow.view import chart as flow
+from perun.view.histogram import HistogramView
 from perun.view.scatter import ScatterView
 from perun.view.scatter.charts import charts as scatter
 from perun.view.scatter.params import ScatterParams
@@ -188,7 +190,7 @@ def labels(page: Page, side: str) -> list[str]:
 def test_scatter_with_models(opened: Open, screenshot: Any) -> None:
     page = opened(ScatterView(), lists("SLList_search(SLList*, int)"))
     assert page.locator("h1").inner_text() == (
-        "Plot of 'amount' per 'structure-unit-size'; uid: SLList_search(SLList*, int)"
+        "Time of ./app in.txt per size: SLList_search(SLList*, int)"
     )
     assert page.locator("#chooser").count() == 0
     assert list(visible(page)) == [
@@ -223,14 +225,14 @@ def test_one_page_holds_all_uids(opened: Open, screenshot: Any) -> None:
     choices = page.locator("#chooser option")
     screenshot(page, "scatter-uids")
     assert choices.all_inner_texts() == ["all 3 uids", "insert", "search", "destroy"]
-    assert "3 uids" in page.locator("h1").inner_text()
+    assert page.locator("h1").inner_text().endswith(": insert, search, destroy")
     page.locator("#chooser").select_option("2")
     page.wait_for_selector("html[data-drawn='2']")
-    assert page.locator("h1").inner_text().endswith("uid: search")
+    assert page.locator("h1").inner_text().endswith(": search")
     assert next(iter(visible(page))) == "measured (500 points)"
     page.locator("#behind").click()
     page.wait_for_selector("html[data-drawn='3']")
-    assert page.locator("h1").inner_text().endswith("uid: destroy")
+    assert page.locator("h1").inner_text().endswith(": destroy")
     page.locator("#behind").click()
     page.wait_for_selector("html[data-drawn='0']")
     page.locator("#before").click()
@@ -247,7 +249,7 @@ def test_the_last_of_hasty_choices_is_drawn(opened: Open) -> None:
     page.wait_for_selector("html[data-drawn='2']")
     settled(page)
     assert page.locator(".bk-Figure").count() == 1
-    assert page.locator("h1").inner_text().endswith("uid: search")
+    assert page.locator("h1").inner_text().endswith(": search")
     assert next(iter(visible(page))) == "measured (500 points)"
 
 
@@ -255,7 +257,7 @@ def test_pointing_tells_values_with_units(opened: Open) -> None:
     rows = [{"uid": "f", "amount": 2500, "structure-unit-size": 1_000_000}]
     page = opened(ScatterView(), profile_of([*rows, {"uid": "f", "amount": 1, "structure-unit-size": 0}]))
     point_at(page, 1_000_000, 2500)
-    assert tooltip(page) == "measured structure-unit-size: 1 M amount [s]: 2.5 ms"
+    assert tooltip(page) == "measured size: 1 M time [s]: 2.5 ms"
 
 
 def test_axes_are_readable(opened: Open) -> None:
@@ -263,6 +265,76 @@ def test_axes_are_readable(opened: Open) -> None:
     page = opened(ScatterView(), profile_of(rows))
     assert labels(page, "below") == ["0", "0.5 M", "1.0 M", "1.5 M", "2.0 M", "2.5 M"]
     assert labels(page, "left") == ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms", "5 ms"]
+
+
+def test_a_logarithmic_axis_has_powers_of_ten(opened: Open) -> None:
+    rows = [{"uid": f"f{n}", "amount": 2 * 10.0**n} for n in range(6)]
+    page = opened(BarsView(), profile_of(rows))
+    powers = ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms"]
+    assert [text for text in labels(page, "left") if text] == powers
+    base, y = ends(page, 0)
+    assert (set(base), y) == ({1}, [2 * 10.0**n for n in reversed(range(6))])
+    point_at(page, 5, 1.5)
+    assert tooltip(page) == "uid: f0 time [s]: 2 µs"
+
+
+def test_whiskers_are_hidden_with_their_series(opened: Open, screenshot: Any) -> None:
+    profile = profile_of(
+        [
+            {"uid": "./app", "subtype": clock, "amount": 100 * part + 20 * (run * run % 7), "order": run}
+            for run in range(10)
+            for part, clock in ((5, "real"), (3, "user"), (1, "sys"))
+        ]
+    )
+    page = opened(BarsView(), profile, function="mean", per="uid", by="subtype", grouped=True)
+    kinds = page.evaluate(f"{FIGURE}.renderers.map(one => one.glyph.type)")
+    assert kinds == ["VBar", "Segment", "Scatter", "Scatter"] * 3
+    screenshot(page, "bars-mean")
+    point_at(page, -0.28, 250)
+    assert tooltip(page).endswith("standard deviation: 31.9 µs n: 10")
+    page.mouse.click(*legend_at(page, 0))
+    settled(page)
+    assert page.evaluate(f"{FIGURE}.renderers.map(one => one.visible)") == [False] * 4 + [True] * 8
+
+
+def runs(number: int) -> Profile:
+    """Times of repeated runs, some of which take longer."""
+    return profile_of(
+        [
+            {
+                "uid": "./app",
+                "subtype": clock,
+                "amount": share * (50_000 + 900 * (run * 37 % 11) + 16_000 * (run % 5 == 4)),
+                "order": run,
+            }
+            for run in range(number)
+            for clock, share in (("real", 1.0), ("user", 0.8), ("sys", 0.15 + run % 9 / 300))
+        ],
+        header={"type": "time", "cmd": "./app", "args": "", "workload": "in.txt", "units": {"mixed": "us"}},
+        collector_info={"name": "time", "params": {}},
+    )
+
+
+def test_boxplot(opened: Open, screenshot: Any) -> None:
+    page = opened(BoxplotView(), runs(31))
+    assert page.locator("h1").inner_text() == "Time of ./app in.txt: real, user, sys"
+    assert labels(page, "below") == ["real", "user", "sys"]
+    screenshot(page, "boxplot")
+    point_at(page, 0, 55_000)
+    told = tooltip(page)
+    assert told.startswith("subtype: real upper whisker: ")
+    assert told.endswith("n: 31")
+
+
+def test_histogram(opened: Open, screenshot: Any) -> None:
+    page = opened(HistogramView(), runs(400))
+    assert page.locator("#chooser option").all_inner_texts() == ["real", "user", "sys"]
+    assert all(text.endswith("ms") for text in labels(page, "below"))
+    screenshot(page, "histogram")
+    bottom, top = page.evaluate(f"[{FIGURE}.y_range.start, {FIGURE}.y_range.end]")
+    assert bottom == 0 < top
+    point_at(page, 50_500, 1)
+    assert tooltip(page).startswith("time [s]: 50 ms to 5")
 
 
 def test_sizes_go_by_powers_of_two(opened: Open, screenshot: Any) -> None:

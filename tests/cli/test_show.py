@@ -116,7 +116,6 @@ def test_the_walk_leaves_out_git_and_perun(perun, project, write_profile):
         (("nope", "raw"), 6, "no profile matches 'nope'"),
         (("profil", "tableof"), 2, "tableof"),
         (("profile.pref", "raw"), 6, "did you mean profile.perf?"),
-        (("0@p",), 2, "name one of"),
         (("0@p", "rwa"), 2, "did you mean 'raw'"),
         (("0@p", "-m", "HEAD", "raw"), 2, "-m is in the wrong place"),
         (("0@p", "raw", "--nope"), 2, "--nope"),
@@ -235,3 +234,34 @@ def test_it_writes_nothing(perun, project, write_profile):
     perun("show", "0@i", "raw")
     perun("show", "0@p", "tableof", "resources")
     assert {path: path.stat().st_mtime_ns for path in project.path.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("collector", "view"),
+    [
+        ("time", "bars mean --per subtype --of amount --terminal"),
+        ("trace", "bars sum --per uid --of amount --terminal"),  # it has no stacks for a flame graph
+        ("my-own", "tableof resources"),
+    ],
+)
+def test_without_a_view_the_collector_chooses_one(perun, write_profile, collector, view):
+    write_profile("a profile.perf", collector=collector)
+    shown = perun("show", "a profile.perf")
+    assert shown.out == perun("show", "0@p", *view.split()).out
+    first, second = shown.err.splitlines()
+    assert first == f"shown by: perun show 'a profile.perf' {view}"
+    assert second.startswith(f"name another view in place of {view.split()[0]}: ")
+    assert "flamegraph" in second
+
+
+def test_a_chosen_view_writes_its_page_and_names_the_version(perun, project, write_profile):
+    path = write_profile(collector="complexity", type_="mixed")
+    document = json.loads(path.read_text("utf-8"))
+    for group in document["resources"].values():
+        group["structure-unit-size"] = [1, 2, 3]
+    path.write_text(json.dumps(document), "utf-8")
+    perun("add", "0@p")
+    shown = perun("show", "-m", "HEAD", "0@i")
+    assert shown.out == "scatter-complexity-app-input.txt.html\n"
+    assert (project.path / shown.lines[0]).is_file()
+    assert shown.err.splitlines()[0] == "shown by: perun show -m HEAD 0@i scatter"

@@ -13,9 +13,9 @@ OPTIONS = {
     "scatter": ("--per", "order"),
 }
 HEADINGS = {
-    "bars": "Sum of 'amount' per 'order'",
-    "flow": "Sum of 'amount' through 'order' for each 'uid', accumulated",
-    "scatter": "Plot of 'amount' per 'order'; uid: ./app",
+    "bars": "Time of ./app input.txt per run",
+    "flow": "Accumulated time of ./app input.txt per run",
+    "scatter": "Time of ./app input.txt per run: ./app",
 }
 
 
@@ -32,6 +32,13 @@ def test_a_page_gets_a_name_that_is_free(perun, project, write_profile, view):
     assert perun("show", "0@p", view, *OPTIONS[view]).out == f"{view}-time-app-input.txt(1).html\n"
     assert (project.path / first.lines[0]).read_bytes() == page
     assert len(page) - len(bokeh_script().encode()) < 100_000  # what is Perun's
+
+
+def test_no_option_is_needed(perun, project, write_profile, view):
+    write_profile()
+    assert perun("show", "0@p", view, "--terminal").out == perun(
+        "show", "0@p", view, *OPTIONS[view], "--terminal"
+    ).out
 
 
 def test_a_page_that_is_named_is_replaced(perun, project, write_profile, view):
@@ -102,16 +109,14 @@ def test_as_wide_as_the_terminal_and_with_its_colours(terminal, project, write_p
         (("bars", "-o", "amount", "-s"), "--stacked needs a key to divide the bars by", "add --by"),
         (("bars", "-o", "amount", "-g"), "--grouped needs a key to divide the bars by", "add --by"),
         (("bars", "-o", "amount", "-b", "uid", "-s", "-g"), "--stacked and --grouped", "leave out one"),
-        (("bars",), "Missing option '-o' / '--of'", "bars --help"),
         (("bars", "summ", "-o", "amount"), "'summ' is not one of 'sum'", "bars --help"),
         (
             ("flow", "-o", "amount", "-b", "uid", "-t", "nope"),
             "--through: no resource has a key 'nope'",
             KEYS,
         ),
-        (("flow", "-o", "amount", "-s"), "Missing option '-b' / '--by'", "flow --help"),
-        (("flow", "-b", "uid"), "Missing option '-o' / '--of'", "flow --help"),
-        (("scatter",), "--per: no resource has a key 'structure-unit-size'", KEYS),
+        (("bars", "--y-scale", "logarithmic"), "'logarithmic' is not one of 'auto', 'linear', 'log'", "bars"),
+        (("flow", "-s", "--y-scale", "log"), "--y-scale log cannot show areas that add up", "leave out --st"),
         (("scatter", "-p", "order", "-o", "uid"), "--of: no resource has a number in 'uid'", "amount, order"),
         (
             ("scatter", "-p", "order", "--uid", "./ap"),

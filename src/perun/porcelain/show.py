@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from perun.errors import PluginError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
@@ -12,7 +13,45 @@ from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 
 if TYPE_CHECKING:
+    from perun.plugin.registry import Registry
     from perun.profile.factory import Profile
+
+
+class Choice(NamedTuple):
+    """A view that suits a profile.
+
+    :param arguments: what `perun show PROFILE` is continued with: the view, and its arguments and options.
+    :param needs: fields of the resources of which the profile must have one; empty if it needs none.
+    """
+
+    arguments: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+
+CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
+    "time": (
+        Choice(("bars", "mean", "--per", "workload", "--by", "subtype", "--grouped", "--of", "amount",
+                "--terminal"), ("workload",)),
+        Choice(("bars", "mean", "--per", "subtype", "--of", "amount", "--terminal"), ("subtype",)),
+    ),
+    "memory": (Choice(("memory",)),),
+    "trace": (
+        Choice(("flamegraph",), ("timestamp", "trace")),
+        Choice(("bars", "sum", "--per", "uid", "--of", "amount", "--terminal"), ("uid",)),
+    ),
+    "instructions": (Choice(("flamegraph",), ("trace",)),),
+    "complexity": (
+        Choice(("scatter",), ("structure-unit-size",)),
+        Choice(("flamegraph",), ("timestamp",)),
+    ),
+    "regex": (Choice(("scatter",), ("structure-unit-size",)),),
+}  # fmt: skip
+"""The views of a collector, the best one first."""
+OTHERWISE: Final = Choice(("tableof", "resources"))
+"""What shows a profile of any other collector."""
+_WITHOUT_PAGES: Final = "--terminal"
+_CHARTS: Final = ("bars", "boxplot", "flow", "histogram", "scatter")
+"""Views that draw in the terminal, too."""
 
 
 def load_profile(repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None) -> Profile:
@@ -33,3 +72,18 @@ def show(
     context = (ctx,) if takes_context(plugin) else ()
     with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
         plugin.render(profile, params, out, *context)
+
+
+def chosen_view(profile: Profile, registry: Registry, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The view that suits the collector of the profile, with its arguments and options.
+
+    A chart goes to the terminal where this machine lacks what pages with charts need.
+    """
+    fields = {field for group in profile.groups() for field in (*group.constants, *group.columns)}
+    choices = CHOICES.get(profile.configuration.collector, ())
+    fitting = (one for one in choices if not one.needs or not fields.isdisjoint(one.needs))
+    view, *options = next(fitting, OTHERWISE).arguments
+    readiness = getattr(registry.get("view", view), "readiness", None)
+    if view in _CHARTS and _WITHOUT_PAGES not in options and readiness and any(readiness(environ)):
+        options.append(_WITHOUT_PAGES)
+    return (view, *options)

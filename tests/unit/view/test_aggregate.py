@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perun.errors import ProfileError, UsageError
 from perun.profile.factory import Profile
-from perun.view._common.aggregate import FUNCTIONS, aggregate, canonical, describe, keeps_unit
+from perun.view._common.aggregate import FUNCTIONS, aggregate, canonical, keeps_unit
 from perun.view._common.binning import binned, bins_of
 from perun.view._common.pivot import cross_tabulated
 from perun.view._common.values import Resources
@@ -36,7 +36,6 @@ def test_as_pandas(function: str, rows: list[tuple[int, float]]) -> None:
 
 def test_names_of_functions() -> None:
     assert [canonical(one) for one in ("avg", "average", "med", "sum")] == ["mean", "mean", "median", "sum"]
-    assert describe("avg") == "mean"
     assert [one for one in FUNCTIONS if not keeps_unit(one)] == ["count", "nunique", "var"]
 
 

@@ -43,15 +43,64 @@ def test_without_another_key_there_is_one_bar_for_each_value(shown: Any) -> None
     (series,) = found.series
     assert heights(series, found) == {"1": 1, "2": 10, "3": 6, "4": 10}
     assert series.name == ""
-    assert found.title == "Sum of 'amount' per 'structure-unit-size'"
+    assert found.title == "Total time of ./app -v in.txt per size"
     assert found.notes == ("mixed profile of ./app -v in.txt by the collector trace; 6 resources",)
-    assert (found.x.label, found.y.label, found.y.unit) == ("structure-unit-size", "sum of amount [s]", "us")
+    assert (found.x.label, found.y.label, found.y.unit) == ("size", "total time [s]", "us")
 
 
-def test_snapshots_are_the_default(shown: Any) -> None:
+def test_what_there_are_several_of_is_the_default(shown: Any) -> None:
     found = shown()
-    assert heights(found.series[0], found) == {"0": 27}
-    assert found.title == "Sum of 'amount' per 'snapshots'"
+    assert heights(found.series[0], found) == {"f": 16, "g": 11}
+    assert found.title == "Total time of ./app -v in.txt: f, g"
+    rows = [{**row, "order": number} for number, row in enumerate(ROWS)]
+    assert shown(rows).title == "Time of ./app -v in.txt per run"
+    assert shown([{**row, "snapshot": number // 3} for number, row in enumerate(rows)]).x.label == "snapshot"
+    assert heights(shown(ROWS[:1]).series[0], shown(ROWS[:1])) == {"0": 1}
+
+
+def test_clocks_are_never_added_up(shown: Any) -> None:
+    rows = [
+        {"uid": "./app", "subtype": clock, "amount": n + run, "order": run}
+        for run in (1, 2)
+        for n, clock in enumerate(("sys", "user", "real"))
+    ]
+    found = shown(rows)
+    assert [(one.name, one.y.tolist()) for one in found.series] == [
+        ("real", [3, 4]),
+        ("user", [2, 3]),
+        ("sys", [1, 2]),
+    ]
+    assert found.title == "Time of ./app -v in.txt per run: real, user, sys"
+    added = shown(rows, per="uid")
+    assert [one.y.tolist() for one in added.series] == [[7], [5], [3]]
+    assert added.notes[-1] == "each bar adds up several runs; perun show PROFILE bars mean shows their mean"
+
+
+def test_means_tell_how_far_their_values_lie_apart(shown: Any) -> None:
+    found = shown(function="mean", per="structure-unit-size")
+    (series,) = found.series
+    assert series.spread is not None and series.counts is not None
+    assert series.counts.tolist() == [1, 3, 1, 1]
+    assert series.spread[1] == pytest.approx(1.5275, abs=1e-4)  # of 2, 3 and 5
+    assert found.notes[-1] == "± and whiskers are the standard deviation; n = 1 to 3"
+    assert shown(function="median").series[0].spread is None
+    assert shown(function="mean", per="subtype", by="uid", stacked=True).series[0].spread is None
+
+
+def test_what_differs_much_gets_a_logarithmic_axis(shown: Any) -> None:
+    rows = [{"uid": f"f{n}", "amount": 10.0 ** (n / 4)} for n in range(20)]
+    found = shown(rows)
+    assert found.y.log
+    assert "--y-scale linear" in found.notes[-1]
+    (series,) = found.series
+    assert series.base is not None
+    assert set(series.base.tolist()) == {0.1}  # a decade below the smallest, which stays visible so
+    assert not shown(rows, y_scale="linear").y.log
+    assert not shown(rows, by="type", stacked=True).y.log
+    assert not shown([*rows, {"uid": "zero", "amount": 0}]).y.log
+    assert shown(rows[:3], y_scale="log").y.log
+    even = [{"uid": f"f{n}", "amount": n} for n in range(1, 190)] + [{"uid": "f", "amount": 0.01}]
+    assert not shown(even).y.log
 
 
 def test_stacked(shown: Any) -> None:
@@ -63,8 +112,9 @@ def test_stacked(shown: Any) -> None:
     assert f.base is not None and f.base.tolist() == [0, 0, 0]
     assert g.base is not None and g.base.tolist() == [5, 0]
     assert g.y.tolist() == [10, 6]
-    assert found.title.endswith(", stacked by 'uid'")
-    assert shown(per="structure-unit-size", by="uid").title == found.title  # what 'by' alone means
+    assert found.title == "Total time of ./app -v in.txt per size: f, g"
+    again = shown(per="structure-unit-size", by="uid").series  # what 'by' alone means
+    assert [one.y.tolist() for one in again] == [one.y.tolist() for one in found.series]
 
 
 def test_grouped(shown: Any) -> None:
@@ -73,7 +123,6 @@ def test_grouped(shown: Any) -> None:
     assert heights(f, found) == {"1": 1, "2": 5, "4": 10}
     assert f.y.tolist() == [1, 5, 10]
     assert [x for x in (*f.x, *g.x) if not float(x).is_integer()] == pytest.approx([0.79, 1.21])
-    assert found.title.endswith(", grouped by 'uid'")
 
 
 def test_negative_values_are_stacked_below(shown: Any) -> None:
@@ -86,12 +135,12 @@ def test_negative_values_are_stacked_below(shown: Any) -> None:
 @pytest.mark.parametrize(
     ("function", "value", "label", "unit"),
     [
-        ("count", 6, "count of uid", ""),
+        ("count", 6, "number of values of uid", ""),
         ("nunique", 2, "number of different values of uid", ""),
     ],
 )
 def test_what_is_no_number_is_counted(shown: Any, function: str, value: float, label: str, unit: str) -> None:
-    found = shown(function=function, of="uid")
+    found = shown(function=function, of="uid", per="snapshots")
     assert heights(found.series[0], found) == {"0": value}
     assert (found.y.label, found.y.unit) == (label, unit)
 
@@ -127,7 +176,8 @@ def test_what_is_no_finite_number_is_left_out(shown: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        ({"of": ""}, "--of is missing: it names the key that the bars show", "--of"),
+        ({"y_scale": "log", "of": "snapshots"}, "a logarithmic axis has no place for 0", "leave out"),
+        ({"y_scale": "log", "by": "uid"}, "cannot show parts that add up", "add --grouped"),
         ({"stacked": True}, "--stacked needs a key to divide the bars by", "add --by"),
         ({"grouped": True}, "--grouped needs a key to divide the bars by", "add --by"),
         ({"by": "uid", "stacked": True, "grouped": True}, "exclude each other", "leave out"),

@@ -34,15 +34,15 @@ def lines(found: Chart) -> dict[str, dict[float, float]]:
 def test_accumulated_is_the_default(shown: Any) -> None:
     found = shown()
     assert lines(found) == {"f": {1: 1, 2: 6, 3: 6, 4: 16}, "g": {1: 0, 2: 5, 3: 11, 4: 11}}
-    assert found.title == "Sum of 'amount' through 'structure-unit-size' for each 'uid', accumulated"
-    assert (found.y.label, found.y.unit) == ("accumulated sum of amount [s]", "us")
+    assert found.title == "Accumulated total time of ./app -v in.txt per size: f, g"
+    assert (found.y.label, found.y.unit) == ("accumulated total time [s]", "us")
     assert found.legend == "uid"
 
 
 def test_not_accumulated(shown: Any) -> None:
     found = shown(accumulate=False)
     assert lines(found) == {"f": {1: 1, 2: 5, 3: 0, 4: 10}, "g": {1: 0, 2: 5, 3: 6, 4: 0}}
-    assert found.title == "Sum of 'amount' through 'structure-unit-size' for each 'uid'"
+    assert found.title == "Total time of ./app -v in.txt per size: f, g"
 
 
 def test_a_mean_of_nothing_is_nothing(shown: Any) -> None:
@@ -68,6 +68,22 @@ def test_through_texts(shown: Any) -> None:
     assert lines(found) == {"mixed": {0: 16, 1: 27}}
 
 
+def test_keys_that_are_not_named_are_those_of_several_values(shown: Any) -> None:
+    assert lines(shown(through="", by="")) == lines(shown())
+    runs = [{"uid": "f", "subtype": s, "amount": 1, "order": n} for n in (1, 2) for s in ("real", "sys")]
+    found = shown(runs, through="", by="", accumulate=False)
+    assert lines(found) == {"real": {1: 1, 2: 1}, "sys": {1: 1, 2: 1}}
+    assert (found.x.label, found.legend) == ("run", "subtype")
+
+
+def test_means_have_a_spread_unless_they_are_added_up(shown: Any) -> None:
+    f = next(one for one in shown(function="mean", accumulate=False).series if one.name == "f")
+    assert f.spread is not None and f.counts is not None
+    assert f.counts.tolist() == [1, 2, 1]
+    assert f.spread[1] == pytest.approx(0.5**0.5)
+    assert shown(function="mean").series[0].spread is None
+
+
 def test_a_single_value(shown: Any) -> None:
     assert lines(shown(ROWS[:1])) == {"f": {1: 1}}
 
@@ -88,8 +104,8 @@ def test_very_many_are_put_together_and_that_is_told(shown: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        ({"of": ""}, "--of is missing: it names the key that the lines show", "--of"),
-        ({"by": ""}, "--by is missing: each value of its key gets a line", "--by"),
+        ({"y_scale": "log", "stacked": True}, "cannot show areas that add up", "leave out --stacked"),
+        ({"x_scale": "log", "through": "snapshots"}, "a logarithmic axis has no place for 0", "--x"),
         ({"through": "size"}, "--through: no resource has a key 'size'", "known are: amount"),
         ({"of": "uid"}, "no resource has a number in 'uid'", "keys with numbers"),
     ],

@@ -17,7 +17,9 @@ from perun.profile.factory import Profile
 from perun.view._common.chart import short_names, shortened
 from perun.view._common.plot import bokeh_script
 from perun.view.bars import BarsView
+from perun.view.boxplot import BoxplotView
 from perun.view.flow import FlowView
+from perun.view.histogram import HistogramView
 from perun.view.scatter import ScatterView
 
 Read = Callable[[Path], list[dict[str, Any]]]
@@ -28,6 +30,10 @@ VIEWS: list[tuple[Any, dict[str, Any]]] = [
     (FlowView(), {"of": "amount", "through": "structure-unit-size", "by": "uid"}),
     (FlowView(), {"of": "amount", "through": "uid", "by": "subtype", "stacked": True}),
     (ScatterView(), {}),
+    (BoxplotView(), {"per": "subtype", "by": "uid"}),
+    (HistogramView(), {}),
+    (BarsView(), {"function": "mean", "per": "subtype", "by": "uid", "grouped": True}),
+    (FlowView(), {"function": "mean", "through": "subtype", "by": "uid", "accumulate": False}),
 ]
 SIZE_LIMIT = 250_000
 """Bytes of a page that are Perun's: without the script of Bokeh, whose size is that release's."""
@@ -95,6 +101,21 @@ def test_the_density_of_many_points_is_valid(profile_of: Any, page: Any, charts_
     (chart,) = charts_in(page(ScatterView(), profile_of(rows, models=MODELS), {}))
     assert_valid(chart["item"])
     assert "density of 10,001 points" in chart["title"]
+
+
+def test_logarithmic_axes_are_valid(profile_of: Any, page: Any, charts_in: Read) -> None:
+    rows = [{"uid": f"f{n % 2}", "amount": 10.0 ** (n / 3), "structure-unit-size": 1 + n} for n in range(30)]
+    for view, options in (
+        (BarsView(), {"function": "mean", "per": "structure-unit-size", "by": "uid", "grouped": True}),
+        (FlowView(), {"accumulate": False, "function": "mean", "x_scale": "log"}),
+        (ScatterView(), {"x_scale": "log"}),
+    ):
+        for chart in charts_in(page(view, profile_of(rows), options)):
+            assert_valid(chart["item"])
+            (figure,) = chart["item"]["doc"]["roots"]
+            assert figure["attributes"]["y_scale"]["name"] == "LogScale"
+            if view.name != "flow":
+                assert figure["attributes"]["y_range"]["attributes"]["start"] > 0
 
 
 ODD: dict[str, list[Any]] = {

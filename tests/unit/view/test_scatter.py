@@ -36,21 +36,21 @@ def shown(profile_of: Any) -> Any:
 def test_all_uids_and_each(shown: Any) -> None:
     everything, f, g = shown()
     assert [one.name for one in (everything, f, g)] == ["all 2 uids", "f", "g"]
-    assert everything.title == "Plot of 'amount' per 'structure-unit-size'; 2 uids"
+    assert everything.title == "Time of ./app -v in.txt per size: f, g"
     assert [(one.name, one.kind, one.note) for one in everything.series] == [
         ("f", "points", "8 points"),
         ("g", "points", "8 points"),
     ]
-    assert g.title == "Plot of 'amount' per 'structure-unit-size'; uid: g"
+    assert g.title == "Time of ./app -v in.txt per size: g"
     assert g.series[0].y.tolist() == [3, 5, 7, 9, 11, 13, 15, 17]
-    assert (g.x.label, g.y.label) == ("structure-unit-size", "amount [s]")
+    assert (g.x.label, g.y.label) == ("size", "time [s]")
 
 
 def test_one_uid_is_one_chart(shown: Any) -> None:
     (chart,) = shown(uid=("g",))
     assert chart.name == "g"
     (chart,) = shown([{"amount": 1, "structure-unit-size": 2}])
-    assert (chart.name, chart.title) == ("(no uid)", "Plot of 'amount' per 'structure-unit-size'")
+    assert (chart.name, chart.title) == ("(no uid)", "Time of ./app -v in.txt per size")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_very_many_points_are_their_density(shown: Any) -> None:
     assert everything.density is not None
     assert everything.density.counts.sum() == count
     assert (everything.density.x, everything.density.y) == ((0, 88), (0, 96))
-    assert everything.title.endswith("2 uids (density of 10,001 points)")
+    assert everything.title == "Time of ./app -v in.txt per size: f0, f1 (density of 10,001 points)"
     assert one.density is None
     assert len(one.series[0].x) == 5001
 
@@ -176,8 +176,41 @@ def test_many_uids_share_the_last_colour(shown: Any) -> None:
     rows = [{"uid": f"f{n}", "amount": n, "structure-unit-size": n} for n in range(20)]
     everything, *each = shown(rows)
     assert len(each) == 20
-    assert len(everything.series) == 8
-    assert (everything.series[-1].name, everything.series[-1].note) == ("(13 others)", "13 points")
+    assert len(everything.series) == 16
+    assert (everything.series[-1].name, everything.series[-1].note) == ("(5 others)", "5 points")
+
+
+def test_the_clocks_of_runs_are_series_of_their_own(shown: Any) -> None:
+    rows = [
+        {"uid": "./app", "subtype": clock, "amount": n + run, "order": run}
+        for run in (1, 2)
+        for n, clock in enumerate(("real", "user"))
+    ]
+    models = [
+        model("linear", "./app [user]", coeffs=COEFFICIENTS),
+        model("constant", "./app", coeffs=COEFFICIENTS),
+    ]
+    for one in models:
+        one["per_key"] = "order"
+    everything, real, user = shown(rows, models)
+    assert everything.title == "Time of ./app -v in.txt per run: real, user"
+    assert (everything.legend, everything.name) == ("clock", "all 2 clocks")
+    assert [one.name for one in real.series] == ["measured"]
+    assert [one.name for one in user.series] == ["measured", "linear, R² 0.500"]
+
+
+def test_a_logarithmic_density(shown: Any) -> None:
+    rows = [
+        {"uid": "f", "amount": 10.0 ** (n % 6), "structure-unit-size": 10.0 ** (n % 4)}
+        for n in range(MAX_POINTS + 2)
+    ]
+    (chart,) = shown(rows)
+    assert (chart.x.log, chart.y.log) == (False, True)
+    (chart,) = shown(rows, x_scale="log")
+    assert chart.density is not None
+    assert (chart.density.x, chart.density.y) == ((1, 1000), (1, 100_000))
+    rows_taken, columns_taken = (set(found.tolist()) for found in chart.density.counts.nonzero())
+    assert (rows_taken, columns_taken) == ({0, 24, 48, 72, 96, 119}, {0, 66, 133, 199})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view._common.screen import Screen, width_of
 from perun.view.bars import BarsView
+from perun.view.boxplot import BoxplotView
 from perun.view.flow import FlowView
+from perun.view.histogram import HistogramView
 from perun.view.scatter import ScatterView
 
 VIEWS: list[tuple[Any, dict[str, Any]]] = [
@@ -20,6 +22,8 @@ VIEWS: list[tuple[Any, dict[str, Any]]] = [
     (FlowView(), {"of": "amount", "through": "structure-unit-size", "by": "uid"}),
     (FlowView(), {"of": "amount", "through": "uid", "by": "subtype", "stacked": True}),
     (ScatterView(), {}),
+    (BoxplotView(), {"per": "subtype", "by": "uid"}),
+    (HistogramView(), {"by": "type"}),
 ]
 
 
@@ -36,10 +40,10 @@ def test_stacked_bars(profile_of: Any) -> None:
     ]
     text = drawn(BarsView(), profile_of(rows), of="amount", per="uid", by="subtype")
     assert text == (
-        "Sum of 'amount' per 'uid', stacked by 'subtype'\n"
+        "Time of ./app -v in.txt per uid: b, a\n"
         "mixed profile of ./app -v in.txt by the collector trace; 3 resources\n"
         "\n"
-        "sum of amount [s] per uid\n"
+        "time [s] per uid\n"
         f"f │{'▓' * 22}{'█' * 43} 6 µs\n"
         f"g │{'█' * 32} 3 µs\n"
         "\n"
@@ -68,7 +72,7 @@ def test_a_line(profile_of: Any) -> None:
     lines = drawn(
         FlowView(), profile_of(rows), of="amount", through="structure-unit-size", by="uid"
     ).splitlines()
-    assert lines[0] == "Sum of 'amount' through 'structure-unit-size' for each 'uid', accumulated"
+    assert lines[0] == "Accumulated time of ./app -v in.txt per size"
     picture = lines[4:24]
     columns = [min(place for place, sign in enumerate(row) if sign > "⠀") for row in picture]
     assert columns == sorted(columns, reverse=True)
@@ -159,7 +163,7 @@ def test_the_first_of_several_charts_is_drawn_and_that_is_told(profile_of: Any) 
     rows = [{"uid": uid, "amount": 1, "structure-unit-size": 1} for uid in "fg"]
     notes: list[str] = []
     text = drawn(ScatterView(), profile_of(rows), ViewContext(note=notes.append))
-    assert text.startswith("Plot of 'amount' per 'structure-unit-size'; 2 uids\n")
+    assert text.startswith("Time of ./app -v in.txt per size: f, g\n")
     assert notes == ["the terminal shows the first of 3 charts; choose another one with --uid"]
 
 

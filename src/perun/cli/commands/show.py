@@ -23,7 +23,7 @@ class _Views(PluginGroup):
     runner = staticmethod(_run)
 
 
-@click.group(cls=_Views)
+@click.group(cls=_Views, invoke_without_command=True, no_args_is_help=True)
 @click.argument("profile", shell_complete=complete_any)
 @minor_option()
 @click.pass_context
@@ -34,7 +34,10 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     or pending profile or its beginning, or a path. A tag or name after a version is that of a profile
     registered there (`HEAD~1:0@i`, `v1.2:time`).
 
+    Without a command, the view that suits the collector of the profile shows it.
+
     \b
+    perun show 0@i
     perun show 0@i tableof resources
     perun show 0@i flamegraph --diff HEAD~1:0@i
     perun show bars --help
@@ -48,3 +51,22 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
 
     session.profile_loader = lambda: load(profile)
     session.other_profile_loader = load
+    if ctx.invoked_subcommand is None:
+        _show_chosen(ctx, session, ["-m", minor] if minor else [], profile)
+
+
+def _show_chosen(ctx: click.Context, session: Session, options: list[str], profile: str) -> None:
+    """Show the profile by the view of its collector, and say which one that is."""
+    import shlex
+
+    from perun.porcelain.show import chosen_view
+
+    assert isinstance(ctx.command, click.Group)
+    name, *rest = chosen = chosen_view(session.profile, session.registry, session.environ)
+    command = ctx.command.get_command(ctx, name)
+    assert command is not None
+    with command.make_context(name, rest, parent=ctx) as inner:
+        command.invoke(inner)
+    others = ", ".join(one for one in ctx.command.list_commands(ctx) if one != name)
+    session.note(f"shown by: {shlex.join(['perun', 'show', *options, profile, *chosen])}")
+    session.note(f"name another view in place of {name}: {others}")

@@ -22,27 +22,10 @@ _ALIASES: Final = {"avg": "mean", "average": "mean", "med": "median"}
 NON_NUMERIC: Final = ("count", "nunique")
 """Functions that also take values that are no numbers."""
 
-_DESCRIPTIONS: Final = {
-    "sum": "sum",
-    "count": "count",
-    "mean": "mean",
-    "median": "median",
-    "min": "minimum",
-    "max": "maximum",
-    "nunique": "number of different values",
-    "std": "standard deviation",
-    "var": "variance",
-}
-
 
 def canonical(function: str) -> str:
     """The main name of a function that has several: `mean` for `avg`."""
     return _ALIASES.get(function, function)
-
-
-def describe(function: str) -> str:
-    """The function in words: `standard deviation` for `std`."""
-    return _DESCRIPTIONS[canonical(function)]
 
 
 def keeps_unit(function: str) -> bool:

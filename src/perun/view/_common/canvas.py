@@ -30,12 +30,14 @@ _ROWS: Final = 20
 _TICKS: Final = 7
 _NAME_OF_TICK: Final = 14
 _MARGIN: Final = 0.03
+_FEW_DECADES: Final = 3
 _CLIP: Final = 10_000
 """Dots beyond the canvas where a line is cut off, as a model may go far beyond the points."""
 
 
 def plot_lines(chart: Chart, screen: Screen) -> list[str]:
     """The chart as lines of text, with axes and legend."""
+    chart = _in_decades(chart)
     x_ends, y_ends = _spans(chart)
     y_ticks = list(_ticks(y_ends, chart.y))
     labels = [screen.printable(label) for _, label in y_ticks]
@@ -162,6 +164,27 @@ class _Canvas:
         return columns, text
 
 
+def _in_decades(chart: Chart) -> Chart:
+    """The chart with logarithms in place of the values of each logarithmic axis, without what has none."""
+    if not (chart.x.log or chart.y.log):
+        return chart
+    made = []
+    with np.errstate(all="ignore"):
+        for one in chart.series:
+            x = np.log10(one.x) if chart.x.log else one.x
+            y = np.log10(one.y) if chart.y.log else one.y
+            known = np.isfinite(x) & np.isfinite(y)
+            made.append(one._replace(x=x[known], y=y[known]))
+    density = chart.density and chart.density._replace(
+        x=_decades(chart.density.x, chart.x.log), y=_decades(chart.density.y, chart.y.log)
+    )
+    return chart._replace(series=tuple(made), density=density)
+
+
+def _decades(ends: Span, log: bool) -> Span:
+    return (math.log10(ends[0]), math.log10(ends[1])) if log else ends
+
+
 def _spans(chart: Chart) -> tuple[Span, Span]:
     """The spans of both axes, the same that a page shows first."""
     if chart.density:
@@ -204,6 +227,9 @@ def _ticks(ends: Span, axis: Axis) -> Iterator[tuple[float, str]]:
         every = max(1, math.ceil(len(names) / _TICKS))
         yield from ((float(place), names[place]) for place in range(0, len(names), every))
         return
+    if axis.log:
+        yield from _ticks_in_decades(low, high, axis.unit)
+        return
     step = _round_step(high / _TICKS - low / _TICKS, 1024 if is_size(axis.unit) else 10)
     first = math.ceil(low / step)
     for number in range(_TICKS * 3):
@@ -211,6 +237,17 @@ def _ticks(ends: Span, axis: Axis) -> Iterator[tuple[float, str]]:
         if value > high * (1 + 1e-12) + step * 1e-9:
             break
         yield value, readable(value, axis.unit, 4)
+
+
+def _ticks_in_decades(low: float, high: float, unit: str) -> Iterator[tuple[float, str]]:
+    """Powers of ten, or 1, 2 and 5 times these where there are few; the ends and places are logarithms."""
+    every = max(1, math.ceil((high - low) / _TICKS))
+    factors = (1, 2, 5) if high - low < _FEW_DECADES else (1,)
+    for power in range(math.floor(low), math.ceil(high) + 1):
+        for factor in factors if power % every == 0 else ():
+            place = power + math.log10(factor)
+            if low - 1e-9 <= place <= high + 1e-9:
+                yield place, readable(factor * 10.0**power, unit)
 
 
 def _round_step(least: float, base: int) -> float:

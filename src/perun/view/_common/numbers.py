@@ -22,6 +22,11 @@ from perun.profile.amounts import (
 __all__ = ["is_size", "numbers_script", "readable", "unit_label"]
 
 
+def is_time(unit: str) -> bool:
+    """Whether the unit is one of time."""
+    return unit in _TIMES
+
+
 def numbers_script() -> str:
     """`numbers.js` with the units of this module, for a page; it defines `perunNumber` and `perunTick`."""
     import json

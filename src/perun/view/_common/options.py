@@ -6,6 +6,7 @@ from typing import Any
 
 from perun.plugin.params import param
 from perun.view._common.aggregate import FUNCTIONS
+from perun.view._common.scale import SCALES
 
 
 def aggregation(help: str) -> Any:
@@ -21,6 +22,12 @@ def filename(help: str = "Write the page to this file, which is replaced if it e
 def axis_label(axis: str) -> Any:
     """The label of one axis, `X` or `Y`; empty for the key that the axis shows."""
     return param("", short=f"-{axis.lower()}l", metavar="<text>", help=f"Label of the {axis} axis.")
+
+
+def scale(axis: str) -> Any:
+    """The scale of one axis, `X` or `Y`."""
+    about = "auto: logarithmic where the values differ by more than a factor of 1,000, and most are small."
+    return param("auto", choices=SCALES, metavar="<scale>", help=f"Scale of the {axis} axis; {about}")
 
 
 def title(of: str) -> Any:

@@ -1,5 +1,18 @@
 // Draws the charts of the page with BokehJS, in the colour scheme that the browser prefers.
 "use strict";
+// The number of points in the cell of a density below the pointer.
+function perunCell(source, [logX, logY], {x, y}) {
+  const column = name => source.get_column(name)[0];
+  const picture = column("image");
+  const [rows, columns] = picture.shape;
+  const place = (value, start, size, log, number) => {
+    const scale = log ? Math.log : one => one;
+    const share = (scale(value) - scale(start)) / (scale(start + size) - scale(start));
+    return Math.min(Math.max(Math.floor(share * number), 0), number - 1);
+  };
+  const row = place(y, column("y"), column("dh"), logY, rows);
+  return perunNumber(picture[row * columns + place(x, column("x"), column("dw"), logX, columns)]);
+}
 (() => {
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const element = id => document.getElementById(id);
@@ -25,6 +38,7 @@
     return {
       Figure: {background_fill_color: background, border_fill_color: background, outline_line_color: null},
       LinearAxis: axis,
+      LogAxis: axis,
       Grid: {grid_line_color: line, grid_line_alpha: 0.6},
       Legend: {
         background_fill_alpha: 0, border_line_color: null, label_text_color: text, label_text_font: font,
@@ -60,7 +74,8 @@
   }
 
   // Closes the gaps in a stack after a series is hidden: each visible series starts where the one below ends.
-  function restack(drawn) {
+  function restack(drawn, figure) {
+    if (figure.y_scale.type === "LogScale") return; // nothing is stacked there, and nothing starts at 0
     const column = (one, name) => one.data_source.get_column(name);
     const put = ({data_source: source}, columns) => {
       const kept = [...source.columns()].map(name => [name, source.get_column(name)]);
@@ -90,7 +105,7 @@
     const later = () => {
       if (due) return;
       due = true;
-      queueMicrotask(() => { due = false; restack(figure.renderers); });
+      queueMicrotask(() => { due = false; restack(figure.renderers, figure); });
     };
     for (const one of figure.renderers) one.properties.visible.change.connect(later);
   }

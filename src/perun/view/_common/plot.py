@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from perun.errors import PluginError
 from perun.plugin.api import Readiness
 from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
-from perun.view._common.numbers import is_size, numbers_script
+from perun.view._common.numbers import is_size, numbers_script, readable
 from perun.view._common.span import Span
 from perun.view._common.theme import colour, ramp
 
@@ -31,11 +31,26 @@ _MANY_POINTS: Final = 500
 """More points than these are drawn smaller."""
 _MAX_MARKED: Final = 60
 """A line with more points has no markers."""
+_OF_BOX: Final = (
+    ("upper whisker", "@high"),
+    ("third quartile", "@third"),
+    ("median", "@y"),
+    ("first quartile", "@first"),
+    ("lower whisker", "@low"),
+)
+"""What the tooltip of a box tells, and from which column."""
 _MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
 _DENSITY_COLOURS: Final = 48
 _DIGITS: Final = 7
 """Significant digits of coordinates: more than a screen has pixels, fewer than make a page large."""
 _SUM_COLOUR: Final = "#8a8a8a"
+_WHISKER_COLOUR: Final = "#3b4048"
+_QUAD: Final = 4
+"""Which renderer of a series of boxes draws the boxes."""
+_SOLID: Final = ("bars", "box")
+"""Kinds whose x has a name."""
+_WHISKERS: Final = 3
+"""Renderers that whiskers take: the line and its two ends."""
 _NO_BOKEH: Final = "Bokeh is not installed, and pages with charts need it"
 
 
@@ -163,8 +178,8 @@ class _Document:
             sizing_mode="stretch_width",
             x_range=self._x_range(),
             y_range=self._y_range(),
-            x_scale=self._model("LinearScale"),
-            y_scale=self._model("LinearScale"),
+            x_scale=self._model("LogScale" if chart.x.log else "LinearScale"),
+            y_scale=self._model("LogScale" if chart.y.log else "LinearScale"),
             title=None,
             renderers=renderers,
             toolbar=self._toolbar(drawn, density),
@@ -193,11 +208,14 @@ class _Document:
             settings |= {"min_interval": 1, "desired_num_ticks": min(len(names), 40), "num_minor_ticks": 0}
         elif is_size(axis.unit):
             settings = {"base": 1024, "mantissas": [2**power for power in range(10)], "num_minor_ticks": 4}
+        if axis.log:
+            # Each tick has a prefix of its own: that of the largest would make the others unreadable.
+            code, settings = "return perunNumber(tick, unit)", {}
         slanted = sum(map(len, names)) > 60 or max(map(len, names), default=0) > 14
         return self._model(
-            "LinearAxis",
+            "LogAxis" if axis.log else "LinearAxis",
             axis_label=shortened(axis.label, _NAME_IN_HOVER),
-            ticker=self._model("AdaptiveTicker", **settings),
+            ticker=self._model("LogTicker" if axis.log else "AdaptiveTicker", **settings),
             formatter=self._model("CustomJSTickFormatter", args=_map(args), code=code),
             **(
                 {"major_label_orientation": 0.7}
@@ -210,24 +228,30 @@ class _Document:
         chart = self._chart
         if chart.x.names:
             return self._model("Range1d", start=-0.7, end=len(chart.x.names) - 0.3)
-        ends = [chart.density.x] if chart.density else [_extent(one.x) for one in chart.series if one.x.size]
-        return self._range(ends)
+        ends = [chart.density.x] if chart.density else [_span_of(one) for one in chart.series if one.x.size]
+        return self._range(ends, log=chart.x.log)
 
     def _y_range(self) -> Json:
         chart = self._chart
         if chart.density:
-            return self._range([chart.density.y])
+            return self._range([chart.density.y], log=chart.y.log)
         # A model may go far beyond its points, so that these alone set the range.
         points = [_extent(one.y) for one in chart.series if one.kind == "points" and one.y.size]
         if points:
-            return self._range(points)
+            return self._range(points, log=chart.y.log)
         solid = [one for one in chart.series if one.base is not None]
-        floor = {"start": 0} if solid and all((one.y >= 0).all() for one in solid) else {}
+        floor: Json = {"start": 0} if solid and all((one.y >= 0).all() for one in solid) else {}
+        if floor and chart.y.log:
+            bases = [one.base for one in solid if one.base is not None and one.x.size]
+            floor = {"start": min(float(base.min()) for base in bases)}
         return self._model("DataRange1d", only_visible=True, range_padding=0.05, **floor)
 
-    def _range(self, ends: Sequence[tuple[float, float]]) -> Json:
+    def _range(self, ends: Sequence[tuple[float, float]], *, log: bool = False) -> Json:
         low = min((end[0] for end in ends), default=0.0)
         high = max((end[1] for end in ends), default=1.0)
+        if log:
+            room = max((high / low) ** 0.05, 1.05) if math.isfinite(high / low) else 1e10
+            return self._model("Range1d", start=max(low / room, 5e-324), end=_finite(high * room))
         room = (high / 20 - low / 20) or abs(low) / 20 or 0.5
         return self._model("Range1d", start=_finite(low - room), end=_finite(high + room))
 
@@ -235,18 +259,29 @@ class _Document:
         return self._model("ColumnDataSource", data=_map(columns))
 
     def _renderers(self, series: Series) -> list[Json]:
-        """The renderers of one series; the last one is the one that reacts to the pointer."""
+        """The renderers of one series; :func:`_reacting` is the one that reacts to the pointer."""
         shade = _SUM_COLOUR if series.colour < 0 else colour(series.colour)
         columns: Json = {"x": _json_numbers(series.x), "y": _json_numbers(series.y)}
         if series.base is not None:
             columns["base"] = _json_numbers(series.base)
         if series.value is not None:
             columns["value"] = _json_numbers(series.value)
-        if series.kind == "bars":
+        if series.kind in _SOLID:
             names = self._chart.x.names
-            columns["at"] = [shortened(names[round(at)], _NAME_IN_HOVER) for at in series.x.tolist()]
+            found = series.labels or [names[round(at)] for at in series.x.tolist()]
+            columns["at"] = [shortened(one, _NAME_IN_HOVER) for one in found]
+            if not isinstance(series.width, float):
+                columns["width"] = _json_numbers(series.width)
+        if series.kind == "box":
+            return self._boxes(series, shade, columns)
+        has_spread = _has_spread(series)
+        if has_spread:
+            columns |= self._spread_columns(series)
         source = self._source(columns)
-        glyphs = self._glyphs(series, shade)
+        glyphs = [*self._glyphs(series, shade), *(self._whiskers() if has_spread else ())]
+        return self._drawn(series, source, glyphs)
+
+    def _drawn(self, series: Series, source: Json, glyphs: Sequence[Json]) -> list[Json]:
         name = shortened(_hover_name(series), _NAME_IN_HOVER)
         drawn = []
         for number, glyph in enumerate(glyphs):
@@ -254,12 +289,44 @@ class _Document:
             drawn.append(self._model("GlyphRenderer", name=name, **settings))
         return drawn
 
+    def _boxes(self, series: Series, shade: str, columns: Json) -> list[Json]:
+        import numpy as np
+
+        assert isinstance(series.width, float) and series.counts is not None
+        x, half = series.x, series.width / 2
+        for name in ("low", "first", "third", "high"):
+            columns[name] = _json_numbers(np.array([getattr(box, name) for box in series.boxes]))
+        columns["left"], columns["right"] = _json_numbers(x - half), _json_numbers(x + half)
+        columns["n"] = [f"{count:,.0f}" for count in series.counts.tolist()]
+        style = {"line_color": _value(shade), "line_width": _value(1.6)}
+        cap = {"marker": _value("dash"), "size": _value(12), **style}
+        at, y, first, third = (_field(name) for name in ("x", "y", "first", "third"))
+        fill = {"fill_color": _value(shade), "fill_alpha": _value(0.35)}
+        sides = {"left": _field("left"), "right": _field("right")}
+        glyphs = [
+            self._model("Segment", x0=at, x1=at, y0=_field("low"), y1=first, **style),
+            self._model("Segment", x0=at, x1=at, y0=third, y1=_field("high"), **style),
+            self._model("Scatter", x=at, y=_field("low"), **cap),
+            self._model("Scatter", x=at, y=_field("high"), **cap),
+            self._model("Quad", top=third, bottom=first, **sides, **fill, **style),
+            self._model("Segment", x0=sides["left"], x1=sides["right"], y0=y, y1=y,
+                        **(style | {"line_width": _value(3)})),
+        ]  # fmt: skip
+        drawn = self._drawn(series, self._source(columns), glyphs)
+        places = np.repeat(x, [len(box.outliers) for box in series.boxes])
+        if places.size:
+            beyond = np.array([one for box in series.boxes for one in box.outliers])
+            source = self._source({"x": _json_numbers(places), "y": _json_numbers(beyond)})
+            drawn += self._drawn(series, source, [self._points(series, shade, 5, 0.55)])
+        return drawn
+
     def _glyphs(self, series: Series, shade: str) -> list[Json]:
         x, y = _field("x"), _field("y")
         if series.kind == "bars":
             style = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
             thin = _value(0.5)
-            base, width = _field("base"), _value(series.width)
+            base = _field("base")
+            width = _value(series.width) if isinstance(series.width, float) else _field("width")
             return [self._model("VBar", x=x, width=width, top=y, bottom=base, line_width=thin, **style)]
         if series.kind == "points":
             return [self._points(series, shade, 5 if len(series.x) > _MANY_POINTS else 7, 0.55)]
@@ -274,6 +341,33 @@ class _Document:
             return [area, drawn]
         marked = series.marked and len(series.x) <= _MAX_MARKED
         return [drawn, self._points(series, shade, 6, 1.0)] if marked else [drawn]
+
+    def _spread_columns(self, series: Series) -> Json:
+        """The columns of the whiskers, which a logarithmic axis shows from its lower end at least."""
+        import numpy as np
+
+        assert series.spread is not None and series.counts is not None
+        spread = np.nan_to_num(series.spread, nan=0.0)
+        lower = series.y - spread
+        if self._chart.y.log:
+            lower = np.where(lower > 0, lower, series.y if series.base is None else series.base)
+        text = [readable(one, self._chart.y.unit) if one == one else "-" for one in series.spread.tolist()]
+        return {
+            "lower": _json_numbers(lower),
+            "upper": _json_numbers(series.y + spread),
+            "spread": text,
+            "n": [f"{count:,.0f}" for count in series.counts.tolist()],
+        }
+
+    def _whiskers(self) -> list[Json]:
+        x, lower, upper = _field("x"), _field("lower"), _field("upper")
+        style = {"line_color": _value(_WHISKER_COLOUR), "line_width": _value(1.4)}
+        caps = {"marker": _value("dash"), "size": _value(9), **style}
+        return [
+            self._model("Segment", x0=x, x1=x, y0=lower, y1=upper, **style),
+            self._model("Scatter", x=x, y=lower, **caps),
+            self._model("Scatter", x=x, y=upper, **caps),
+        ]
 
     def _points(self, series: Series, shade: str, size: int, alpha: float) -> Json:
         return self._model(
@@ -359,33 +453,43 @@ class _Document:
             self._model("SaveTool"),
         ]
         # Series whose tooltips are alike share one tool.
-        hovers: dict[tuple[str, bool, bool], list[Json]] = {}
+        hovers: dict[tuple[str, str, bool, bool], list[Json]] = {}
         for series, group in zip(self._chart.series, drawn, strict=True):
             value = "@y" if series.value is None else "@value"
-            key = (value, series.kind == "bars", series.kind == "line" and not series.marked)
-            hovers.setdefault(key, []).append(_ref(group[-1]))
+            between = series.kind == "line" and not series.marked
+            key = (value, series.kind if series.kind in _SOLID else "", between, _has_spread(series))
+            hovers.setdefault(key, []).append(_ref(_reacting(series, group)))
         tools += [self._hover(*key, renderers) for key, renderers in hovers.items()]
         tools += [self._density_hover(image) for image in density]
         return self._model("Toolbar", tools=tools, logo=None, autohide=False)
 
     def _density_hover(self, image: Json) -> Json:
+        # What Bokeh takes for the cell is wrong on a logarithmic axis, on which cells are of equal size, too.
+        chart = self._chart
+        args = {"source": _ref(image["attributes"]["data_source"]), "logs": [chart.x.log, chart.y.log]}
+        code = "return perunCell(source, logs, special_vars)"
+        cell = self._model("CustomJSHover", args=_map(args), code=code)
         return self._model(
             "HoverTool",
             renderers=[_ref(image)],
             tooltips=[("points in this cell", "@image{custom}")],
-            formatters=_map({"@image": self._formatter("")}),
+            formatters=_map({"@image": cell}),
             visible=False,
         )
 
-    def _hover(self, value: str, bars: bool, between: bool, renderers: Sequence[Json]) -> Json:
+    def _hover(
+        self, value: str, solid: str, between: bool, has_spread: bool, renderers: Sequence[Json]
+    ) -> Json:
         """The tooltip of the renderers.
 
-        :param value: the column that it shows. :param bars: whether x is a category.
+        :param value: the column that it shows. :param solid: `bars` or `box` if x has a name, else empty.
         :param between: whether it also appears between the points of a line.
+        :param has_spread: whether it tells the spread and the number of values, too.
         """
         chart = self._chart
-        formatters = {value: self._formatter(chart.y.unit)}
-        if not bars:
+        shown = [*_OF_BOX] if solid == "box" else [(shortened(chart.y.label, _NAME_IN_LEGEND), value)]
+        formatters = {column: self._formatter(chart.y.unit) for _, column in shown}
+        if not solid:
             formatters["@x"] = self._formatter(chart.x.unit, chart.x.names)
         rows = [
             *(
@@ -393,8 +497,10 @@ class _Document:
                 if any(one.name for one in chart.series)
                 else []
             ),
-            (shortened(chart.x.label, _NAME_IN_LEGEND), "@at" if bars else "@x{custom}"),
-            (shortened(chart.y.label, _NAME_IN_LEGEND), f"{value}{{custom}}"),
+            (shortened(chart.x.label, _NAME_IN_LEGEND), "@at" if solid else "@x{custom}"),
+            *((label, f"{column}{{custom}}") for label, column in shown),
+            *([("standard deviation", "@spread")] if has_spread else []),
+            *([("n", "@n")] if has_spread or solid == "box" else []),
         ]
         return self._model(
             "HoverTool",
@@ -411,6 +517,18 @@ class _Document:
             return self._model("CustomJSHover", args=_map(args), code="return names[value] ?? ''")
         code = "return perunNumber(Number(value), unit, 4)"
         return self._model("CustomJSHover", args=_map({"unit": unit}), code=code)
+
+
+def _has_spread(series: Series) -> bool:
+    """Whether whiskers show how far the values of some mean lie apart."""
+    return series.spread is not None and bool((series.spread == series.spread).any())
+
+
+def _reacting(series: Series, renderers: Sequence[Json]) -> Json:
+    """The renderer that reacts to the pointer: the box, or the last one that is no whisker."""
+    if series.kind == "box":
+        return renderers[_QUAD]
+    return renderers[-1 - _WHISKERS if _has_spread(series) else -1]
 
 
 def _legend_name(name: str, series: Series) -> str:
@@ -451,6 +569,14 @@ def _json_numbers(values: Floats) -> list[float]:
 
 def _extent(values: Floats) -> Span:
     return float(values.min()), float(values.max())
+
+
+def _span_of(series: Series) -> Span:
+    """The lowest and the highest x that the series takes."""
+    if isinstance(series.width, float):
+        return _extent(series.x)
+    halves = series.width / 2
+    return float((series.x - halves)[0]), float((series.x + halves)[-1])
 
 
 def _finite(value: float) -> float:

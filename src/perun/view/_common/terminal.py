@@ -5,23 +5,28 @@ Without colours, each series has a character of its own; without Unicode, everyt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from perun.view._common.boxes import box_lines
 from perun.view._common.canvas import plot_lines
-from perun.view._common.chart import Chart, Series, short_names
+from perun.view._common.chart import Axis, Chart, Series, short_names
 from perun.view._common.numbers import readable
-from perun.view._common.screen import Screen, legend, right_aligned, width_of
+from perun.view._common.screen import Screen, axis_names, legend, right_aligned, width_of
 from perun.view._common.span import share_of
 
-_NAME: Final = 30
+_VALUE: Final = 14
+"""Columns for the text behind a bar, if none is wider."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 def chart_text(chart: Chart, screen: Screen) -> str:
     """The chart as text that ends with a line break."""
     lines = [screen.printable(line) for line in (chart.title, *chart.notes)] + [""]
-    if any(series.kind == "bars" for series in chart.series):
+    if any(series.kind == "box" for series in chart.series):
+        lines += box_lines(chart, screen)
+    elif any(series.kind == "bars" for series in chart.series):
         lines += _bars(chart, screen)
     else:
         lines += plot_lines(chart, screen)
@@ -29,12 +34,18 @@ def chart_text(chart: Chart, screen: Screen) -> str:
 
 
 class _Bar(NamedTuple):
-    """One bar from `start` to `end` on the axis of values; its own value differs if it is stacked."""
+    """One bar from `start` to `end` on the axis of values; its own value differs if it is stacked.
+
+    :param spread: the standard deviation of the values that it is the mean of, NaN if it is not known.
+    :param number: how many these are; NaN if the bar is no mean.
+    """
 
     start: float
     end: float
     value: float
     colour: int
+    spread: float
+    number: float
 
 
 def _bars(chart: Chart, screen: Screen) -> list[str]:
@@ -42,25 +53,28 @@ def _bars(chart: Chart, screen: Screen) -> list[str]:
     for series in chart.series:
         for place, bar in _bars_of(series):
             found.setdefault(place, []).append(bar)
-    labels = [screen.printable(name) for name in short_names(chart.x.names, _NAME)]
+    labels = axis_names(chart.x.names or chart.series[0].labels, screen)
     margin = max(map(width_of, labels), default=0)
-    ends = [0.0, *(end for bars in found.values() for bar in bars for end in (bar.start, bar.end))]
-    scale = _Scale(min(ends), max(ends), max(10, screen.columns - margin - 14))
+    ends = [end for bars in found.values() for bar in bars for end in (bar.start, bar.end)]
+    rows = [
+        ("" if number else label, row, screen.printable(_value(row, chart.y)))
+        for place, label in enumerate(labels)
+        for number, row in enumerate(_rows(found.get(place, [])) or [[]])
+    ]
+    room = max(_VALUE, *(2 + width_of(value) for _, _, value in rows))
+    ends += [] if chart.y.log else [0.0]
+    scale = _Scale(min(ends), max(ends), max(10, screen.columns - margin - room), chart.y.log)
     edge = "│" if screen.unicode else "|"
-    lines = []
-    for place, label in enumerate(labels):
-        rows = _rows(found.get(place, []))
-        for number, row in enumerate(rows or [[]]):
-            total = sum(bar.value for bar in row)
-            value = screen.printable(readable(total, chart.y.unit)) if row else ""
-            start = right_aligned("" if number else label, margin)
-            lines.append(f"{start} {edge}{scale.line(row, screen)} {value}")
+    lines = [
+        f"{right_aligned(label, margin)} {edge}{scale.line(row, screen)} {value}"
+        for label, row, value in rows
+    ]
     names = [series.name for series in chart.series]
     short = short_names(names, screen.columns - 4)
     signs = (
         (screen.fill(one.colour), one.colour, name) for one, name in zip(chart.series, short, strict=True)
     )
-    heading = screen.printable(f"{chart.y.label} per {chart.x.label}")
+    heading = screen.printable(f"{chart.y.label} per {chart.x.label}{', logarithmic' * chart.y.log}")
     return [heading, *lines, *legend(signs, chart.legend, screen)]
 
 
@@ -68,10 +82,26 @@ def _bars_of(series: Series) -> Iterable[tuple[int, _Bar]]:
     """The bars of a series, each with the position of its category."""
     base = series.base if series.base is not None else series.y * 0
     values = series.value if series.value is not None else series.y
-    for at, start, end, value in zip(
-        series.x.tolist(), base.tolist(), series.y.tolist(), values.tolist(), strict=True
-    ):
-        yield round(at), _Bar(start, end, value, series.colour)
+    unknown = series.y * math.nan
+    spread = unknown if series.spread is None else series.spread
+    counts = unknown if series.spread is None or series.counts is None else series.counts
+    columns = (one.tolist() for one in (series.x, base, series.y, values, spread, counts))
+    rows = enumerate(zip(*columns, strict=True))
+    for number, (at, start, end, value, deviation, count) in rows:
+        yield number if series.labels else round(at), _Bar(start, end, value, series.colour, deviation, count)
+
+
+def _value(row: Sequence[_Bar], axis: Axis) -> str:
+    """What the bars of a row stand for; of a single mean also how far its values lie apart."""
+    if not row:
+        return ""
+    text = readable(sum(bar.value for bar in row), axis.unit)
+    number = row[0].number
+    if len(row) > 1 or math.isnan(number):
+        return text
+    deviation = row[0].spread
+    around = "" if math.isnan(deviation) else f" ± {readable(deviation, axis.unit, 2)}"
+    return f"{text}{around} (n = {number:,.0f})"
 
 
 def _rows(bars: Sequence[_Bar]) -> list[list[_Bar]]:
@@ -83,16 +113,20 @@ def _rows(bars: Sequence[_Bar]) -> list[list[_Bar]]:
 
 
 class _Scale(NamedTuple):
-    """Maps values between `low` and `high` to `width` columns of the terminal."""
+    """Maps values between `low` and `high`, by their logarithms if `log` is true, to `width` columns."""
 
     low: float
     high: float
     width: int
+    log: bool = False
 
     def at(self, value: float) -> float:
         """The column of a value, as a fraction."""
         if not self.high / 2 > self.low / 2:
             return 0.0
+        if self.log:
+            low, high, value = (math.log10(one) for one in (self.low, self.high, value))
+            return share_of(value, (low, high)) * self.width
         return share_of(value, (self.low, self.high)) * self.width
 
     def line(self, bars: Sequence[_Bar], screen: Screen) -> str:

@@ -50,7 +50,7 @@ class Categories(NamedTuple):
 class Resources:
     """The resources of a profile.
 
-    :ivar size: number of resources.
+    :ivar size: number of resources. :ivar profile: what they are of.
     :raises ProfileError: if there are none.
     """
 
@@ -62,7 +62,8 @@ class Resources:
             )
         self.size = table.size
         self._columns = table.columns
-        self._profile = profile
+        self.profile = profile
+        self._categories: dict[str, Categories] = {}
 
     @property
     def keys(self) -> list[str]:
@@ -114,6 +115,11 @@ class Resources:
         :param option: the option that names the key, for the message.
         :raises UsageError: if no resource has the key.
         """
+        if key not in self._categories:
+            self._categories[key] = self._categories_of(key, option)
+        return self._categories[key]
+
+    def _categories_of(self, key: str, option: str) -> Categories:
         import numpy as np
 
         column = self._column(key, option)
@@ -133,18 +139,22 @@ class Resources:
         """Whether some resource has the key."""
         return _ALIASES.get(key, key) in self._columns
 
+    def is_varied(self, key: str) -> bool:
+        """Whether the resources have different values of the key."""
+        return self.has(key) and len(self.categories(key, "").values) > 1
+
     def unit(self, key: str) -> str:
         """The unit of the key, e.g. `us`; empty if it has none, or the resources have different ones."""
-        normalized = any(one.get("name") == "normalizer" for one in self._profile.get("postprocessors", ()))
+        normalized = any(one.get("name") == "normalizer" for one in self.profile.get("postprocessors", ()))
         if key not in _MEASURED or normalized:
             return ""
-        units = self._profile.get("header", {}).get("units", {})
+        units = self.profile.get("header", {}).get("units", {})
         if not isinstance(units, Mapping):
             return ""
         known = {_without_blanks(name): str(unit) for name, unit in units.items()}
         found = {
-            _unit(known, group.constants, self._profile.type)
-            for group in self._profile.groups()
+            _unit(known, group.constants, self.profile.type)
+            for group in self.profile.groups()
             if group.size
         }
         return found.pop() if len(found) == 1 else ""
@@ -160,7 +170,7 @@ class Resources:
     def _numeric_hint(self, key: str) -> str:
         from perun.profile.query import all_numerical_resource_fields_of
 
-        numeric = [name for name in all_numerical_resource_fields_of(self._profile) if name != key]
+        numeric = [name for name in all_numerical_resource_fields_of(self.profile) if name != key]
         return "keys with numbers: " + ", ".join(numeric) if numeric else "no key of this profile has numbers"
 
 

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
     from perun.view._common.chart import Chart, Floats, Series
+    from perun.view._common.pivot import Pivot
+    from perun.view._common.values import Resources
 
 MAX_BARS: Final = 200
 MAX_GROUPS: Final = 16
 """Limits of the bins of the two keys; a note of the chart says when values share bins."""
 
+_SINGLE_WIDTH: Final = 0.8
 _GROUP_WIDTH: Final = 0.84
 """The width of a whole group of bars; the distance between groups is 1."""
 _BAR_SHARE: Final = 0.94
@@ -32,29 +35,31 @@ class BarsParams:
 
     function: str = options.aggregation("The function of the resources that each bar shows.")
     of: str = param(
-        "",
+        "amount",
         short="-o",
-        required=True,
         metavar="<of_resource_key>",
         help="The key whose values give the height of the bars (Y axis).",
     )
     per: str = param(
-        "snapshots",
+        "",
         short="-p",
         metavar="<per_resource_key>",
-        help="The key with a bar for each of its values (X axis).",
+        help="The key with a bar for each of its values (X axis). By default, the first of snapshots, "
+        "workload, order (of runs) and uid of which the profile has several.",
     )
     by: str = param(
         "",
         short="-b",
         metavar="<by_resource_key>",
-        help="The key that divides each bar into stacked or grouped parts.",
+        help="The key that divides each bar into stacked or grouped parts. By default, the clocks of a time "
+        "profile are grouped.",
     )
     stacked: bool = param(False, short="-s", help="Stack the parts of a bar that --by gives; the default.")
     grouped: bool = param(False, short="-g", help="Put the parts of a bar that --by gives side by side.")
     filename: str = options.filename()
     x_axis_label: str = options.axis_label("X")
     y_axis_label: str = options.axis_label("Y")
+    y_scale: str = options.scale("Y")
     graph_title: str = options.title("chart")
     view_in_browser: bool = options.view_in_browser()
     terminal: bool = options.terminal()
@@ -82,26 +87,64 @@ def chart(profile: Profile, params: BarsParams) -> Chart:
     :raises ProfileError: if the profile has no resources.
     """
     from perun.view._common.chart import Axis, Chart, axis_label
-    from perun.view._common.pivot import Key, pivot_of
+    from perun.view._common.pivot import Key, pivot_of, spread_note
+    from perun.view._common.scale import note_of
+    from perun.view._common.values import Resources
+    from perun.view._common.words import can_be_listed, title_of, word_of
 
     _check(params)
-    by = Key(params.by, "--by", MAX_GROUPS) if params.by else None
-    found = pivot_of(profile, params.function, params.of, Key(params.per, "--per", MAX_BARS), by)
-    what = found.description
-    how = f", {'grouped' if params.grouped else 'stacked'} by {params.by!r}" if params.by else ""
+    resources = Resources(profile)
+    per, by, grouped = _keys(resources, params)
+    bars, parts = Key(per, "--per", MAX_BARS), Key(by, "--by", MAX_GROUPS) if by else None
+    found = pivot_of(resources, params.function, params.of, bars, parts)
+    apart = grouped or not by
+    log = _is_logarithmic(found.values, params, apart=apart)
+    notes = [*found.notes, spread_note(found) if apart else "", _note_of_sum(resources, found, params)]
+    if log and params.y_scale == "auto":
+        notes.append(note_of("y", "--y-scale"))
+    series = _grouped(found, log=log) if apart else _stacked(found.values, found.rows.names)
+    listed = found.rows.names if by else found.columns.names if found.columns.centers is None else ()
+    along = "" if not by and can_be_listed(listed) else word_of(per)
     return Chart(
-        title=params.graph_title or f"{what[0].upper()}{what[1:]} per {params.per!r}{how}",
-        notes=found.notes,
-        x=Axis(params.x_axis_label or params.per, names=found.columns.names),
-        y=Axis(params.y_axis_label or axis_label(what.replace("'", ""), found.unit), found.unit),
-        series=(_grouped if params.grouped else _stacked)(found.values, found.rows.names),
-        legend=params.by,
+        title=params.graph_title or title_of(profile, found.what, along, listed, word_of(by)),
+        notes=tuple(filter(None, notes)),
+        x=Axis(params.x_axis_label or word_of(per), names=found.columns.names),
+        y=Axis(params.y_axis_label or axis_label(found.what, found.unit), found.unit, log=log),
+        series=series,
+        legend=word_of(by),
     )
 
 
+def _keys(resources: Resources, params: BarsParams) -> tuple[str, str, bool]:
+    """The keys of the bars and of their parts, and whether these are side by side."""
+    from perun.view._common import keys
+
+    per = params.per or keys.varied(resources, keys.BARS, but=(params.by,))
+    if not params.by and per != keys.CLOCK and keys.clocks(resources):
+        return per, keys.CLOCK, True
+    return per, params.by, params.grouped
+
+
+def _note_of_sum(resources: Resources, found: Pivot, params: BarsParams) -> str:
+    """That bars add up repeated runs, whose mean is meant more often; empty if they do not."""
+    from perun.view._common import keys
+
+    if params.function != "sum" or not (found.counts > 1).any() or not keys.clocks(resources):
+        return ""
+    return "each bar adds up several runs; perun show PROFILE bars mean shows their mean"
+
+
+def _is_logarithmic(heights: Floats, params: BarsParams, *, apart: bool) -> bool:
+    from perun.view._common.scale import is_logarithmic
+
+    if apart:
+        return is_logarithmic(params.y_scale, [heights.ravel()], "--y-scale")
+    if params.y_scale == "log":
+        raise UsageError("--y-scale log cannot show parts that add up", "add --grouped, or leave it out")
+    return False
+
+
 def _check(params: BarsParams) -> None:
-    if not params.of:
-        raise UsageError("--of is missing: it names the key that the bars show", "add it, e.g. --of amount")
     if params.stacked and params.grouped:
         raise UsageError("--stacked and --grouped exclude each other", "leave out one of them")
     if (params.stacked or params.grouped) and not params.by:
@@ -129,20 +172,33 @@ def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
     return tuple(series)
 
 
-def _grouped(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
-    """A series for each row of `heights`, shape (rows, bars), side by side; a missing bar takes no room."""
+def _grouped(found: Pivot, *, log: bool) -> tuple[Series, ...]:
+    """A series for each row of the table, side by side; a missing bar takes no room.
+
+    :param log: whether the axis is logarithmic, on which bars have no 0 to start from.
+    """
     import numpy as np
 
     from perun.view._common.chart import Series
+    from perun.view._common.scale import decade_below
 
+    heights = found.values
     present = ~np.isnan(heights)
     counts = present.sum(axis=0)
     ranks = np.cumsum(present, axis=0) - 1  # of each bar its place among those that its group really has
-    width = _GROUP_WIDTH / max(1, int(counts.max()))
+    alone = len(heights) == 1
+    width = _SINGLE_WIDTH if alone else _GROUP_WIDTH / max(1, int(counts.max()))
+    floor = decade_below(float(heights[present].min())) if log else 0.0
     series = []
-    for number, (name, own) in enumerate(zip(names, heights, strict=True)):
+    for number, (name, own) in enumerate(zip(found.rows.names, heights, strict=True)):
         at = np.flatnonzero(present[number])
         x = at + (ranks[number, at] - (counts[at] - 1) / 2) * width
-        base = np.zeros(len(at))
-        series.append(Series(name, "bars", x, own[at], number, base, own[at], width=width * _BAR_SHARE))
+        series.append(
+            Series(
+                *(name, "bars", x, own[at], number, np.full(len(at), floor), own[at]),
+                width=width * (1.0 if alone else _BAR_SHARE),
+                spread=None if found.spread is None else found.spread[number, at],
+                counts=found.counts[number, at],
+            )
+        )
     return tuple(series)

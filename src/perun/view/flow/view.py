@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
     from perun.view._common.chart import Chart, Floats, Series
+    from perun.view._common.pivot import Pivot
 
 MAX_POINTS: Final = 1000
 MAX_LINES: Final = 16
@@ -30,24 +31,24 @@ class FlowParams:
 
     function: str = options.aggregation("The function of the resources that each point shows.")
     of: str = param(
-        "",
+        "amount",
         short="-o",
-        required=True,
         metavar="<of_resource_key>",
         help="The key whose values give the height of the lines (Y axis), e.g. amount.",
     )
     through: str = param(
-        "snapshots",
+        "",
         short="-t",
         metavar="<through_key>",
-        help="The independent variable (X axis), e.g. snapshots or structure-unit-size.",
+        help="The independent variable (X axis). By default, the first of snapshots, structure-unit-size, "
+        "workload, order (of runs) and call-order of which the profile has several.",
     )
     by: str = param(
         "",
         short="-b",
-        required=True,
         metavar="<by_resource_key>",
-        help="The key with a line for each of its values, e.g. subtype or uid.",
+        help="The key with a line for each of its values. By default, uid, or subtype if there is one uid "
+        "only.",
     )
     stacked: bool = param(
         False, short="-s", help="Stack the lines as areas on top of each other, and show their sum."
@@ -60,6 +61,8 @@ class FlowParams:
     filename: str = options.filename()
     x_axis_label: str = options.axis_label("X")
     y_axis_label: str = options.axis_label("Y")
+    x_scale: str = options.scale("X")
+    y_scale: str = options.scale("Y")
     graph_title: str = options.title("chart")
     view_in_browser: bool = options.view_in_browser()
     terminal: bool = options.terminal()
@@ -88,37 +91,55 @@ def chart(profile: Profile, params: FlowParams) -> Chart:
     """
     import numpy as np
 
+    from perun.view._common import keys
     from perun.view._common.chart import Axis, Chart, axis_label
-    from perun.view._common.pivot import Key, pivot_of
+    from perun.view._common.pivot import Key, pivot_of, spread_note
+    from perun.view._common.scale import is_logarithmic, note_of
+    from perun.view._common.values import Resources
+    from perun.view._common.words import title_of, word_of
 
-    _check(params)
-    through, by = Key(params.through, "--through", MAX_POINTS), Key(params.by, "--by", MAX_LINES)
-    found = pivot_of(profile, params.function, params.of, through, by)
+    resources = Resources(profile)
+    by = params.by or keys.varied(resources, keys.SERIES, but=(params.through,))
+    through = params.through or keys.varied(resources, keys.LINES, but=(by,))
+    points, lines = Key(through, "--through", MAX_POINTS), Key(by, "--by", MAX_LINES)
+    found = pivot_of(resources, params.function, params.of, points, lines)
     names, centers = found.columns.names, found.columns.centers
     x = np.arange(len(names), dtype=float) if centers is None else centers
-    what = found.description
-    how = [f"for each {params.by!r}", "stacked" if params.stacked else "", "accumulated" * params.accumulate]
-    shown = f"{'accumulated ' * params.accumulate}{what}".replace("'", "")
-    heading = f"{what[0].upper()}{what[1:]} through {params.through!r} " + ", ".join(filter(None, how))
+    heights = _filled(found.values, params)
+    what = f"{'accumulated ' * params.accumulate}{found.what}"
+    log_x = centers is not None and is_logarithmic(params.x_scale, [x], "--x-scale")
+    log_y = _is_logarithmic(heights, params)
+    notes = [
+        "" if params.accumulate or params.stacked else spread_note(found),
+        note_of("x", "--x-scale") if log_x and params.x_scale == "auto" else "",
+        note_of("y", "--y-scale") if log_y and params.y_scale == "auto" else "",
+    ]
+    series = _stacked(x, heights, found.rows.names) if params.stacked else _lines(x, heights, found, params)
     return Chart(
-        title=params.graph_title or heading,
-        notes=found.notes,
+        title=params.graph_title or title_of(profile, what, word_of(through), found.rows.names, word_of(by)),
+        notes=(*found.notes, *filter(None, notes)),
         x=Axis(
-            params.x_axis_label or axis_label(params.through, found.column_unit),
+            params.x_axis_label or axis_label(word_of(through), found.column_unit),
             found.column_unit,
             names if centers is None else (),
+            log_x,
         ),
-        y=Axis(params.y_axis_label or axis_label(shown, found.unit), found.unit),
-        series=(_stacked if params.stacked else _lines)(x, _filled(found.values, params), found.rows.names),
-        legend=params.by,
+        y=Axis(params.y_axis_label or axis_label(what, found.unit), found.unit, log=log_y),
+        series=series,
+        legend=word_of(by),
     )
 
 
-def _check(params: FlowParams) -> None:
-    if not params.of:
-        raise UsageError("--of is missing: it names the key that the lines show", "add it, e.g. --of amount")
-    if not params.by:
-        raise UsageError("--by is missing: each value of its key gets a line", "add it, e.g. --by uid")
+def _is_logarithmic(heights: Floats, params: FlowParams) -> bool:
+    from perun.view._common.scale import is_logarithmic
+
+    if params.accumulate and params.y_scale == "auto":
+        return False  # sums that grow are compared by their difference
+    if not params.stacked:
+        return is_logarithmic(params.y_scale, [heights.ravel()], "--y-scale")
+    if params.y_scale == "log":
+        raise UsageError("--y-scale log cannot show areas that add up", "leave out --stacked")
+    return False
 
 
 def _filled(heights: Floats, params: FlowParams) -> Floats:
@@ -137,16 +158,25 @@ def _filled(heights: Floats, params: FlowParams) -> Floats:
     return heights
 
 
-def _lines(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
+def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tuple[Series, ...]:
     """A line for each row of `heights`, without the points that have no value."""
     import numpy as np
 
     from perun.view._common.chart import Series
 
+    # What is accumulated is no mean, and of other functions there is no spread.
+    spread = None if params.accumulate else found.spread
     series = []
-    for number, (name, own) in enumerate(zip(names, heights, strict=True)):
+    for number, (name, own) in enumerate(zip(found.rows.names, heights, strict=True)):
         known = ~np.isnan(own)
-        series.append(Series(name, "line", x[known], own[known], number, marked=True))
+        series.append(
+            Series(
+                *(name, "line", x[known], own[known], number),
+                marked=True,
+                spread=None if spread is None else spread[number, known],
+                counts=None if spread is None else found.counts[number, known],
+            )
+        )
     return tuple(series)
 
 

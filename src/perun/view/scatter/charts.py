@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -11,22 +13,26 @@ from perun.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
 from perun.profile.strategies import record_of
+from perun.view._common import keys
 from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, profile_summary
+from perun.view._common.scale import is_logarithmic, note_of
 from perun.view._common.span import Span, share_of, widened
 from perun.view._common.values import Resources
+from perun.view._common.words import quantity, title_of, word_of
 from perun.view.scatter.curves import curves
 from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.view._common.chart import Floats
+    from perun.view._common.values import Codes as _Codes
     from perun.view.scatter.params import ScatterParams
 
 MAX_POINTS: Final = 10_000
 """A chart with more points shows their density instead."""
 MAX_POINTS_OF_PAGE: Final = 300_000
 """All charts of a page together have at most these, so that the page stays loadable."""
-MAX_COLOURS: Final = 8
+MAX_COLOURS: Final = 16
 MAX_CHARTS: Final = 1000
 _CELLS: Final = (120, 200)
 """Rows and columns of the grid of a density."""
@@ -54,6 +60,7 @@ def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
     :raises ProfileError: if the profile has no resources.
     """
     resources = Resources(profile)
+    params = replace(params, per=params.per or keys.numeric(resources, keys.POINTS))
     x = resources.numbers(params.per, "--per")
     y = resources.numbers(params.of, "--of")
     if not (~np.isnan(x) & ~np.isnan(y)).any():
@@ -65,7 +72,7 @@ def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
     models = _models(profile, params, left_out)
     found = _by_uid(resources, x, y, models, params)
     left_out += [problem for one in found for problem in one.problems][:_MAX_PROBLEMS]
-    make = _Charts(profile, resources, params, tuple(left_out))
+    make = _Charts(resources, params, found, tuple(left_out))
     if len(found) == 1:
         return (make.of_one(found[0], 1),)
     shown = sorted(found, key=lambda one: -len(one.x))[:MAX_CHARTS]
@@ -96,18 +103,8 @@ def _by_uid(
     models: Mapping[str, Sequence[ModelRecord]],
     params: ScatterParams,
 ) -> list[_Points]:
-    wanted, of, per = params.uid, params.of, params.per
-    if resources.has("uid"):
-        categories = resources.categories("uid", "--uid")
-        codes, names = categories.codes, categories.names
-    else:
-        codes, names = np.zeros(resources.size, np.intp), [""]
-    for uid in wanted:
-        if uid not in names:
-            hint = (
-                nearest(uid, names) if len(names) <= 1000 else "see `perun show <profile> tableof resources`"
-            )
-            raise UsageError(f"--uid: no resource has the uid {uid!r}", hint)
+    of, per = params.of, params.per
+    codes, names, owners = _groups(resources, params.uid)
     good = ~np.isnan(x) & ~np.isnan(y)
     # Sorted by uid once, so that the points of each uid are one slice.
     order = np.argsort(codes, kind="stable")
@@ -115,11 +112,9 @@ def _by_uid(
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
     found = []
     for number, name in enumerate(names):
-        if wanted and name not in wanted:
-            continue
         own = order[bounds[number] : bounds[number + 1]]
         if own.size:
-            lines, problems = curves(models.get(name, ()), x[own])
+            lines, problems = curves(models.get(owners[number], ()), x[own])
             found.append(_Points(name, x[own], y[own], lines, problems))
     if not found:
         raise UsageError(
@@ -129,22 +124,68 @@ def _by_uid(
     return found
 
 
+def _groups(resources: Resources, wanted: Sequence[str]) -> tuple[_Codes, list[str], list[str]]:
+    """For each resource the number of its series, -1 for none; the names of the series, and the uids that
+    their models have.
+
+    That is the uid; of times of several clocks also the clock, as these are never one series.
+
+    :param wanted: leave out other uids.
+    :raises UsageError: if no resource has one of them.
+    """
+    codes, names = np.zeros(resources.size, np.intp), [""]
+    if resources.has("uid"):
+        found = resources.categories("uid", "--uid")
+        codes, names = found.codes, found.names
+    for uid in wanted:
+        if uid not in names:
+            hint = (
+                nearest(uid, names) if len(names) <= 1000 else "see `perun show <profile> tableof resources`"
+            )
+            raise UsageError(f"--uid: no resource has the uid {uid!r}", hint)
+    if wanted:
+        kept = np.array([name in wanted for name in names] + [False])
+        codes = np.where(kept[codes], codes, -1)
+    if not keys.clocks(resources):
+        return codes, names, names
+    clocks = resources.categories(keys.CLOCK, "")
+    number = len(clocks.names)
+    both = np.where((codes < 0) | (clocks.codes < 0), -1, codes * number + clocks.codes)
+    owners = [f"{name} [{clock}]" for name in names for clock in clocks.names]
+    return both, clocks.names if len(names) == 1 else owners, owners
+
+
 class _Charts:
     """Makes the charts of one profile, which share their axes, their title and their notes."""
 
     def __init__(
-        self, profile: Profile, resources: Resources, params: ScatterParams, left_out: tuple[str, ...]
+        self,
+        resources: Resources,
+        params: ScatterParams,
+        found: Sequence[_Points],
+        left_out: tuple[str, ...],
     ) -> None:
         of, per = resources.unit(params.of), resources.unit(params.per)
-        self._x = Axis(params.x_axis_label or axis_label(params.per, per), per)
-        self._y = Axis(params.y_axis_label or axis_label(params.of, of), of)
-        self._title = params.graph_title or f"Plot of {params.of!r} per {params.per!r}"
+        # All charts of a page have the same scale, so that they can be compared.
+        log_x = is_logarithmic(params.x_scale, [one.x for one in found], "--x-scale")
+        log_y = is_logarithmic(params.y_scale, [one.y for one in found], "--y-scale")
+        what, along = quantity(params.of, of), word_of(params.per)
+        self._x = Axis(params.x_axis_label or axis_label(along, per), per, log=log_x)
+        self._y = Axis(params.y_axis_label or axis_label(what, of), of, log=log_y)
+        names = [one.uid for one in found]
+        self._title = params.graph_title or title_of(resources.profile, what, along, ())
+        self._title_of_all = params.graph_title or title_of(resources.profile, what, along, names)
         self._own_title = bool(params.graph_title)
-        self._notes = (profile_summary(profile, resources.size), *left_out)
+        self._legend = "clock" if keys.clocks(resources) else "uid"
+        scales = (
+            note_of("x", "--x-scale") if log_x and params.x_scale == "auto" else "",
+            note_of("y", "--y-scale") if log_y and params.y_scale == "auto" else "",
+        )
+        self._notes = (profile_summary(resources.profile, resources.size), *left_out, *filter(None, scales))
 
     def of_one(self, points: _Points, charts: int) -> Chart:
         """The points of one uid with all of its models; :param charts: the number of charts on the page."""
-        title = self._title if self._own_title or not points.uid else f"{self._title}; uid: {points.uid}"
+        title = self._title if self._own_title or not points.uid else f"{self._title}: {points.uid}"
         if len(points.x) > _most_points(charts):
             return self._dense(title, points.x, points.y, points.models, points.uid)
         series = Series("measured", "points", points.x, points.y, note=counted(len(points.x), "point"))
@@ -154,8 +195,9 @@ class _Charts:
 
     def of_all(self, found: Sequence[_Points], charts: int) -> Chart:
         """The points of all uids; the largest ones have a colour each and their best model."""
-        title = self._title if self._own_title else f"{self._title}; {len(found):,} uids"
-        name = f"all {len(found):,} uids"
+        name = f"all {len(found):,} {self._legend}s"
+        listed = self._own_title or self._title_of_all != self._title
+        title = self._title_of_all if listed else f"{self._title}: {len(found):,} {self._legend}s"
         if sum(len(one.x) for one in found) > MAX_POINTS:
             x = np.concatenate([one.x for one in found])
             y = np.concatenate([one.y for one in found])
@@ -173,33 +215,32 @@ class _Charts:
             x, y = (np.concatenate([one[axis] for one in rest]) for axis in (1, 2))
             count = counted(len(x), "point")
             series.append(Series(f"({len(rest):,} others)", "points", x, y, MAX_COLOURS - 1, note=count))
-        return Chart(title, self._notes, self._x, self._y, tuple(series), legend="uid", name=name)
+        return Chart(title, self._notes, self._x, self._y, tuple(series), legend=self._legend, name=name)
 
     def _dense(self, title: str, x: Floats, y: Floats, models: Sequence[Series], name: str) -> Chart:
         points = counted(len(x), "point")
         notes = (*self._notes, f"The colour of a cell shows how many of the {points} lie in it.")
         heading = f"{title} (density of {points})"
-        return Chart(heading, notes, self._x, self._y, tuple(models), _density(x, y), name)
+        density = _density(x, y, self._x.log, self._y.log)
+        return Chart(heading, notes, self._x, self._y, tuple(models), density, name=name)
 
 
 def _most_points(charts: int) -> int:
     return max(200, min(MAX_POINTS, MAX_POINTS_OF_PAGE // charts))
 
 
-
-def _density(x: Floats, y: Floats) -> Density:
+def _density(x: Floats, y: Floats, log_x: bool, log_y: bool) -> Density:
+    """The points in each cell; cells are of equal size on the screen."""
     rows, columns = _CELLS
-    x_ends, y_ends = _span_of(x), _span_of(y)
-    across, up = _cell(x, x_ends, columns), _cell(y, y_ends, rows)
+    across, x_ends = _cells(x, columns, log=log_x)
+    up, y_ends = _cells(y, rows, log=log_y)
     counts = np.bincount(up * columns + across, minlength=rows * columns)
     return Density(counts.reshape(rows, columns).astype(np.float32), x_ends, y_ends)
 
 
-def _cell(values: Floats, span: Span, number: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """The cell of each value among `number` equal ones; the upper end belongs to the last cell."""
-    cells: np.ndarray[tuple[int], np.dtype[np.intp]] = (share_of(values, span) * number).astype(np.intp)
-    return np.clip(cells, 0, number - 1)
-
-
-def _span_of(values: Floats) -> Span:
-    return widened(float(values.min()), float(values.max()), _MARGIN)
+def _cells(values: Floats, number: int, *, log: bool) -> tuple[_Codes, Span]:
+    """The cell of each value among `number` equal ones, and their ends; the upper end belongs to the last."""
+    ends = widened(float(values.min()), float(values.max()), _MARGIN)
+    span = (math.log10(ends[0]), math.log10(ends[1])) if log else ends
+    cells = (share_of(np.log10(values) if log else values, span) * number).astype(np.intp)
+    return np.clip(cells, 0, number - 1), ends
