@@ -495,3 +495,37 @@ def test_what_the_manual_shows(graph: Callable[..., Page], screenshot: Any) -> N
     page.get_by_role("searchbox").fill("^(m|re)alloc$")
     settled(page)
     screenshot(page, "flamegraph-search")
+
+
+def test_the_numbers_of_a_memory_profile(graph: Callable[..., Page], screenshot: Any) -> None:
+    profile = Profile(
+        header={"type": "memory", "cmd": "./app", "workload": "in.txt", "units": {"memory": "B"}},
+        collector_info={"name": "memory", "params": {}},
+    )
+    for name, numbers in {
+        "kept": {"amount": 4096, "count": 4, "peak": 2048, "leaked": 0},
+        "short": {"amount": 8192, "count": 8, "peak": 0, "temporary": 7},
+    }.items():
+        trace = [{"function": one, "source": "app.c", "line": 1} for one in (name, "main")]
+        profile.update_resources(
+            [{"type": "memory", "subtype": "malloc", "address": 64, "uid": name, "trace": trace, **numbers}]
+        )
+    page = graph(profile)
+    tabs = page.locator("#modes button")
+    assert tabs.all_inner_texts() == [
+        "Peak 2 KiB", "Leaked 0 B", "Allocated 12 KiB", "Temporary 7 allocations", "Count 12 allocations",
+    ]  # fmt: skip
+    assert [tab.get_attribute("aria-pressed") for tab in tabs.all()] == ["true", *["false"] * 4]
+    assert tabs.nth(1).is_disabled()
+    search = page.get_by_role("searchbox")
+    search.fill("short")
+    assert page.locator("#found").inner_text() == "no match"
+    tabs.nth(2).click()
+    assert page.locator("#total").inner_text().endswith("allocated: 12 KiB in all")
+    assert page.locator("#found").inner_text() == "1 match, 66.7 %"
+    page.reload()
+    page.wait_for_selector("html[data-drawn]")
+    assert tabs.nth(2).get_attribute("aria-pressed") == "true"
+    assert page.locator("#found").inner_text() == "1 match, 66.7 %"
+    settled(page)
+    screenshot(page, "flamegraph-modes")

@@ -78,7 +78,7 @@ def slide(page: Page, snapshot: int) -> None:
 def test_the_slider_goes_through_the_snapshots(heap: Callable[..., Page]) -> None:
     page = heap()
     assert page.title() == "Heap map of ./app in.txt"
-    assert page.locator("#subtitle").inner_text() == "4 snapshots, 5 allocations, at most 176 B at once"
+    assert page.locator("#subtitle").inner_text() == "at most 176 B at once; 5 allocations, 4 snapshots"
     assert page.locator("#when").inner_text() == "1 of 4, at 0.1 s"
     assert told(page) == "48 B allocated in 2 chunks, the largest 32 B; no holes between them."
     first = picture(page)

@@ -337,7 +337,7 @@ def test_views_of_a_collected_profile(perun: Callable[..., Any], built: Any) -> 
     perun("collect", "-c", "./list", "memory")
     shown = perun("show", "0@p", "memory").out
     for text in (
-        "peak heap    102 kB",
+        "peak heap    99.4 KiB",
         "leaked       36 B in 3 blocks",
         "temporary    50 allocations",
         "leak  list.c:12",

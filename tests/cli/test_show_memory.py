@@ -130,7 +130,7 @@ def test_the_difference_to_another_profile(perun, project, write_memory):
     shown = perun("show", "-m", "HEAD~1", "0@p", "flamegraph", "--diff", "0@i", "-f", "x.html")
     assert shown.out == "x.html\n"
     data = data_of(project.path / "x.html")
-    assert dict(zip(data["names"], zip(*data["amounts"], strict=True), strict=False)) == {
+    assert dict(zip(data["names"], zip(*data["modes"][0]["amounts"], strict=True), strict=False)) == {
         "main": (0, 1), "f": (5, 3), "g": (2, 0),
     }  # fmt: skip
     failed = perun("show", "0@p", "flamegraph", "--diff", "nope", check=False)

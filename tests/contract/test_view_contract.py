@@ -30,7 +30,7 @@ from perun.view.tableof import TableOfView, TableParams
 _raw: View[RawParams] = RawView()
 _table: View[TableParams] = TableOfView()
 
-TEXTS = ("memory", "raw", "tableof")
+TEXTS = ("alloclist", "memory", "raw", "tableof")
 """Views that write to standard output."""
 
 PAGES: dict[str, dict[str, Any]] = {

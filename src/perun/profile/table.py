@@ -6,7 +6,7 @@ one text (`uid`) and field by field (`uid:function`), and the number of the snap
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -78,17 +78,22 @@ class Mixed(NamedTuple):
     values: list[Any]
 
 
-def table_of(profile: Profile, uids: Container[str] | None = None) -> Table:
+def table_of(
+    profile: Profile,
+    uids: Container[str] | None = None,
+    leave_out: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> Table:
     """The resources of the profile as a table, in their order.
 
     :param uids: leave out groups of other uids, as :meth:`Profile.groups` does.
+    :param leave_out: leave out groups for whose constants it is true.
     :raises ProfileError: if a resource is nested too deeply.
     """
     columns: dict[str, list[Piece]] = {}
     known: _Known = {}  # nested constants, which many groups share
     start = 0
     for _, constants, own, size in profile.groups(uids):
-        if not size:
+        if not size or (leave_out and leave_out(constants)):
             continue
         for name, value in {"snapshot": 0, **constants}.items():
             if name not in own:

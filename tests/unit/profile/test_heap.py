@@ -145,7 +145,7 @@ def test_lifetimes_tell_the_same_as_the_heap_map(snapshots: list[list[tuple[str,
         ]
     assert all(chunk.first < chunk.end <= len(found.times) for chunk in found.chunks)
     heat = to_heat_map_format(made)
-    assert sum(amount for _, amount in found.allocations) == sum(heat["map"])
+    assert sum(span.size * span.times for span in found.spans) == sum(heat["map"])
 
 
 def test_a_heap_that_is_spread_over_the_whole_address_space() -> None:

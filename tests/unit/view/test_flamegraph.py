@@ -260,7 +260,7 @@ def test_the_page_has_what_it_was_told(tmp_path: Path) -> None:
     )
     data = page_data(path)
     assert (data["frameHeight"], data["colour"], data["icicle"], data["byLine"]) == (24, "share", True, True)
-    assert data["unit"] == "B"
+    assert data["modes"][0]["unit"] == "B"
     assert "<h1>T&lt;b&gt;</h1>" in path.read_text("utf-8")
 
 
@@ -276,9 +276,9 @@ def test_one_module_needs_no_colour_of_its_own(tmp_path: Path) -> None:
 def test_the_unit_of_a_profile_of_several_types(tmp_path: Path) -> None:
     path = tmp_path / "x.html"
     shown(timed(("f", 0, 5)), filename=str(path))
-    assert page_data(path)["unit"] == "us"
+    assert page_data(path)["modes"][0]["unit"] == "us"
     shown(timed(("f", 0, 5)), filename=str(path), of="count")
-    assert page_data(path)["unit"] == "resources"
+    assert page_data(path)["modes"][0]["unit"] == "resources"
 
 
 def test_the_difference_to_another_profile(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_the_difference_to_another_profile(tmp_path: Path) -> None:
     now = traced(([record("f"), record("main")], 3))
     shown(now, ViewContext(load=load), filename=str(path), diff="1@i")
     assert asked == ["1@i"]
-    assert page_data(path)["amounts"] == [[0, 3, 0], [0, 1, 2]]
+    assert page_data(path)["modes"][0]["amounts"] == [[0, 3, 0], [0, 1, 2]]
     assert page_data(path)["colour"] == "change"
 
 

@@ -14,10 +14,11 @@ from perun.collect._common import params as common
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
+from perun.profile.memory import LEFT_OUT
 from perun.wording import counted, listed
 
 if TYPE_CHECKING:
-    from perun.collect.memory.analysis import Analysis, Events
+    from perun.collect.memory.analysis import Analysis, Events, Totals
     from perun.collect.memory.native import NativeAnalysis
     from perun.collect.memory.places import Places, Site
     from perun.collect.memory.profile import Process, Resources
@@ -279,7 +280,7 @@ class _ProfileBuilder:
 
     def _process(self, recording: Recorded, analysis: Analysis | NativeAnalysis) -> Process:
         from perun.collect.memory.analysis import Analysis
-        from perun.collect.memory.places import readable
+        from perun.collect.memory.places import SYSTEM, readable
         from perun.collect.memory.profile import Process
         from perun.collect.memory.reach import reached
         from perun.collect.memory.records import Recording
@@ -293,7 +294,7 @@ class _ProfileBuilder:
             readable(os.path.basename(recording.exe)) or str(recording.pid),
             analysis.rows(),
             analysis.totals(),
-            [None if site is None or self._is_excluded(site) else site for site in sites],
+            [None if self._is_excluded(site or SYSTEM) else site or SYSTEM for site in sites],
             analysis.interval,
             analysis.single_events() if isinstance(analysis, Analysis) and self._params.raw else None,
             reached(analysis.live(), reach) if (reach := recording.reach) and reach.complete else None,
@@ -374,25 +375,29 @@ class _ProfileBuilder:
         totals = [process.totals for process in processes]
         peak = max(totals, key=lambda one: one.peak)
         early = self._early_end(first, sample)
+        # The sums are those of the resources, so that every view comes to the same numbers.
         return {
             "unwinder": first.unwinder,
             "ended": f"early: {early}" if early else "normally",
             "duration": round(sample.real, 6),
             "sampling": found.interval / _SECOND,
             "events": sum(one.events for one in totals),
-            "allocations": sum(one.allocations for one in totals),
             "releases": sum(one.releases for one in totals),
-            "allocated": sum(one.allocated for one in totals),
-            "peak": sum(one.peak for one in totals),
+            **found.sums,
             "peak-time": round(peak.peak_time / _SECOND, 6),
             "live-at-end": sum(one.leaked for one in totals),
-            "leaked": found.leaked,
-            "leaked-blocks": found.leaked_blocks,
-            "temporary": sum(one.temporary for one in totals),
+            **({LEFT_OUT: left_out} if (left_out := _left_out(totals, found.sums)) else {}),
             **_reachability(processes),
             "processes": len(totals),
             "notes": list(self._notes),
         }
+
+
+def _left_out(totals: Sequence[Totals], sums: Mapping[str, int]) -> dict[str, int]:
+    """Totals of the run that the resources lack, as `--no-source` and `--no-func` leave something out."""
+    names = ("peak", "allocated", "allocations", "temporary")
+    lacking = {name: sum(getattr(one, name) for one in totals) - sums[name] for name in names}
+    return lacking if any(lacking.values()) else {}
 
 
 def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:

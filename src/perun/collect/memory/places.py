@@ -65,6 +65,12 @@ class Site(NamedTuple):
     kept_by_libc: bool = False
 
 
+_SYSTEM: Final = Frame("system libraries", UNREACHABLE, 0)
+SYSTEM: Final = Site(_SYSTEM, (_SYSTEM,), kept_by_libc=True)
+"""What allocates where no function of the program is on the stack, as the loader does before `main`. The
+program cannot release that, so that it is no leak."""
+
+
 class Places:
     """Finds the traces of the stacks of recordings.
 

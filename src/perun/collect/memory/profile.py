@@ -101,14 +101,14 @@ class Resources:
     """The resources of a run.
 
     :ivar interval: length of a snapshot in nanoseconds. :ivar shortened: number of shortened traces.
-    :ivar leaked: bytes that the sites in the profile leaked, in `leaked_blocks` blocks.
+    :ivar sums: what the resources add up to: bytes (`peak`, `allocated`, `leaked`) and numbers of blocks
+        (`allocations`, `leaked-blocks`, `temporary`).
     """
 
     regions: Regions
     interval: int
     shortened: int
-    leaked: int
-    leaked_blocks: int
+    sums: dict[str, int]
 
 
 def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resources:
@@ -136,10 +136,23 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resou
         names = [process.name for process in processes] if len(processes) > 1 else []
         for group in _groups(table, shape, interval, names):
             regions.add(*group)
-    leaks = whole_table.rows.leaked.sum(), whole_table.rows.leaked_blocks.sum()
-    for group in _metrics(whole_table, processes, interval, program):
+    sums = _sums(whole_table)
+    for group in _metrics(whole_table, sums, processes, interval, program):
         regions.add(*group)
-    return Resources(regions, interval, shortened, *map(int, leaks))
+    return Resources(regions, interval, shortened, sums)
+
+
+def _sums(table: Table) -> dict[str, int]:
+    rows = table.rows
+    allocating = rows.subtype < FIRST_RELEASE
+    return {
+        "allocations": int(rows.events[allocating].sum()),
+        "allocated": int(rows.amount[allocating].sum()),
+        "peak": int(rows.peak.sum()),
+        "leaked": int(rows.leaked.sum()),
+        "leaked-blocks": int(rows.leaked_blocks.sum()),
+        "temporary": int(rows.temporary.sum()),
+    }
 
 
 def _groups(
@@ -202,7 +215,7 @@ def _add_events(regions: Regions, process: Process, shape: Shape, interval: int,
 
 
 def _metrics(
-    table: Table, processes: Sequence[Process], interval: int, program: str
+    table: Table, sums: Mapping[str, int], processes: Sequence[Process], interval: int, program: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     totals = [process.totals for process in processes]
     lost = table.rows.definitely_lost + table.rows.indirectly_lost
@@ -223,18 +236,14 @@ def _metrics(
         return constants, {"amount": [amount]}
 
     for metric in METRICS:
-        amount = sum(getattr(one, metric) for one in totals)
-        # The table does not count what the C library keeps, which is no leak of the program.
-        if metric == "leaked":
-            amount = int(getattr(table.rows, metric).sum())
-        yield resource({"source": program}, metric, amount)
+        yield resource({"source": program}, metric, sums[metric])
     if any(process.reached for process in processes):
         yield resource({"source": program}, LOST, int(lost.sum()))
-    for function, sums in _functions(table):
+    for function, own in _functions(table):
         for metric, column in {**METRICS, LOST: LOST}.items():
-            if sums[column]:
+            if own[column]:
                 uid = {"source": function.source, "function": function.function}
-                yield resource(uid, metric, sums[column])
+                yield resource(uid, metric, own[column])
 
 
 def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:

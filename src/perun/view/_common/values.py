@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
 from perun.plugin.params import nearest
+from perun.profile.memory import SIZES, is_summary
 from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, table_of
 from perun.view._common.aggregate import NON_NUMERIC
 
@@ -55,7 +56,8 @@ class Resources:
     """
 
     def __init__(self, profile: Profile) -> None:
-        table = table_of(profile)
+        # What sums up other resources would count them a second time.
+        table = table_of(profile, leave_out=is_summary)
         if not table.size:
             raise ProfileError(
                 "the profile has no resources to show", "collect a new profile; this one measured nothing"
@@ -146,7 +148,8 @@ class Resources:
     def unit(self, key: str) -> str:
         """The unit of the key, e.g. `us`; empty if it has none, or the resources have different ones."""
         normalized = any(one.get("name") == "normalizer" for one in self.profile.get("postprocessors", ()))
-        if key not in _MEASURED or normalized:
+        measured = key in _MEASURED or (key in SIZES and self.profile.type == "memory")
+        if not measured or normalized:
             return ""
         units = self.profile.get("header", {}).get("units", {})
         if not isinstance(units, Mapping):
@@ -155,7 +158,7 @@ class Resources:
         found = {
             _unit(known, group.constants, self.profile.type)
             for group in self.profile.groups()
-            if group.size
+            if group.size and not is_summary(group.constants)
         }
         return found.pop() if len(found) == 1 else ""
 

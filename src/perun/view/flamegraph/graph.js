@@ -43,8 +43,15 @@ function perunMerged(data, {groups, groupOf}, reversed) {
     }
     return node;
   };
+  // Stacks of which nothing is shown, as they have amounts of another mode only, make no nodes.
+  const needed = new Uint8Array(count);
+  for (let i = count - 1; i >= 0; i--) {
+    if (data.amounts.some(amounts => amounts[i])) needed[i] = 1;
+    if (needed[i] && data.parents[i]) needed[i - data.parents[i]] = 1;
+  }
   const madeOf = new Int32Array(count);
   for (let i = 0; i < count; i++) {
+    if (!needed[i]) continue;
     let node;
     if (!reversed) {
       const distance = data.parents[i];

@@ -6,6 +6,8 @@
   const canvas = byId("graph"), viewport = byId("viewport"), tip = byId("tip");
   const search = byId("search"), found = byId("found"), resetButton = byId("reset");
   const pen = canvas.getContext("2d");
+  let mode = data.modes.find(one => one.of === data.of);
+  data.amounts = mode.amounts;
   const compares = data.amounts.length > 1;
   const rowHeight = data.frameHeight;
   const fontSize = Math.max(8, Math.min(13, rowHeight - 5));
@@ -29,7 +31,7 @@
     const shown = lines.length > 6 ? lines.slice(0, 6).join(", ") + " \u2026" : lines.join(", ");
     return [group.source, shown].filter(part => part).join(":");
   };
-  const number = amount => perunNumber(amount, data.unit);
+  const number = amount => perunNumber(amount, mode.unit);
   const percent = share => {
     if (!Number.isFinite(share)) return "\u2013";
     const value = share * 100;
@@ -233,9 +235,10 @@
       zoomed = child;
     }
     selected = hovered = -1;
+    const of = data.modes.length > 1 ? `${mode.name.toLowerCase()}: ` : "";
     byId("total").textContent = compares
-      ? ` \u2013 ${number(tree.total[0][0])} now, ${number(tree.total[1][0])} in the baseline: ${change(tree.total[0][0], tree.total[1][0])}`
-      : ` \u2013 ${number(tree.total[0][0])} in all`;
+      ? ` \u2013 ${of}${number(tree.total[0][0])} now, ${number(tree.total[1][0])} in the baseline: ${change(tree.total[0][0], tree.total[1][0])}`
+      : ` \u2013 ${of}${number(tree.total[0][0])} in all`;
     fit();
     assignColours();
     listHeaviest();
@@ -547,6 +550,26 @@
     saveState();
     redraw();
   }
+  // A tab for each number that the profile has, with its total; one alone needs none.
+  const tabs = data.modes.length > 1 ? data.modes.map(one => {
+    const total = one.amounts[0].reduce((sum, amount) => sum + amount, 0);
+    const tab = element("button", `${one.name} ${perunNumber(total, one.unit)}`, {type: "button", "data-of": one.of});
+    tab.disabled = !one.amounts.some(amounts => amounts.some(amount => amount));
+    tab.addEventListener("click", () => choose(one));
+    return tab;
+  }) : [];
+  byId("modes").replaceChildren(...tabs);
+  byId("modes").hidden = !tabs.length;
+  byId("notes").replaceChildren(...data.notes.map(text => element("li", visible(text))));
+  function markTab() {
+    for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.dataset.of === mode.of));
+  }
+  function choose(one) {
+    mode = one;
+    data.amounts = one.amounts;
+    markTab();
+    rebuild();
+  }
   for (const [name, text] of colourings) byId("colour").append(element("option", text, {value: name}));
   byId("colour").addEventListener("change", event => recolour(event.target.value));
   byId("heaviest").addEventListener("toggle", listHeaviest);
@@ -562,6 +585,7 @@
   function saveState() {
     if (!savesState) return;
     const state = new URLSearchParams();
+    if (mode.of !== data.of) state.set("of", mode.of);
     if (search.value) state.set("search", search.value);
     if (zoomed) state.set("zoom", String(zoomed));
     if (icicle !== data.icicle) state.set("icicle", String(icicle));
@@ -572,6 +596,9 @@
   }
   function restoreState() {
     const state = new URLSearchParams(location.hash.slice(1));
+    mode = data.modes.find(one => one.of === state.get("of")) || mode;
+    data.amounts = mode.amounts;
+    markTab();
     search.value = state.get("search") || "";
     if (state.has("icicle")) icicle = state.get("icicle") === "true";
     if (colourings.some(one => one[0] === state.get("colour"))) colouring = state.get("colour");

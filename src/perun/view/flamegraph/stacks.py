@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
 from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.memory import RELEASES, is_release, is_summary
 from perun.view.flamegraph.frames import MAX_AMOUNT, Frame, frame_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
     """
     from perun.view.flamegraph.calls import Calls
 
-    groups = [group for group in profile.groups() if group.constants.get("subtype") != "free"]
+    groups = [
+        group
+        for group in profile.groups()
+        if not is_release(group.constants) and not is_summary(group.constants)
+    ]
     if of != COUNT and not any(of in group.columns or of in group.constants for group in groups):
         known = sorted({name for group in groups for name in _numbers(group)} | {COUNT})
         raise UsageError(
@@ -100,7 +105,7 @@ def _add_traces(sums: _Sums, group: Group, of: str) -> None:
     for trace, subtype, amount in zip(
         *(_values(group, name) for name in ("trace", "subtype", of)), strict=False
     ):
-        if not trace or subtype == "free":
+        if not trace or subtype in RELEASES:
             continue
         if id(trace) not in known:
             records = trace if isinstance(trace, (list, tuple)) else [trace]
@@ -164,7 +169,7 @@ def _is_amount(value: Any) -> bool:
 def _values(group: Group, name: str) -> Iterable[Any]:
     if name in group.columns:
         return group.columns[name]
-    return repeat(1 if name == COUNT else group.constants.get(name), group.size)
+    return repeat(group.constants.get(name, 1 if name == COUNT else None), group.size)
 
 
 def _numbers(group: Group) -> Iterator[str]:

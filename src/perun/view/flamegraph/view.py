@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
+from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
 from perun.errors import UsageError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
+from perun.profile.memory import notes
 from perun.view._common import options
+from perun.view._common.chart import command_line
+from perun.view._common.files import destination, report, write_pieces
+from perun.view._common.interactive import write_interactive_page
+from perun.view.flamegraph.exports import folded, speedscope
+from perun.view.flamegraph.modes import amounts_of, default_of, modes, unit_of
+from perun.view.flamegraph.stacks import stacks_of
+from perun.view.flamegraph.tree import Tree
 from perun.wording import counted
 
 if TYPE_CHECKING:
@@ -21,8 +29,6 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("html", "folded", "speedscope", "chrome")
 COLOURS: Final = ("auto", "module", "name", "share")
-_NANOSECONDS: Final = ("trace", "complexity")
-"""Collectors whose exclusive times are in nanoseconds, whatever the unit of their amounts."""
 BY: Final = ("function", "line")
 
 
@@ -46,10 +52,11 @@ class FlameParams:
     )
     graph_title: str = options.title("graph")
     of: str = param(
-        "amount",
+        "",
         short="-o",
         metavar="<key>",
-        help="The number of the resources that gives the width of frames; `count` counts the resources.",
+        help="The number of the resources that gives the width of frames; `count` counts the resources. By "
+        "default amount, of a memory profile peak; the page of one can be switched to the others.",
     )
     diff: str = param(
         "",
@@ -98,8 +105,6 @@ class FlameGraphView:
         :raises ProfileError: if the profile has no call stacks.
         :raises UsageError: if `params` contradict each other or the profile, or the file cannot be written.
         """
-        from perun.view._common.files import destination, report
-
         if params.diff and params.format != "html":
             raise UsageError(
                 f"--diff needs --format html, not {params.format}",
@@ -113,6 +118,7 @@ class FlameGraphView:
         if params.format == "chrome":
             _export_calls(profile, params, out)
             return
+        params = replace(params, of=params.of or default_of(profile))
         stacks = _stacks(profile, params, ctx)
         if params.format != "html":
             _export(profile, stacks, params, out)
@@ -123,8 +129,6 @@ class FlameGraphView:
 
 
 def _stacks(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
-    from perun.view.flamegraph.stacks import stacks_of
-
     stacks = stacks_of(profile, params.of)
     if stacks.left_out:
         left_out = counted(stacks.left_out, "resource")
@@ -139,7 +143,6 @@ def _stacks(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
 
 def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) -> None:
     import perun
-    from perun.view.flamegraph.exports import folded, speedscope
 
     if params.format == "folded":
         text = folded(stacks.amounts, params.by == "line")
@@ -149,7 +152,7 @@ def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) 
         document = speedscope(
             stacks.amounts,
             name=_title(profile, params),
-            unit=_unit(profile, params.of),
+            unit=unit_of(profile, params.of),
             exporter=f"perun {perun.__version__}",
         )
         text = json.dumps(document, separators=(",", ":")) + "\n"
@@ -158,10 +161,9 @@ def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) 
 
 def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
     import perun
-    from perun.view._common.chart import command_line
     from perun.view.flamegraph.chrome import chrome_trace
 
-    if params.of != "amount":
+    if params.of not in ("", "amount"):
         raise UsageError(
             f"--format chrome shows the durations of calls, not {params.of}",
             "leave out --of or --format",
@@ -169,15 +171,13 @@ def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
     pieces = chrome_trace(
         profile,
         name=params.graph_title or command_line(profile) or "a profile",
-        unit=_unit(profile, params.of),
+        unit=unit_of(profile, "amount"),
         exporter=f"perun {perun.__version__}",
     )
     _write(params, pieces, out)
 
 
 def _write(params: FlameParams, pieces: Iterable[str], out: TextIO) -> None:
-    from perun.view._common.files import write_pieces
-
     if not params.filename:
         for piece in pieces:
             out.write(piece)
@@ -187,27 +187,43 @@ def _write(params: FlameParams, pieces: Iterable[str], out: TextIO) -> None:
 
 
 def _write_page(path: Path, profile: Profile, stacks: Stacks, params: FlameParams, ctx: ViewContext) -> None:
-    from perun.view._common.interactive import write_interactive_page
-    from perun.view.flamegraph.tree import Tree
-
-    sides = [stacks.amounts]
+    shown = modes(profile, params.of)
+    profiles, found = [profile], [stacks]
     if params.diff:
-        sides.append(_baseline(profile, params, ctx).amounts)
-    tree = Tree(sides)
+        profiles.append(_baseline(profile, params, ctx))
+        found.append(_stacks(profiles[1], params, ctx))
+    tree = Tree(
+        [
+            known.amounts if mode.of == params.of else amounts_of(one, mode.of)
+            for mode in shown
+            for one, known in zip(profiles, found, strict=True)
+        ]
+    )
+    document = tree.document()
+    amounts, each = document.pop("amounts"), len(profiles)
     write_interactive_page(
         path,
         __file__,
         data={
-            **tree.document(),
-            "unit": _unit(profile, params.of),
+            **document,
+            "modes": [
+                {
+                    "of": mode.of,
+                    "name": mode.name,
+                    "unit": unit_of(profile, mode.of),
+                    "amounts": amounts[number * each : (number + 1) * each],
+                }
+                for number, mode in enumerate(shown)
+            ],
             "of": params.of,
+            "notes": notes(profile),
             "frameHeight": params.graph_height,
             "colour": _colour(tree, params),
             "icicle": params.icicle,
             "byLine": params.by == "line",
         },
         title=_title(profile, params),
-        subtitle=_subtitle(profile, params),
+        subtitle=_subtitle(profile, params, len(shown) > 1),
         scripts=("graph.js", "page.js"),
     )
 
@@ -220,44 +236,32 @@ def _colour(tree: Tree, params: FlameParams) -> str:
     return "module" if len({frame.source for frame in tree.frames if frame.source}) > 1 else "name"
 
 
-def _baseline(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
+def _baseline(profile: Profile, params: FlameParams, ctx: ViewContext) -> Profile:
     if ctx.load is None:
         raise UsageError(
             f"--diff cannot load {params.diff!r}: the context of the view has no function `load`",
             "pass a ViewContext with `load`, or leave out --diff",
         )
     other = ctx.load(params.diff)
-    units = _unit(other, params.of), _unit(profile, params.of)
+    units = unit_of(other, params.of), unit_of(profile, params.of)
     if other.type != profile.type or units[0] != units[1]:
         raise UsageError(
             f"the baseline {params.diff} has the type {other.type or '(none)'} and the unit "
             f"{units[0] or '(none)'}, the profile has {profile.type or '(none)'} and {units[1] or '(none)'}",
             "name a baseline of the same type and unit with --diff",
         )
-    return _stacks(other, params, ctx)
-
-
-def _unit(profile: Profile, of: str) -> str:
-    if of not in ("amount", "exclusive", "timestamp"):
-        return "resources" if of == "count" else ""
-    if of == "exclusive" and profile.configuration.collector in _NANOSECONDS:
-        return "ns"
-    units: Any = profile.get("header", {}).get("units", {})
-    if not isinstance(units, dict):
-        return ""
-    # The header may name a unit for each type of resources, e.g. `mixed(time delta)`.
-    return str(units.get(profile.type) or (next(iter(units.values())) if len(units) == 1 else ""))
+    return other
 
 
 def _title(profile: Profile, params: FlameParams) -> str:
-    from perun.view._common.chart import command_line
-
     return params.graph_title or f"Flame graph of {command_line(profile) or 'a profile'}"
 
 
-def _subtitle(profile: Profile, params: FlameParams) -> str:
-    unit = _unit(profile, params.of)
+def _subtitle(profile: Profile, params: FlameParams, several: bool) -> str:
+    """What the graph shows, but for the number where the page can show `several`."""
     what = profile.type or profile.configuration.collector
+    unit = unit_of(profile, params.of)
     of = f"{params.of} ({unit})" if unit and params.of != "count" else params.of
-    shown = f"{what}: {of} by call stack" if what else f"{of} by call stack"
+    shown = "by call stack" if several else f"{of} by call stack"
+    shown = (f"{what} {shown}" if several else f"{what}: {shown}") if what else shown
     return f"{shown}, compared with {params.diff}" if params.diff else shown

@@ -76,15 +76,21 @@ def layout_of(spans: Sequence[tuple[int, int]]) -> Layout:
     return Layout(row_size, regions)
 
 
-def counts_of(spans: Sequence[tuple[int, int]], layout: Layout) -> tuple[int, list[int]]:
-    """The size of a cell in bytes, and the number of allocations of each cell, row by row."""
+def counts_of(
+    spans: Sequence[tuple[int, int]], layout: Layout, times: Iterable[int] | None = None
+) -> tuple[int, list[int]]:
+    """The size of a cell in bytes, and the number of allocations of each cell, row by row.
+
+    :param times: how often each span was allocated; by default, once.
+    """
     cell = max(1, layout.row_size // CELLS)
     # Only where a count changes is noted for each span; the running sum gives the counts of all cells.
     steps = [0] * (layout.rows * (layout.row_size // cell) + 1)
     places = layout.places(address for address, _ in spans)
-    for place, (_, amount) in zip(places, spans, strict=True):
-        steps[place // cell] += 1
-        steps[(place + amount - 1) // cell + 1] -= 1
+    each = [1] * len(spans) if times is None else times
+    for place, (_, amount), number in zip(places, spans, each, strict=True):
+        steps[place // cell] += number
+        steps[(place + amount - 1) // cell + 1] -= number
     return cell, list(accumulate(steps))[:-1]
 
 

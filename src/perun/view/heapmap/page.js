@@ -243,6 +243,7 @@
       ? `${number(sums[now])} allocated in ${count(live.length, "chunk", "chunks")}, the largest ${number(big)}; ` +
         (number_ ? `${number(holes)} free between them in ${count(number_, "hole", "holes")}, the largest ${number(widest)}.` : "no holes between them.")
       : "nothing is allocated at the end of this snapshot.";
+    if (!data.single) byId("summary").textContent += " A chunk is what one call stack holds, drawn from its first block on.";
   }
   function regionOf(place) {
     const row = rowOf(place);
@@ -409,8 +410,12 @@
   slider.max = String(last);
   slider.disabled = byId("play").disabled = last < 1;
   byId("row-size").textContent = number(data.rowSize);
-  byId("subtitle").textContent = `${count(last + 1, "snapshot", "snapshots")}, ${count(data.allocations, "allocation", "allocations")}, ` +
-    `at most ${number(most)} at once`;
+  const known = data.totals.peak !== undefined
+    ? `peak ${number(data.totals.peak)}, allocated ${number(data.totals.allocated)}, leaked ${number(data.totals.leaked)}`
+    : `at most ${number(most)} at once`;
+  byId("subtitle").textContent = `${known}; ${count(data.allocations, "allocation", "allocations")}, ${count(last + 1, "snapshot", "snapshots")}`;
+  byId("notes").replaceChildren(...data.notes.map(text => element("li", visible(text))));
+  byId("single").hidden = data.single;
   now = 0;
   fit();
   choose(heat);

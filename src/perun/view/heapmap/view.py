@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from perun.errors import ProfileError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
+from perun.profile.heap import lifetimes
+from perun.profile.memory import notes, totals
 from perun.view._common import options
+from perun.view._common.chart import command_line
+from perun.view._common.files import destination, report
+from perun.view._common.interactive import write_interactive_page
+from perun.view.heapmap.layout import counts_of, layout_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -43,13 +49,8 @@ class HeapMapView:
         :raises ProfileError: if the profile has no memory with addresses.
         :raises UsageError: if the file cannot be written.
         """
-        from perun.profile.heap import lifetimes
-        from perun.view._common.chart import command_line
-        from perun.view._common.files import destination, report
-        from perun.view._common.interactive import write_interactive_page
-
         found = lifetimes(profile)
-        if not found.allocations:
+        if not found.spans:
             raise ProfileError(
                 "the profile has no allocations to show, only releases of memory",
                 "collect a new profile with: perun collect memory",
@@ -70,10 +71,9 @@ def document(profile: Profile, found: Lifetimes) -> dict[str, Any]:
     Sizes are in the unit of the profile (bytes). Addresses are text, as numbers of JavaScript have 53 bits
     only.
     """
-    from perun.view.heapmap.layout import counts_of, layout_of
-
-    layout = layout_of(found.allocations)
-    cell, counts = counts_of(found.allocations, layout)
+    spans = [(span.address, span.size) for span in found.spans]
+    layout = layout_of(spans)
+    cell, counts = counts_of(spans, layout, [span.times for span in found.spans])
     chunks = found.chunks
     subtypes = sorted({chunk.subtype for chunk in chunks})
     number = {subtype: place for place, subtype in enumerate(subtypes)}
@@ -100,5 +100,16 @@ def document(profile: Profile, found: Lifetimes) -> dict[str, Any]:
         "ends": [chunk.end for chunk in chunks],
         "cell": cell,
         "counts": counts,
-        "allocations": len(found.allocations),
+        "allocations": found.allocations,
+        "single": found.single,
+        "totals": _totals(profile),
+        "notes": notes(profile),
     }
+
+
+def _totals(profile: Profile) -> dict[str, float]:
+    """The totals of the run that the page names; empty where the profile does not know them."""
+    known = totals(profile)
+    if known is None:
+        return {}
+    return {"peak": known.peak, "allocated": known.allocated, "leaked": known.leaked}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.profile.factory import Group, flatten
+from perun.profile.memory import is_release, is_summary, number_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-RELEASES: Final = frozenset({"free", "delete", "delete[]"})
 SUMS: Final = ("amount", "count", "peak", "leaked", "leaked-blocks", "temporary")
 
 
@@ -34,7 +34,7 @@ def call_stacks(profile: Profile) -> list[CallStack]:
     found: dict[tuple[str, ...], CallStack] = {}
     for group in profile.groups():
         trace = group.constants.get("trace")
-        if not trace or flatten(group.constants.get("subtype")) in RELEASES:
+        if not trace or is_release(group.constants) or is_summary(group.constants):
             continue
         frames = tuple(map(_shown, trace)) if isinstance(trace, Sequence) else (str(flatten(trace)),)
         stack = found.setdefault(frames, CallStack(frames))
@@ -60,14 +60,6 @@ def _numbers(group: Group, name: str) -> Iterator[float]:
     if values is None:
         values = [group.constants.get(name, 0)] * group.size
     return (number for value in values if (number := number_of(value)) is not None)
-
-
-def number_of(value: Any) -> float | None:
-    """The value as a float; None if it is not a number, or exceeds the largest float."""
-    try:
-        return float(value) if isinstance(value, (int, float)) else None
-    except OverflowError:
-        return None
 
 
 def _shown(frame: Any) -> str:

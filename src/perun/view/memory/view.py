@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from perun.errors import ProfileError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
+from perun.profile.memory import LEFT_OUT, notes, number_of
+from perun.view._common.chart import command_line
+from perun.view._common.numbers import readable
+from perun.view.memory.sites import call_stacks
 from perun.wording import counted
 
 if TYPE_CHECKING:
@@ -26,7 +31,6 @@ _BYTES: Final = {"peak": "peak", "leaks": "leaked", "temporary": "", "allocated"
 _BLOCKS: Final = {"peak": "", "leaks": "leaked-blocks", "temporary": "temporary", "allocated": "count"}
 _TOTALS: Final = {"peak": "peak", "leaks": "leaked", "temporary": "temporary", "allocated": "allocated"}
 _REACH: Final = ("definitely-lost", "indirectly-lost", "possibly-lost", "still-reachable")
-_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _LONGEST: Final = 120
 
 
@@ -63,8 +67,6 @@ class MemoryView:
 
         :raises ProfileError: if the profile is not of the type `memory`.
         """
-        from perun.view.memory.sites import call_stacks
-
         if profile.type != "memory":
             raise ProfileError(
                 f"the view memory needs a profile of the type 'memory', not {profile.type!r}",
@@ -82,8 +84,6 @@ class MemoryView:
 
 
 def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
-    from perun.view._common.chart import command_line
-
     yield _clean(command_line(profile) or "?")
     run = profile.get("memory")
     if not isinstance(run, Mapping):
@@ -101,6 +101,13 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
         if (kept := number("live-at-end") - number("leaked")) > 0
         else ""
     )
+    left_out = run.get(LEFT_OUT)
+    if isinstance(left_out, Mapping):
+        lacking = _numbers(left_out)
+        yield (
+            f"left out     {_size(lacking('peak'))} of the peak and {_size(lacking('allocated'))} in "
+            f"{counted(lacking('allocations'), 'allocation')}, by --no-source or --no-func"
+        )
     if "definitely-lost" in run:
         yield "at the end   " + ", ".join(
             f"{_size(number(name))} {name.replace('-', ' ')} in {counted(number(f'{name}-blocks'), 'block')}"
@@ -110,14 +117,11 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
     yield f"temporary    {counted(number('temporary'), 'allocation')} ({share:.1f} %)"
     if run.get("ended") not in (None, "normally"):
         yield _clean(f"ended        {run['ended']}")
-    notes = run.get("notes")
-    for note in notes if isinstance(notes, (list, tuple)) else ():
-        yield _clean(f"note         {note}")
+    for note in notes(profile):
+        yield from _wrapped(f"note         {note}")
 
 
 def _numbers(run: Mapping[str, Any]) -> Callable[[str], float]:
-    from perun.view.memory.sites import number_of
-
     def number(name: str) -> float:
         value = run.get(name, 0)
         return number_of(value) or 0.0
@@ -157,16 +161,21 @@ def _section(
         yield f"  {100 * rest / total:5.1f} %  in {counted(len(largest) - params.top, 'other call stack')}"
 
 
-
 def _size(amount: float) -> str:
-    """The bytes in the largest unit of which there is at least one; 1 kB is 1000 B."""
-    unit = 0
-    while abs(amount) >= 999.5 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1000, unit + 1
-    return f"{amount:.0f} {_UNITS[unit]}" if not unit else f"{amount:.3g} {_UNITS[unit]}"
+    """Bytes as people read them, in the units of all views."""
+    return readable(amount, "B")
+
+
+def _wrapped(text: str) -> list[str]:
+    """A note in lines that a terminal has room for: a hint at its end must not be cut off."""
+    return wrap(_printable(text), _LONGEST, subsequent_indent=" " * 13)
 
 
 def _clean(text: str) -> str:
-    # A name of a function or a file may hold control characters, which a terminal obeys.
-    text = "".join(char if char.isprintable() else "?" for char in text)
+    text = _printable(text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _printable(text: str) -> str:
+    # A name of a function or a file may hold control characters, which a terminal obeys.
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perun.errors import UsageError
 from perun.plugin.params import nearest
+from perun.profile.memory import SUMMARIES, is_summary
 from perun.profile.query import all_items_of
 from perun.view._common.screen import printable
 
@@ -20,14 +21,24 @@ _PIPE_IS_SPECIAL = frozenset({"asciidoc", "github", "jira", "pipe"})
 """Formats in which `|` is the border of a cell unless a backslash precedes it."""
 
 
-def rows_of(profile: Profile, kind: str) -> list[Row]:
+def rows_of(profile: Profile, kind: str, summaries: bool = False) -> list[Row]:
     """One row for each resource or model, with flat keys such as `uid:function` or `coeffs:b0`.
 
     :param kind: `resources` or `models`.
+    :param summaries: whether resources of a memory profile that sum others up have rows, too.
     """
     if kind == "models":
         return [_model_row(model) for _, model in profile.all_models()]
-    return [dict(all_items_of(resource)) for _, resource in profile.all_resources()]
+    return [
+        dict(all_items_of(resource))
+        for _, resource in profile.all_resources()
+        if summaries or not is_summary(resource)
+    ]
+
+
+def asks_for_summaries(rules: Iterable[tuple[str, str]]) -> bool:
+    """Whether rules to filter by, pairs of a key and a value, name resources that sum others up."""
+    return any(key == "uid:memory" or (key == "subtype" and value in SUMMARIES) for key, value in rules)
 
 
 def _model_row(model: Mapping[str, Any]) -> Row:

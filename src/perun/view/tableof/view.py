@@ -121,15 +121,15 @@ class TableOfView:
 
         :raises UsageError: if no row has a key, there are no rows at all, or the file cannot be written.
         """
-        from perun.view.tableof.table import columns_of, filtered, formatted, rows_of, sorted_rows
+        from perun.view.tableof import table
 
-        rows = rows_of(profile, params.kind)
+        rows = table.rows_of(profile, params.kind, table.asks_for_summaries(params.filter_by))
         if not rows:
             raise UsageError(f"the profile has no {params.kind}", _NO_ROWS[params.kind])
-        known = columns_of(rows)
+        known = table.columns_of(rows)
         columns = list(params.headers) or known
-        chosen = sorted_rows(filtered(rows, params.filter_by, known), params.sort_by, known)
-        text = formatted(chosen, columns, known, params.format) + "\n"
+        chosen = table.sorted_rows(table.filtered(rows, params.filter_by, known), params.sort_by, known)
+        text = table.formatted(chosen, columns, known, params.format) + "\n"
         saved = params.to_file or bool(params.output_file)
         if params.to_stdout or not saved:
             out.write(text)
