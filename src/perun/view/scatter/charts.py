@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perun.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
+from perun.profile.measurements import Metric
 from perun.profile.strategies import record_of
 from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, profile_summary
 from perun.view._common.span import Span, share_of, widened
@@ -97,29 +100,31 @@ def _by_uid(
     params: ScatterParams,
 ) -> list[_Points]:
     wanted, of, per = params.uid, params.of, params.per
-    if resources.has("uid"):
-        categories = resources.categories("uid", "--uid")
-        codes, names = categories.codes, categories.names
-    else:
-        codes, names = np.zeros(resources.size, np.intp), [""]
+    codes, places = _places(resources)
+    uids = Counter(uid for _, uid in places)
+    known = dict.fromkeys((*uids, *(name for name, _ in places)))
     for uid in wanted:
-        if uid not in names:
+        if uid not in known:
             hint = (
-                nearest(uid, names) if len(names) <= 1000 else "see `perun show <profile> tableof resources`"
+                nearest(uid, list(known))
+                if len(known) <= 1000
+                else "see `perun show <profile> tableof resources`"
             )
             raise UsageError(f"--uid: no resource has the uid {uid!r}", hint)
     good = ~np.isnan(x) & ~np.isnan(y)
     # Sorted by uid once, so that the points of each uid are one slice.
     order = np.argsort(codes, kind="stable")
     order = order[good[order]]
-    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    bounds = np.searchsorted(codes[order], np.arange(len(places) + 1))
     found = []
-    for number, name in enumerate(names):
-        if wanted and name not in wanted:
+    for number, (name, uid) in enumerate(places):
+        if wanted and name not in wanted and uid not in wanted:
             continue
         own = order[bounds[number] : bounds[number + 1]]
         if own.size:
-            lines, problems = curves(models.get(name, ()), x[own])
+            # Older releases made models of all that was measured of a uid together.
+            fitting = models.get(name) or (models.get(uid, ()) if uids[uid] == 1 else ())
+            lines, problems = curves(fitting, x[own])
             found.append(_Points(name, x[own], y[own], lines, problems))
     if not found:
         raise UsageError(
@@ -127,6 +132,32 @@ def _by_uid(
             "name other uids with --uid, or leave it out",
         )
     return found
+
+
+def _places(resources: Resources) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
+    """For each resource the position of its place in a list, shape (resources,), -1 of those without a uid.
+
+    A place is the location, as models name it, and the uid: the clocks of a command are places of their own.
+    """
+    if not resources.has("uid"):
+        return np.zeros(resources.size, np.intp), [("", "")]
+    keys = [key for key in ("uid", "type", "subtype") if resources.has(key)]
+    found = [resources.categories(key, "--uid") for key in keys]
+    names = [one.names for one in found]
+    sizes = [len(values) + 1 for values in names]
+    # 0 stands for a missing value here.
+    mixed = np.ravel_multi_index([one.codes + 1 for one in found], sizes)
+    different, inverse = np.unique(mixed, return_inverse=True)
+    places: dict[tuple[str, str], int] = {}
+    moved = np.full(different.size, -1, np.intp)
+    for number, codes in enumerate(np.stack(np.unravel_index(different, sizes), axis=1).tolist()):
+        if codes[0]:
+            given = zip(keys, names, codes, strict=True)
+            named = {key: values[code - 1] for key, values, code in given if code}
+            uid = named["uid"]
+            location = Metric(uid, named.get("type", ""), named.get("subtype", ""), "", False).location
+            moved[number] = places.setdefault((location, uid), len(places))
+    return moved[inverse], list(places)
 
 
 class _Charts:
