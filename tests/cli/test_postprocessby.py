@@ -17,12 +17,12 @@ from perun.profile.format.json import dumps_pending
 UNITS: dict[str, Sequence[str]] = {
     "normalizer": [],
     "clusterizer": [],
-    "regression_analysis": ["-m", "full"],
-    "regressogram": [],
-    "moving_average": ["sma"],
-    "kernel_regression": ["kernel-smoothing"],
+    "regression_analysis": ["-m", "full", "-dp", "order"],
+    "regressogram": ["-per", "order"],
+    "moving_average": ["-per", "order", "sma"],
+    "kernel_regression": ["-per", "order", "kernel-smoothing"],
 }
-"""Every postprocessor, with what it must be given."""
+"""Every postprocessor, with what it must be given for profiles that have no size but the order."""
 MODELS = ("regression_analysis", "regressogram", "moving_average", "kernel_regression")
 LINE = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]
 """Amounts that depend on `order` as 1 + 2 x."""
@@ -148,8 +148,20 @@ def test_models_depending_on_clusters(
 @pytest.mark.parametrize("name", MODELS)
 def test_fields_that_are_taken_are_told(name: str, perun: Callable[..., Any], source: Path) -> None:
     outcome = perun("postprocessby", "0@p", name, *UNITS[name])
+    assert "chosen from the profile: --of" in outcome.err
     assert "'amount'" in outcome.err
-    assert "'order'" in outcome.err
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_order_is_not_taken_unless_it_is_named(
+    name: str, perun: Callable[..., Any], project: Any, source: Path
+) -> None:
+    required = [one for one in UNITS[name] if one not in ("-per", "-dp", "order")]
+    outcome = perun("postprocessby", "0@p", name, *required, check=False)
+    assert outcome.code == 6
+    assert "only the order of measuring: 'order'" in outcome.err
+    assert "a generator of the type integer in workloads" in outcome.err
+    assert pending(project) == [source]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +184,7 @@ def test_fields_are_chosen(
     new: Callable[[], Any],
 ) -> None:
     keys = [of[spelling], "order", per[spelling], "amount"]
-    rest = UNITS[name]
+    rest = [one for one in UNITS[name] if one not in ("-per", "-dp", "order")]
     # The keys are options of the group where the postprocessor has sub-commands.
     outcome = perun("postprocessby", "0@p", name, *([*keys, *rest] if len(rest) == 1 else [*rest, *keys]))
     assert outcome.err == ""
@@ -182,7 +194,7 @@ def test_fields_are_chosen(
 
 @pytest.mark.parametrize("mode", ["kernel-smoothing", "kernel_smoothing", "kernel_ridge"])
 def test_modes_in_both_spellings(mode: str, perun: Callable[..., Any], source: Path, new: Any) -> None:
-    perun("postprocessby", "0@p", "kernel_regression", mode)
+    perun("postprocessby", "0@p", "kernel_regression", "-per", "order", mode)
     assert [one["kernel_mode"] for one in new()["models"]] == [mode[len("kernel_") :]]
 
 
@@ -191,7 +203,7 @@ def test_the_same_models_are_not_added_twice(
     name: str, perun: Callable[..., Any], project: Any, source: Path, new: Callable[[], Any]
 ) -> None:
     # A window of three leaves the averages of the first and the last point unknown.
-    options = ["sma", "-ww", "3"] if name == "moving_average" else UNITS[name]
+    options = [*UNITS[name], *(["-ww", "3"] if name == "moving_average" else [])]
     perun("postprocessby", "0@p", name, *options)
     once = new()
     (path,) = [path for path in pending(project) if path != source]
@@ -205,7 +217,7 @@ def test_the_same_models_are_not_added_twice(
 def test_what_postprocessors_tell_is_told_once_by_jobs(
     perun: Callable[..., Any], project: Any, new: Callable[[], Any]
 ) -> None:
-    unit = "{name: regression_analysis, params: {method: full}}"
+    unit = "{name: regression_analysis, params: {method: full, depending_on: order}}"
     for key, value in (
         ("cmds", "['true']"),
         ("collectors", "[{name: time, params: {warmup: 0, repeat: 5}}]"),
@@ -214,7 +226,7 @@ def test_what_postprocessors_tell_is_told_once_by_jobs(
         perun("config", "set", key, value)
     outcome = perun("run", "--crawl-parents", "matrix")
     assert outcome.out.count("stored") > 1
-    assert outcome.out.count("note: chosen from the profile: --of 'amount', --depending-on 'order'") == 1
+    assert outcome.out.count("note: chosen from the profile: --of 'amount'") == 1
 
 
 @pytest.mark.parametrize(
@@ -400,8 +412,8 @@ postprocessors:
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        ("regression_analysis", "      method: full\n      steps: 10"),
-        ("regression-analysis", "      - method: full\n      - steps: 10"),
+        ("regression_analysis", "      method: full\n      steps: 10\n      depending_on: order"),
+        ("regression-analysis", "      - method: full\n      - steps: 10\n      - depending_on: order"),
     ],
 )
 def test_job_matrix(name: str, params: str, perun: Callable[..., Any], project: Any) -> None:
@@ -424,7 +436,8 @@ def test_job_matrix(name: str, params: str, perun: Callable[..., Any], project: 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_job_with_every_postprocessor(name: str, perun: Callable[..., Any], project: Any) -> None:
-    params = ("-pp", name, "method=full") if name == "regression_analysis" else ()
+    given = {"regression_analysis": "{method: full, depending_on: order}"}.get(name, "per_key: order")
+    params = ("-pp", name, given) if name in MODELS else ()
     perun(
         *("run", "job", "-c", "time", "-b", "true", "-cp", "time", "repeat=4"),
         *("-cp", "time", "warmup=0", "-p", name, *params),
@@ -457,6 +470,23 @@ def test_wrong_matrix_runs_nothing(
     assert pending(project) == []
 
 
+def test_what_was_measured_is_kept_without_models(perun: Callable[..., Any], project: Any) -> None:
+    job = (
+        *("run", "job", "-c", "time", "-b", "true", "-cp", "time", "{repeat: 4, warmup: 0}"),
+        *("-p", "regression-analysis", "-pp", "regression-analysis", "method=full", "-p", "normalizer"),
+    )
+    outcome = perun(*job)
+    assert "note: the profile is stored without regression_analysis: there is no size" in outcome.out
+    assert "--depending-on order" in outcome.out
+    (path,) = pending(project)
+    made = json.loads(path.read_bytes())
+    assert sum(len(columns["amount"]) for columns in made["resources"].values()) == 3 * 4
+    assert [one["name"] for one in made["postprocessors"]] == ["regression_analysis", "normalizer"]
+    assert "only the order of measuring" in made["postprocessors"][0]["problem"]
+    assert "problem" not in made["postprocessors"][1]
+    assert made["models"] == []
+
+
 def test_notes_cannot_give_orders_to_the_terminal(
     perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
 ) -> None:
@@ -464,13 +494,13 @@ def test_notes_cannot_give_orders_to_the_terminal(
     profile["resources"]["bad#0"] = {"amount": [1], "order": [1]}
     profile["resource_type_map"]["bad#0"] = {"uid": "\x1b[31mbad\n", "type": "time"}
     (project.path / "b.perf").write_text(json.dumps(profile))
-    outcome = perun("postprocessby", "./b.perf", "regression-analysis", "-m", "full")
+    outcome = perun("postprocessby", "./b.perf", "regression-analysis", "-m", "full", "-dp", "order")
     assert "bad" in outcome.err
     assert "\x1b" not in outcome.err
 
 
 def test_verbose_and_quiet_streams(perun: Callable[..., Any], project: Any, source: Path) -> None:
-    outcome = perun("-v", "postprocessby", "0@p", "regression-analysis", "-m", "full")
+    outcome = perun("-v", "postprocessby", "0@p", "regression-analysis", "-m", "full", "-dp", "order")
     assert outcome.out.startswith("stored ")
     assert outcome.out.count("\n") == 1
     assert "postprocessing" in outcome.err

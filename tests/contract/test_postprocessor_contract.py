@@ -350,7 +350,8 @@ def test_models_of_the_page_are_what_comes_out() -> None:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| {model['model']} |")]
         shown = [float(cell) if cell.strip() else 0.0 for cell in line.split("|")[2:-1]]
         values = [coefficient["value"] for coefficient in model["coeffs"]]
-        assert [model["r_square"], *values, 0.0][:4] == pytest.approx(shown, rel=1e-3, abs=1e-4)
+        found = [model["r_square"], model["explained"], *values, 0.0][:5]
+        assert found == pytest.approx(shown, rel=1e-3, abs=1e-4)
 
 
 def test_import_is_light(name: str) -> None:

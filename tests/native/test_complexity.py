@@ -185,16 +185,16 @@ def test_best_model(
 
 
 def best_model(profile: Profile) -> str:
-    from perun.models.regression.best import best_of
     from perun.plugin.api import NO_POSTPROCESS_CONTEXT
     from perun.plugin.registry import Registry
+    from perun.profile.strategies import best, record_of
 
     analysis: Any = Registry().get("postprocess", "regression_analysis")
     processed = analysis.process(profile, analysis.Params(method="full"), NO_POSTPROCESS_CONTEXT)
     # A power model is whatever its exponent says: another spelling of those that are looked for.
     models = [one for _, one in processed.all_models() if one["model"] not in ("constant", "power")]
-    best = best_of(models, lambda one: str(one["model"]), lambda one: float(one["r_square"]))
-    return str(best["model"]) if best else ""
+    found = best(map(record_of, models))
+    return found.type if found else ""
 
 
 def test_constant_time(counting_runtime: Path, tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ class BestModelOrderEquality:
     The confidence is the lower `r_square` of the two models. Where the profiles have the points, the best
     models are those of the lowest AICc, and a change needs evidence: in one version the best model of the
     other is worse by more than 10, the curves differ by more than a factor, and the exponents of both
-    versions differ in the same direction, with 99 % confidence. Else, and for pieces, they are those of the
-    highest `r_square`.
+    versions differ in the same direction, with 99 % confidence. Else, and for pieces, see
+    :mod:`perun.models.regression.best`.
 
     A uid that has models of pieces of x is compared
     piece by piece: the largest difference of two pieces that fit is reported, of equal ones that at larger x,

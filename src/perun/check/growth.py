@@ -103,7 +103,7 @@ class Growth:
 
 def _errors(baseline: Profile, target: Profile, params: GrowthParams) -> Callable[[str], Error]:
     """A function of a location that gives the error of its log ratio by the runs of the two versions."""
-    runs, of = Runs(baseline, target, locations=True), params.of_key
+    runs, of = Runs(baseline, target), params.of_key
     known = [key for key in SIZES if all(source.every(of, key) for source in runs.sources)]
     per = params.per_key or (known or SIZES)[0]
     return lambda uid: runs.between(uid, of, per)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 
 class ModelRecord(NamedTuple):
-    """One model of one uid.
+    """One model of one uid, or of one of several things that were measured of it.
 
+    :param uid: with the subtype in brackets where the model has one: `./prog [real]`.
     :param type: what kind of function it is: `linear`, `quadratic` ..., or for a non-parametric model
         `regressogram`, `moving_average`, `kernel_regression`.
     :param r_square: how well it fits; 0 if the profile does not say.
@@ -19,6 +21,8 @@ class ModelRecord(NamedTuple):
     :param values: of a non-parametric model, over its interval; empty for a parametric one.
     :param per_key: the independent field, if the profile says.
     :param model: the model as the profile keeps it, with whatever else its postprocessor wrote.
+    :param explained: share of the variance that it explains, see :mod:`perun.models.regression.fits`; NaN if
+        the profile does not say. :param points: how many points it was made of; 0 likewise.
     """
 
     type: str
@@ -33,6 +37,8 @@ class ModelRecord(NamedTuple):
     values: tuple[float, ...] = ()
     per_key: str = ""
     model: Mapping[str, Any] = MappingProxyType({})
+    explained: float = math.nan
+    points: int = 0
 
     @property
     def is_parametric(self) -> bool:

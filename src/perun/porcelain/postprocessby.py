@@ -27,11 +27,25 @@ def process(
     postprocessor = repo.registry.get("postprocess", name)
     with errors_of(postprocessor, f"the postprocessor {postprocessor.name!r}", JobFailed):
         processed: Profile = postprocessor.process(profile.copy(), params, ctx)
-    record = {"name": postprocessor.name, "params": to_mapping(params)}
+    record = _record(postprocessor.name, params)
     done = list(profile.get("postprocessors") or ())
     if len(processed.get("postprocessors") or ()) == len(done):
         processed["postprocessors"] = [*done, record]
     return processed
+
+
+def without(profile: Profile, name: str, params: Any, problem: str) -> Profile:
+    """`profile` as it is, but for the note that the postprocessor was tried and could do nothing with it.
+
+    It counts as one of the job that asked for the postprocessor, which would end likewise if it ran again.
+    """
+    record = {**_record(name, params), "problem": problem}
+    profile["postprocessors"] = [*(profile.get("postprocessors") or ()), record]
+    return profile
+
+
+def _record(name: str, params: Any) -> dict[str, Any]:
+    return {"name": name, "params": to_mapping(params)}
 
 
 def postprocessby(

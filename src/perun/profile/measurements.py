@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
 from perun.profile.pooling import RUN
-from perun.profile.uid import flatten
+from perun.profile.uid import flatten, location
 from perun.profile.units import larger_is_better, units
 
 if TYPE_CHECKING:
@@ -64,11 +64,14 @@ class Metric(NamedTuple):
     def location(self) -> str:
         """The uid, and in brackets what of it was measured where there may be more than one thing:
         `./prog [cpu]`, `main [calls]`."""
+        return location(self.uid, self.shown_subtype)
+
+    @property
+    def shown_subtype(self) -> str:
+        """The subtype; empty where the uid says it all."""
         if self.subtype in _PLAIN_SUBTYPES or self.type == INSTRUCTIONS:
-            return self.uid  # that of a function with all that it calls ends with `inclusive`
-        if self.type == "memory" and self.uid.endswith(self.subtype):
-            return self.uid
-        return f"{self.uid} [{self.subtype}]"
+            return ""  # the uid of a function with all that it calls ends with `inclusive`
+        return "" if self.type == "memory" and self.uid.endswith(self.subtype) else self.subtype
 
 
 class Series(NamedTuple):

@@ -18,7 +18,7 @@ from perun.errors import ProfileError
 from perun.profile.format.columns import Column, is_packed
 from perun.profile.format.grouping import COLUMNS, Group
 from perun.profile.measurements import Metric
-from perun.profile.uid import flatten
+from perun.profile.uid import flatten, location
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -29,8 +29,10 @@ _NUMBERS: Final = {int, float}
 
 DEPENDENT = ("amount", "exclusive")
 """Fields taken for the dependent variable if none is named, the first that a profile has."""
-INDEPENDENT = ("structure-unit-size", "workload", "snapshot", "order", "call-order", "timestamp")
+INDEPENDENT = ("structure-unit-size", "workload", "snapshot")
 """Fields taken for the independent variable if none is named."""
+ORDERS = ("order", "call-order", "timestamp")
+"""Fields that say when something was measured. Amounts do not depend on that, so one has to be asked for."""
 
 
 class Series(NamedTuple):
@@ -40,12 +42,19 @@ class Series(NamedTuple):
     :param x: values of the independent field, shape (n,), finite.
     :param y: values of the dependent field, shape (n,), finite.
     :param left_out: resources of the uid if one of the two is missing or not a finite number.
+    :param subtype: what was measured of the uid, where these are told apart and the uid does not say it all.
     """
 
     uid: str
     x: Floats
     y: Floats
     left_out: int
+    subtype: str = ""
+
+    @property
+    def location(self) -> str:
+        """The uid with the subtype, as :attr:`perun.profile.measurements.Metric.location`."""
+        return location(self.uid, self.subtype)
 
 
 def series(
@@ -60,22 +69,22 @@ def series(
 
     :param of: the dependent field; :param per: the independent one.
     :param apart: whether what was measured of a uid in several ways, such as `real` and `user` time, are
-        series of their own, which are called by :attr:`perun.profile.measurements.Metric.location` then.
+        series of their own.
     :param uids: only these, given as text; nothing else is unpacked of a profile by columns.
     :raises ProfileError: if no resource of the profile has a number in both fields.
     """
-    found: dict[str, list[Group]] = {}
+    found: dict[tuple[str, str], list[Group]] = {}
     for uid, group in _by_uid(profile, uids):
-        found.setdefault(location_of(uid, group) if apart else uid, []).append(group)
+        found.setdefault((uid, subtype_of(uid, group) if apart else ""), []).append(group)
     without: list[Series] = []
     has_points = False
-    for uid in list(found):
+    for uid, subtype in list(found):
         xs, ys = _FieldValues(), _FieldValues()
         # What is unpacked of one uid is not kept beside that of the next.
-        for group in found.pop(uid):
+        for group in found.pop((uid, subtype)):
             xs.add(group, per)
             ys.add(group, of)
-        points = _points(uid, xs.numbers(), ys.numbers())
+        points = _points(uid, subtype, xs.numbers(), ys.numbers())
         if not has_points and not points.x.size:
             without.append(points)  # an error may come of it
             continue
@@ -93,14 +102,15 @@ def chosen_keys(
     """The dependent and the independent field, looked up in the profile if they are not named (None).
 
     :param options: what the user names them with, for the message of the error.
-    :raises ProfileError: if the profile has no such field, or none of those that are looked for.
+    :raises ProfileError: if the profile has no such field, or none of those that are looked for. Where all
+        that an amount could depend on is when it was measured, the message says that.
     """
     fields = numeric_fields(profile)
     return _chosen(of, DEPENDENT, fields, options[0]), _chosen(per, INDEPENDENT, fields, options[1])
 
 
 def numeric_fields(profile: Profile) -> list[str]:
-    """The fields that hold numbers in has_points resource, columns first."""
+    """The fields that hold numbers in some resource, columns first."""
     found: set[str] = set()
     for _, constants, columns, size in profile.groups():
         if not size:
@@ -122,13 +132,20 @@ def _chosen(name: str | None, candidates: tuple[str, ...], fields: list[str], op
     for candidate in candidates:
         if candidate in fields:
             return candidate
+    orders = [name for name in ORDERS if name in fields]
+    if candidates is INDEPENDENT and orders:
+        raise ProfileError(
+            f"there is no size that the amounts could depend on, only the order of measuring: {orders[0]!r}",
+            "measure several sizes in one profile, by a generator of the type integer in workloads, or by a "
+            f"collector that records sizes; to model the order all the same: {option} {orders[0]}",
+        )
     raise ProfileError(f"the profile has none of {', '.join(candidates)}", f"name a field with {option}")
 
 
-def location_of(uid: str, group: Group) -> str:
-    """The uid with what was measured of it, where there may be several things."""
+def subtype_of(uid: str, group: Group) -> str:
+    """What was measured of the uid, where there may be several things and it does not say that itself."""
     kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
-    return Metric(uid, kind, subtype, "", False).location
+    return Metric(uid, kind, subtype, "", False).shown_subtype
 
 
 class _FieldValues:
@@ -183,13 +200,13 @@ def _split_by_uid(group: Group) -> Iterator[tuple[str, Group]]:
         yield uid, group._replace(columns=columns, size=sum(own))
 
 
-def _points(uid: str, x: Floats, y: Floats) -> Series:
+def _points(uid: str, subtype: str, x: Floats, y: Floats) -> Series:
     good = np.isfinite(x)
     good &= np.isfinite(y)
     left_out = len(good) - int(np.count_nonzero(good))
     if left_out:
         x, y = x[good], y[good]
-    return Series(uid, x, y, left_out)
+    return Series(uid, x, y, left_out, subtype)
 
 
 def _parsed(values: list[Any]) -> array[float]:

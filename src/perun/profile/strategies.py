@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from perun.errors import UsageError
 from perun.models.record import ModelRecord
-from perun.profile.uid import flatten
+from perun.models.regression.best import Rating, best_of
+from perun.profile.uid import flatten, location
 
 BEST_OF_ONE: Final = {
     "best-model": ("param", "nonparam"),
@@ -27,6 +28,7 @@ def record_of(model: Mapping[str, Any]) -> ModelRecord:
     coefficients = {one.get("name"): one.get("value") for one in model.get("coeffs") or ()}
     method = str(model.get("method", ""))
     values = next((model[key] for key in _VALUES if isinstance(model.get(key), (list, tuple))), ())
+    count = _number(model.get("points"), 0.0)
     return ModelRecord(
         type=str(model.get("model") or method),
         r_square=_number(model.get("r_square"), 0.0),
@@ -35,11 +37,13 @@ def record_of(model: Mapping[str, Any]) -> ModelRecord:
         b2=_number(coefficients.get("b2"), 0.0),
         x_start=_number(model.get("x_start"), math.nan),
         x_end=_number(model.get("x_end"), math.nan),
-        uid=str(flatten(model.get("uid", ""))),
+        uid=location(str(flatten(model.get("uid", ""))), str(model.get("subtype") or "")),
         method=method,
         values=tuple(_number(value, math.nan) for value in values),
         per_key=str(model.get("per_key") or ""),
         model=model,
+        explained=_number(model.get("explained"), math.nan),
+        points=int(count) if math.isfinite(count) else 0,
     )
 
 
@@ -59,8 +63,8 @@ def filtered_models(
         record = record_of(model)
         by_uid.setdefault(record.uid, []).append(record)
     if strategy in BEST_OF_ONE:
-        best = {uid: _best(_of_kind(found, BEST_OF_ONE[strategy])) for uid, found in by_uid.items()}
-        return {uid: record for uid, record in best.items() if record}
+        leaders = {uid: best(_of_kind(found, BEST_OF_ONE[strategy])) for uid, found in by_uid.items()}
+        return {uid: record for uid, record in leaders.items() if record}
     if strategy in ALL:
         chosen = {uid: _of_kind(found, ALL[strategy]) for uid, found in by_uid.items()}
     else:
@@ -72,18 +76,20 @@ def _of_kind(records: Iterable[ModelRecord], kinds: Sequence[str]) -> list[Model
     return [record for record in records if ("param" if record.is_parametric else "nonparam") in kinds]
 
 
-def _best(records: Iterable[ModelRecord]) -> ModelRecord | None:
-    """The first one with the highest coefficient of determination, if that is above 0."""
-    return max(
-        (record for record in records if record.r_square > 0),
-        key=lambda record: record.r_square,
-        default=None,
-    )
+def best(records: Iterable[ModelRecord]) -> ModelRecord | None:
+    """The best model of those with an R^2 above 0, see :mod:`perun.models.regression.best`."""
+    return best_of((record for record in records if record.r_square > 0), rating)
+
+
+def rating(record: ModelRecord) -> Rating:
+    """What of a model says how well it fits."""
+    interval = record.x_start, record.x_end
+    return Rating(record.type, record.r_square, record.explained, record.points, interval)
 
 
 def _best_of_both(records: list[ModelRecord]) -> list[ModelRecord]:
-    best = (_best(_of_kind(records, (kind,))) for kind in ("param", "nonparam"))
-    return [record for record in best if record]
+    chosen = (best(_of_kind(records, (kind,))) for kind in ("param", "nonparam"))
+    return [record for record in chosen if record]
 
 
 def _number(value: Any, default: float) -> float:

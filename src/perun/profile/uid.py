@@ -36,6 +36,12 @@ def flatten(value: Any) -> Any:
         raise too_deep("a value") from None
 
 
+def location(uid: str, subtype: str = "") -> str:
+    """What was measured, as text: the flattened uid, and in brackets what of it where there may be several
+    things: `./prog [real]`."""
+    return f"{uid} [{subtype}]" if subtype else uid
+
+
 def _joined(value: Any) -> str:
     if isinstance(value, Mapping):
         return ":".join([_joined(value[key]) for key in _uid_order(tuple(value))])

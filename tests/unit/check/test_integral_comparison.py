@@ -316,8 +316,8 @@ def test_models_that_cannot_be_evaluated(check: Any) -> None:
 
 @CHECKS
 def test_pieces_of_x_are_one_model(check: Any) -> None:
-    old = np.where(X < 31, 10 + X, 200.0 + 9 * X)
-    new = np.where(X < 31, 10 + X, 400.0 + 18 * X)
+    old = np.where(X < 31, 200.0, 200.0 + 9 * X)
+    new = np.where(X < 31, 200.0, 400.0 + 18 * X)
     before, after = (regressed({"f": curve}, "bisection") for curve in (old, new))
     assert len(before["models"]) > 1
     (info,) = compare(check, before, after).values()

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.regression.best import best_of
+from perun.models.regression.best import Rating, best_of
 from perun.models.regression.fits import MODELS, Fit, points_of
 
 
-class Named(NamedTuple):
-    name: str
-    r_square: float
-
-
 def best(*models: tuple[str, float]) -> str | None:
-    found = best_of((Named(*one) for one in models), lambda one: one.name, lambda one: one.r_square)
-    return found.name if found else None
+    """By R^2 alone, as of profiles that have nothing else."""
+    found = best_of((Rating(*one) for one in models), lambda one: one)
+    return found.model if found else None
+
+
+def explaining(points: int, **shares: float) -> str:
+    """By the shares that they explain; the R^2 that a profile keeps say the opposite."""
+    ratings = [Rating(model, 1 - share, share, points, (0.0, 1.0)) for model, share in shares.items()]
+    found = best_of(ratings, lambda one: one)
+    assert found
+    return found.model
 
 
 def fitted(x: np.ndarray, y: np.ndarray) -> str:
     points = points_of(x, y)
     fits = [made for made in (MODELS[name](points) for name in MODELS) if isinstance(made, Fit)]
-    found = best_of(fits, lambda fit: fit.model, lambda fit: fit.r_square)
+    found = best_of(fits, lambda fit: Rating(fit.model, fit.r_square, fit.explained, fit.points))
     assert found
     return found.model
 
@@ -40,6 +42,28 @@ def test_highest_coefficient_of_determination() -> None:
 def test_equally_good_is_the_simpler_one() -> None:
     assert best(("exponential", 1.0), ("quadratic", 1.0), ("power", 1 - 1e-16), ("linear", 1.0)) == "linear"
     assert best(("linear", 0.0), ("constant", 0.0)) == "constant"
+
+
+def test_a_constant_is_not_rated_by_how_little_the_line_explains() -> None:
+    assert best(("constant", 0.49), ("linear", 0.51)) == "linear"
+    assert best(("constant", 0.69), ("linear", 0.31), ("exponential", 0.55)) == "exponential"
+    assert best(("constant", 0.69), ("linear", 0.31), ("exponential", 0.45)) == "constant"
+
+
+def test_one_scale_wins_over_r_square() -> None:
+    assert explaining(20, constant=0.0, linear=0.6, power=0.9) == "power"
+    # Of 1,000 points, a twentieth of the variance is no chance; of ten it is.
+    assert explaining(1000, constant=0.0, linear=0.05) == "linear"
+    assert explaining(10, constant=0.0, linear=0.05) == "constant"
+    # Of very few points there is no criterion: half of the variance has to be explained.
+    assert explaining(4, constant=0.0, linear=0.51) == "linear"
+    assert explaining(4, constant=0.0, linear=0.49) == "constant"
+
+
+def test_models_of_different_points_are_compared_by_r_square() -> None:
+    whole = Rating("linear", 0.7, 0.99, 20, (0.0, 20.0))
+    piece = Rating("power", 0.9, 0.5, 10, (0.0, 10.0))
+    assert best_of([whole, piece], lambda one: one) is piece
 
 
 def test_a_curve_must_be_worth_it() -> None:
@@ -64,6 +88,7 @@ def test_lines_with_noise_are_lines_and_curves_are_curves(noise: float) -> None:
 def test_properties(models: list[tuple[str, float]]) -> None:
     chosen = best(*models)
     found = {r_square for name, r_square in models if name == chosen}
-    rivals = [r_square for name, r_square in models if name not in (chosen, "quadratic")]
-    assert all(max(found) >= r_square - 1e-12 for r_square in rivals)
+    rivals = [r_square for name, r_square in models if name not in (chosen, "quadratic", "constant")]
+    enough = 0.5 if chosen == "constant" else max(found)
+    assert all(enough >= r_square - 1e-12 for r_square in rivals)
     assert chosen == best(*reversed(models))

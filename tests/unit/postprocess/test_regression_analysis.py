@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from perun.cli.plugins import command_of
 from perun.errors import ConfigError, ProfileError
 from perun.models.regression import fits, methods
-from perun.plugin.api import PostprocessContext
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams, postprocessor
@@ -118,6 +118,8 @@ def test_record_of_a_model() -> None:
                 {"name": "b0", "value": pytest.approx(0.921, abs=1e-3)},
                 {"name": "b1", "value": pytest.approx(1.211, abs=1e-3)},
             ],
+            "explained": pytest.approx(0.994, abs=1e-3),
+            "points": 3,
         }
     ]
 
@@ -318,3 +320,35 @@ def test_wrong_options(arguments: list[str], message: str) -> None:
     assert result.exit_code == 2
     assert message in result.output
     assert not session.told
+
+
+def test_clocks_have_models_of_their_own() -> None:
+    profile = Profile({"header": {"type": "time", "units": {"time": "s"}}})
+    profile.update_resources(
+        {"uid": "./prog", "type": "time", "subtype": clock, "workload": n, "order": run, "amount": time}
+        for clock, factor in (("real", 1.0), ("sys", 0.0))
+        for n in (4000, 6000, 8000, 10000)
+        for run in range(1, 6)
+        for time in [factor * (n / 1e5) ** 2 * (1 + run / 1000)]
+    )
+    RegressionAnalysis().process(profile, RegressionParams("full"), NO_POSTPROCESS_CONTEXT)
+    assert {one["uid"] for one in profile["models"]} == {"./prog"}
+    assert {one["per_key"] for one in profile["models"]} == {"workload"}
+    best = profile.all_filtered_models("best-param")
+    assert {place: record.type for place, record in best.items()} == {
+        "./prog [real]": "power", "./prog [sys]": "constant"
+    }  # fmt: skip
+    real = {one["model"]: one for one in profile["models"] if one["subtype"] == "real"}
+    # The manual's R^2 of the constant is that of a level line, as seconds are few beside thousands of nodes.
+    assert real["constant"]["explained"] == 0
+    assert real["power"]["explained"] > 0.999 > real["linear"]["explained"] > 0.9
+
+
+def test_the_order_of_measuring_is_no_size() -> None:
+    profile = Profile()
+    profile.update_resources({"uid": "./prog", "amount": 2.0 * n, "order": n} for n in range(1, 9))
+    with pytest.raises(ProfileError, match="no size that the amounts could depend on") as caught:
+        RegressionAnalysis().process(profile, RegressionParams("full"), NO_POSTPROCESS_CONTEXT)
+    assert "--depending-on order" in caught.value.hint
+    asked = RegressionParams("full", depending_on="order")
+    assert RegressionAnalysis().process(profile, asked, NO_POSTPROCESS_CONTEXT)["models"]

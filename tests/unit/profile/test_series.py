@@ -66,7 +66,7 @@ def one_by_one(profile: Profile, of: str, per: str) -> list[tuple[str, list[floa
 
 
 def bits(found: Series | tuple[str, list[float], list[float], int]) -> tuple[str, bytes, bytes, int]:
-    uid, x, y, left_out = found
+    uid, x, y, left_out = found[:4]
     return uid, np.array(x, float).tobytes(), np.array(y, float).tobytes(), left_out
 
 
@@ -142,6 +142,25 @@ def test_uids_without_points_keep_their_place() -> None:
     assert found == [("a", 0, 1), ("b", 1, 0), ("c", 0, 1)]
 
 
+def test_what_was_measured_of_a_uid_is_told_apart() -> None:
+    profile = Profile()
+    profile.update_resources(
+        {"uid": "./prog", "type": "time", "subtype": clock, "amount": n, "workload": n}
+        for clock in ("real", "sys")
+        for n in range(3)
+    )
+    profile.update_resources(
+        {"uid": "f", "subtype": "time delta", "amount": n, "workload": n} for n in range(3)
+    )
+    apart = series(profile, per="workload", apart=True)
+    found = [(one.location, one.uid, one.subtype, one.x.size) for one in apart]
+    assert found == [
+        ("./prog [real]", "./prog", "real", 3), ("./prog [sys]", "./prog", "sys", 3), ("f", "f", "", 3)
+    ]  # fmt: skip
+    together = [(one.location, one.x.size) for one in series(profile, per="workload")]
+    assert together == [("./prog", 6), ("f", 3)]
+
+
 def test_points_are_not_the_profile_itself() -> None:
     profile = Profile()
     profile.update_resources({"uid": "f", "amount": float(n), "order": float(n)} for n in range(100))
@@ -155,6 +174,12 @@ def test_keys_are_looked_up() -> None:
     profile = Profile()
     profile.update_resources([{"uid": "f", "exclusive": 1, "snapshot": 0, "order": 2, "line": "12"}])
     assert chosen_keys(profile, None, None) == ("exclusive", "snapshot")
+    ordered = Profile()
+    ordered.update_resources([{"uid": "f", "amount": 1, "order": 2, "timestamp": 3}])
+    with pytest.raises(ProfileError, match="only the order of measuring: 'order'") as caught:
+        chosen_keys(ordered, None, None)
+    assert caught.value.hint.endswith("all the same: --per-key order")
+    assert chosen_keys(ordered, None, "order") == ("amount", "order")
     assert chosen_keys(profile, "line", "order") == ("line", "order")
     assert numeric_fields(profile) == ["exclusive", "order", "line", "snapshot"]
     with pytest.raises(ProfileError, match="--per-key: no resource has a number in 'amount'") as caught:

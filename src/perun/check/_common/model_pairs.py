@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from perun.errors import ProfileError
 from perun.models.record import ModelRecord
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.strategies import record_of
-from perun.profile.uid import flatten
+from perun.profile.series import subtype_of
+from perun.profile.strategies import best, record_of
+from perun.profile.uid import flatten, location
 from perun.profile.units import units
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def _require(old: object, new: object) -> None:
 
 
 def units_by_uid(profile: Profile) -> dict[str, str]:
-    """The uids of all resources with the unit of their amounts, "" where that is not the same for all."""
+    """The uids and the locations of all resources with the unit of their amounts, "" where that is not the
+    same for all."""
     unit_of = units(profile)
     found: dict[str, str] = {}
     for group in profile.groups():
@@ -110,7 +112,8 @@ def units_by_uid(profile: Profile) -> dict[str, str]:
         values = [group.constants.get("uid", "")] if column is None else list(column)
         unit = unit_of(group.constants.get("type"), group.constants.get("subtype"))
         for uid in {str(flatten(value)) for value in values}:
-            found[uid] = unit if found.get(uid, unit) == unit else ""
+            for place in (uid, location(uid, subtype_of(uid, group))):
+                found[place] = unit if found.get(place, unit) == unit else ""
     return found
 
 
@@ -131,4 +134,5 @@ def _of_keys(found: Iterable[_Keys]) -> str:
 
 
 def _name(records: list[ModelRecord]) -> str:
-    return max(records, key=lambda record: record.r_square).type if records else _NO_MODEL
+    leader = best(records)
+    return leader.type if leader else _NO_MODEL

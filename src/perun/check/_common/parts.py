@@ -8,13 +8,13 @@ of those whose interval holds it, and a new part begins wherever that changes in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from perun.models.curves import interval
 from perun.models.record import ModelRecord
-from perun.models.regression.best import best_of
+from perun.profile.strategies import best
 
 
 class Part(NamedTuple):
@@ -29,12 +29,6 @@ class Part(NamedTuple):
     def r_square(self) -> float:
         """The lower R^2 of the two: how much the comparison can be relied on."""
         return min(self.baseline.r_square, self.target.r_square)
-
-
-def best(records: Iterable[ModelRecord]) -> ModelRecord | None:
-    """The best model of those with an R^2 above 0, see :mod:`perun.models.regression.best`."""
-    explaining = (record for record in records if record.r_square > 0)
-    return best_of(explaining, lambda record: record.type, lambda record: record.r_square)
 
 
 def parts(baseline: Sequence[ModelRecord], target: Sequence[ModelRecord]) -> list[Part]:

@@ -18,8 +18,8 @@ from perun.check._common.relative import Floats, balance
 from perun.errors import ProfileError
 from perun.profile.measurements import EXACT
 from perun.profile.pooling import RUN, count_of
-from perun.profile.series import Series, series
-from perun.profile.uid import flatten
+from perun.profile.series import Series, series, subtype_of
+from perun.profile.uid import flatten, location
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -32,34 +32,37 @@ _MIN_POINTS: Final = 3
 
 
 class Points:
-    """The points of one profile by uid, gathered when they are first asked for.
+    """The points of one profile by location, gathered when they are first asked for.
 
-    :param apart: whether uids are locations, see :func:`perun.profile.series.series`.
+    Models of older releases are of all that was measured of a uid together; so are its points where they are
+    asked for by a uid that is no location.
     """
 
-    def __init__(self, profile: Profile, *, apart: bool = False) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._apart = apart
-        self._found: dict[tuple[str, str], dict[str, Series]] = {}
+        self._found: dict[tuple[str, str, bool], dict[str, Series]] = {}
         self._exact: frozenset[str] | None = None
 
     def of(self, uid: str, of: str, per: str) -> Series | None:
-        """The points of the uid; None where the profile has none, as its resources were dropped.
+        """The points of the location; None where the profile has none, as its resources were dropped.
 
         :param of: the dependent field. :param per: the independent one.
         """
-        return self.every(of, per).get(uid)
+        found = self.every(of, per).get(uid)
+        return found or self._gathered(of, per, apart=False).get(uid)
 
     def every(self, of: str, per: str) -> Mapping[str, Series]:
-        """The points of each uid that has any."""
-        if (of, per) not in self._found:
+        """The points of each location that has any."""
+        return self._gathered(of, per, apart=True)
+
+    def _gathered(self, of: str, per: str, *, apart: bool) -> Mapping[str, Series]:
+        if (of, per, apart) not in self._found:
             try:
-                self._found[of, per] = {
-                    one.uid: one for one in series(self._profile, of, per, apart=self._apart)
-                }
+                found = {one.location: one for one in series(self._profile, of, per, apart=apart)}
             except ProfileError:
-                self._found[of, per] = {}
-        return self._found[of, per]
+                found = {}
+            self._found[of, per, apart] = found
+        return self._found[of, per, apart]
 
     def is_exact(self, uid: str) -> bool:
         """Whether the uid is counted, not timed."""
@@ -147,7 +150,8 @@ def _exact_uids(profile: Profile) -> Iterator[str]:
     for group in profile.groups():
         if EXACT & {str(group.constants.get("type")), str(group.constants.get("subtype"))}:
             values = group.columns.get("uid") or [group.constants.get("uid", "")]
-            yield from {str(flatten(value)) for value in values}
+            for uid in {str(flatten(value)) for value in values}:
+                yield from (uid, location(uid, subtype_of(uid, group)))
 
 
 def _of_buckets(x: Floats, y: Floats, inner: Floats) -> Floats:

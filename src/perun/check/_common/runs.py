@@ -86,13 +86,10 @@ class Runs:
     """The runs of two profiles.
 
     :param apart: share that a machine makes of a run at most.
-    :param locations: whether uids are locations, see :func:`perun.profile.series.series`.
     """
 
-    def __init__(
-        self, baseline: Profile, target: Profile, apart: float = 1.0, *, locations: bool = False
-    ) -> None:
-        self.sources = Points(baseline, apart=locations), Points(target, apart=locations)
+    def __init__(self, baseline: Profile, target: Profile, apart: float = 1.0) -> None:
+        self.sources = Points(baseline), Points(target)
         self._apart = apart
         self._side_by_side = are_pairs(baseline, target)
         self._errors: dict[tuple[str, str], dict[str, Error]] = {}

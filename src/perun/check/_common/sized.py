@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from perun.errors import ProfileError
 from perun.models.growth.centres import Centres, centres
 from perun.profile.measurements import EXACT
-from perun.profile.series import location_of, series
-from perun.profile.uid import flatten
+from perun.profile.series import series, subtype_of
+from perun.profile.uid import flatten, location
 from perun.profile.units import units
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def sized(profile: Profile, of_key: str, per_key: str, what: str) -> dict[str, S
             problem = problem or error
             continue
         nothing = "", False
-        return {one.uid: Sized(centres(one.x, one.y), *known.get(one.uid, nothing)) for one in found}
+        return {
+            one.location: Sized(centres(one.x, one.y), *known.get(one.location, nothing)) for one in found
+        }
     assert problem is not None
     raise ProfileError(
         f"the {what} profile has no sizes: {problem.message}",
@@ -63,4 +65,5 @@ def _known(profile: Profile) -> Iterator[tuple[str, tuple[str, bool]]]:
         uid = group.columns.get("uid")
         names = {str(flatten(value)) for value in (uid or [group.constants.get("uid", "")])}
         for name in names:
-            yield location_of(name, group), (unit_of(kind, subtype), bool(EXACT & {str(kind), str(subtype)}))
+            place = location(name, subtype_of(name, group))
+            yield place, (unit_of(kind, subtype), bool(EXACT & {str(kind), str(subtype)}))

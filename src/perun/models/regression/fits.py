@@ -3,9 +3,7 @@
 All are least squares on transformed data. A line over (u, v) has the slope b1 = Suv / Suu, the intercept
 b0 = mean(v) - b1 mean(u) and the coefficient of determination R^2 = Suv^2 / (Suu Svv), where S are sums of
 products of deviations from the means (Draper and Smith: Applied Regression Analysis, 3rd ed. 1998,
-chapter 1). The deviations are taken in two passes with a correction (Chan, Golub and LeVeque: Algorithms
-for Computing the Sample Variance, The American Statistician 37, 1983), after a division by a power of two
-where squares could overflow, so that any finite numbers can be modelled.
+chapter 1). They are computed by :mod:`perun.models.regression.columns`: any finite numbers can be modelled.
 """
 
 from __future__ import annotations
@@ -16,16 +14,13 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from perun.models.regression import scale
+from perun.models.regression.columns import Column, Floats, Line, column, dot, line_over
 from perun.models.result import NoModel
 
-Floats = NDArray[np.float64]
-
 MIN_POINTS: Final = 3
-_BLOCK: Final = 1 << 16
-_SMALL: Final = 2.0**-250
-_LARGE: Final = 2.0**250
 _CURVED: Final = 1e-26
 """Mean square of the curved part of x, in units of its range, that is more than rounding."""
 
@@ -38,6 +33,9 @@ class Fit(NamedTuple):
     :param r_square: coefficient of determination, in [0, 1].
     :param x_start: smallest x of all points, also of those left out; :param x_end: the largest.
     :param left_out: points where the model is not defined.
+    :param explained: share of the variance that the model explains, in [0, 1], on the one scale for all
+        models of these points that :mod:`perun.models.regression.scale` chooses; that of a constant is 0.
+    :param points: number of all points, also of those left out.
     """
 
     model: str
@@ -46,6 +44,8 @@ class Fit(NamedTuple):
     x_start: float
     x_end: float
     left_out: int = 0
+    explained: float = 0.0
+    points: int = 0
 
 
 def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
@@ -91,24 +91,63 @@ class Points:
         return float(self._x.max())
 
     @cached_property
-    def x(self) -> _Column:
+    def x(self) -> Column:
         """The independent variable."""
-        return _column(self._x)
+        return column(self._x)
 
     @cached_property
-    def y(self) -> _Column:
+    def y(self) -> Column:
         """The dependent variable."""
-        return _column(self._y)
+        return column(self._y)
 
     @cached_property
-    def ln_x(self) -> _Column:
+    def ln_x(self) -> Column:
         """Natural logarithms of the independent variable."""
-        return _column(np.log(self._x))
+        return column(np.log(self._x))
 
     @cached_property
-    def ln_y(self) -> _Column:
+    def ln_y(self) -> Column:
         """Natural logarithms of the dependent variable."""
-        return _column(np.log(self._y))
+        return column(np.log(self._y))
+
+    @cached_property
+    def line(self) -> Line:
+        """The line over (x, y)."""
+        return line_over(self.x, self.y)
+
+    @cached_property
+    def parabola(self) -> _Parabola | None:
+        """The parabola over (x, y); None without three different x within the precision of numbers."""
+        return _parabola(self.x, self.y)
+
+    @cached_property
+    def is_relative(self) -> bool:
+        """Whether the points scatter about a curve in proportion to its height."""
+        if self._y_start <= 0:
+            return False
+        best = max(self.line.r_square, self.parabola.r_square if self.parabola else 0.0)
+        of_logarithms = line_over(self.x, self.ln_y).r_square
+        if self.x_start > 0:
+            best = max(best, line_over(self.ln_x, self.y).r_square)
+            of_logarithms = max(of_logarithms, line_over(self.ln_x, self.ln_y).r_square)
+        return scale.is_relative(self.y, best, self.ln_y, of_logarithms)
+
+    def explained(
+        self, curve: Callable[[Floats], Floats], r_square: float | None, *, logarithms: bool = False
+    ) -> float:
+        """The share of the variance that a curve explains, see :mod:`perun.models.regression.scale`.
+
+        :param curve: gives y, or ln y if `logarithms`, of x; nothing finite where it is not defined.
+        :param r_square: that of the fit, if it is one to all points: the answer, where that is on this scale.
+        """
+        if r_square is not None and logarithms == self.is_relative:
+            return r_square
+        with np.errstate(all="ignore"):
+            values = curve(self._x)
+            if self.is_relative:
+                return scale.explained(self.ln_y, values if logarithms else np.log(values))
+            values = np.exp(values) if logarithms else values
+            return scale.explained(self.y, np.ldexp(values, -self.y.exponent))
 
     def where(self, *, positive_x: bool = False, positive_y: bool = False) -> Points:
         """Those of the points that are positive as asked for; the points themselves if all are."""
@@ -136,21 +175,26 @@ def constant(points: Points) -> Fit | NoModel:
     a line that is as good as level (s <= 0.01) gives 1 - R^2, a steeper one R^2 (1 - s).
     """
     x, y = points.x, points.y
-    line = _line(x, y)
+    line = points.line
     slope = _times_two_to(line.slope, y.exponent - x.exponent)
     width = math.ldexp(points.x_end, -x.exponent) - math.ldexp(points.x_start, -x.exponent)
     end = abs(math.ldexp(points.x_end, -x.exponent))
     steepness = math.atan(abs(slope) * end / width) / (math.pi / 2) if end else 0.0
     r_square = line.r_square * (1 - steepness) if steepness > 0.01 else 1 - line.r_square
-    return _fit("constant", points, points, (_times_two_to(y.mean, y.exponent), 0.0), r_square)
+    return _fit("constant", points, points, (_times_two_to(y.mean, y.exponent), 0.0), r_square, 0.0)
 
 
 def linear(points: Points) -> Fit | NoModel:
     """y = b0 + b1 x, a line over (x, y)."""
     x, y = points.x, points.y
-    line = _line(x, y)
+    line = points.line
     b0, b1 = _times_two_to(line.intercept, y.exponent), _slope(line.slope, y.exponent - x.exponent)
-    return _fit("linear", points, points, (b0, b1), line.r_square)
+
+    def curve(_: Floats) -> Floats:
+        return np.ldexp(y.mean + line.slope * x.deviations, y.exponent)
+
+    explained = points.explained(curve, line.r_square)
+    return _fit("linear", points, points, (b0, b1), line.r_square, explained)
 
 
 def logarithmic(points: Points) -> Fit | NoModel:
@@ -159,9 +203,11 @@ def logarithmic(points: Points) -> Fit | NoModel:
     if inside.count < 2 or inside.ln_x.square == 0:
         return NoModel("there are no two different x > 0")
     y = inside.y
-    line = _line(inside.ln_x, y)
+    line = line_over(inside.ln_x, y)
     b0, b1 = _times_two_to(line.intercept, y.exponent), _slope(line.slope, y.exponent)
-    return _fit("logarithmic", points, inside, (b0, b1), line.r_square)
+    whole = line.r_square if inside is points else None
+    explained = points.explained(lambda x: b0 + b1 * np.log(x), whole)
+    return _fit("logarithmic", points, inside, (b0, b1), line.r_square, explained)
 
 
 def power(points: Points) -> Fit | NoModel:
@@ -169,8 +215,13 @@ def power(points: Points) -> Fit | NoModel:
     inside = points.where(positive_x=True, positive_y=True)
     if inside.count < 2 or inside.ln_x.square == 0:
         return NoModel("there are no two different x > 0 with y > 0")
-    line = _line(inside.ln_x, inside.ln_y)
-    return _fit("power", points, inside, (_exp(line.intercept), line.slope), line.r_square)
+    line = line_over(inside.ln_x, inside.ln_y)
+    explained = points.explained(
+        lambda x: line.intercept + line.slope * np.log(x),
+        line.r_square if inside is points else None,
+        logarithms=True,
+    )
+    return _fit("power", points, inside, (_exp(line.intercept), line.slope), line.r_square, explained)
 
 
 def exponential(points: Points) -> Fit | NoModel:
@@ -179,9 +230,11 @@ def exponential(points: Points) -> Fit | NoModel:
     if inside.count < 2 or inside.x.square == 0:
         return NoModel("there are no two different x with y > 0")
     x = inside.x
-    line = _line(x, inside.ln_y)
-    b1 = _exp(_times_two_to(line.slope, -x.exponent))
-    return _fit("exponential", points, inside, (_exp(line.intercept), b1), line.r_square)
+    line = line_over(x, inside.ln_y)
+    rate = _times_two_to(line.slope, -x.exponent)
+    whole = line.r_square if inside is points else None
+    explained = points.explained(lambda x: line.intercept + rate * x, whole, logarithms=True)
+    return _fit("exponential", points, inside, (_exp(line.intercept), _exp(rate)), line.r_square, explained)
 
 
 def quadratic(points: Points) -> Fit | NoModel:
@@ -191,28 +244,22 @@ def quadratic(points: Points) -> Fit | NoModel:
     centred and divided by its largest deviation (Forsythe: Generation and Use of Orthogonal Polynomials
     for Data-Fitting with a Digital Computer, J. SIAM 5, 1957); then SSE = TSS - (Suy^2 / Suu + Sqy^2 / Sqq).
     """
-    x, y = points.x, points.y
-    width = float(max(x.deviations.max(), -x.deviations.min()))
-    u = x.deviations / width
-    curved = u * u
-    m = float(curved.mean())
-    curved -= m
-    square = x.square / width / width
-    k = _dot(u, curved) / square
-    curved -= k * u
-    curved_square = _dot(curved, curved)
-    if curved_square <= _CURVED * points.count:
+    x, y, found = points.x, points.y, points.parabola
+    if found is None:
         return NoModel("there are no three different x within the precision of numbers")
-    along, across = _dot(u, y.deviations), _dot(curved, y.deviations)
-    c1, c2 = along / square, across / curved_square
-    explained = along * c1 + across * c2
-    r_square = explained / y.square if y.square else 0.0
+
+    def curve(_: Floats) -> Floats:
+        u = x.deviations / found.width
+        return np.ldexp(y.mean + found.c1 * u + found.c2 * (u * u - found.m - found.k * u), y.exponent)
+
+    explained = points.explained(curve, found.r_square)
     # y = mean + c1 u + c2 (u^2 - m - k u) with u = (x - middle) / width
-    middle, c1 = x.mean / width, c1 - c2 * k
+    width, c2, m = found.width, found.c2, found.m
+    middle, c1 = x.mean / width, found.c1 - c2 * found.k
     b0 = _times_two_to(y.mean - c2 * m - c1 * middle + c2 * middle * middle, y.exponent)
     b1 = _slope((c1 - 2 * c2 * middle) / width, y.exponent - x.exponent)
     b2 = _slope(c2 / width / width, y.exponent - 2 * x.exponent)
-    return _fit("quadratic", points, points, (b0, b1, b2), r_square)
+    return _fit("quadratic", points, points, (b0, b1, b2), found.r_square, explained)
 
 
 MODELS: Final[Mapping[str, Callable[[Points], Fit | NoModel]]] = {
@@ -226,69 +273,52 @@ MODELS: Final[Mapping[str, Callable[[Points], Fit | NoModel]]] = {
 """The models by name; of models that fit equally well the earlier one is to be preferred."""
 
 
-class _Column(NamedTuple):
-    """A variable divided by two to the power of `exponent`; `square` is the sum of squared deviations."""
+class _Parabola(NamedTuple):
+    """mean + c1 u + c2 (u^2 - m - k u), where u is the deviation from the mean of x divided by the width."""
 
-    deviations: Floats
-    mean: float
-    exponent: int
-    square: float
-
-
-class _Line(NamedTuple):
-    """A line over two columns, in the units of the columns."""
-
-    intercept: float
-    slope: float
+    c1: float
+    c2: float
+    m: float
+    k: float
+    width: float
     r_square: float
 
 
-def _column(values: Floats) -> _Column:
-    low, high = float(values.min()), float(values.max())
-    largest = max(-low, high)
-    exponent = 0 if _SMALL < largest < _LARGE or not largest else math.frexp(largest)[1]
-    if exponent:
-        values = np.ldexp(values, -exponent)
-    if low == high:
-        return _Column(np.zeros_like(values), float(values[0]), exponent, 0.0)
-    mean = float(values.mean())
-    deviations = values - mean
-    correction = float(deviations.mean())
-    deviations -= correction
-    return _Column(deviations, mean + correction, exponent, _dot(deviations, deviations))
-
-
-def _line(x: _Column, y: _Column) -> _Line:
-    if not y.square:
-        return _Line(y.mean, 0.0, 0.0)
-    product = _dot(x.deviations, y.deviations)
-    slope = product / x.square
-    correlation = product / math.sqrt(x.square) / math.sqrt(y.square)
-    # Two points fit any line, which says nothing about the model.
-    r_square = correlation * correlation if len(x.deviations) > 2 else 0.0
-    return _Line(y.mean - slope * x.mean, slope, r_square)
-
-
-def _dot(one: Floats, other: Floats) -> float:
-    """The sum of products, in blocks that stay in the cache; pairwise sums do not depend on the machine."""
-    count = len(one)
-    if count <= _BLOCK:
-        return float((one * other).sum())
-    starts = range(0, count, _BLOCK)
-    return math.fsum(
-        float((one[start : start + _BLOCK] * other[start : start + _BLOCK]).sum()) for start in starts
-    )
+def _parabola(x: Column, y: Column) -> _Parabola | None:
+    width = float(max(x.deviations.max(), -x.deviations.min()))
+    u = x.deviations / width
+    curved = u * u
+    m = float(curved.mean())
+    curved -= m
+    square = x.square / width / width
+    k = dot(u, curved) / square
+    curved -= k * u
+    curved_square = dot(curved, curved)
+    if curved_square <= _CURVED * len(u):
+        return None
+    along, across = dot(u, y.deviations), dot(curved, y.deviations)
+    c1, c2 = along / square, across / curved_square
+    r_square = (along * c1 + across * c2) / y.square if y.square else 0.0
+    return _Parabola(c1, c2, m, k, width, r_square)
 
 
 def _fit(
-    model: str, points: Points, inside: Points, coefficients: tuple[float, ...], r_square: float
+    model: str,
+    points: Points,
+    inside: Points,
+    coefficients: tuple[float, ...],
+    r_square: float,
+    explained: float,
 ) -> Fit | NoModel:
     for number, value in enumerate(coefficients):
         if not math.isfinite(value):
             what = "small" if math.isnan(value) else "large"
             return NoModel(f"its coefficient b{number} is too {what} for a number")
-    clamped = min(max(r_square, 0.0), 1.0)
-    return Fit(model, coefficients, clamped, points.x_start, points.x_end, points.count - inside.count)
+    shares = [min(max(share, 0.0), 1.0) for share in (r_square, explained)]
+    left_out = points.count - inside.count
+    return Fit(
+        model, coefficients, shares[0], points.x_start, points.x_end, left_out, shares[1], points.count
+    )
 
 
 def _times_two_to(value: float, exponent: int) -> float:

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from perun.models.regression.best import best_of
-from perun.models.regression.fits import MIN_POINTS, MODELS, Fit, Floats, Points, points_of
+from perun.models.regression.best import Rating, best_of
+from perun.models.regression.columns import Floats
+from perun.models.regression.fits import MIN_POINTS, MODELS, Fit, Points, points_of
 from perun.models.result import NoModel
 
 
@@ -196,7 +197,10 @@ def _best(models: Iterable[str], points: Points | NoModel) -> Fit | NoModel:
 
 
 def _best_fit(fits: Iterable[Fit]) -> Fit:
-    best = best_of(fits, lambda fit: fit.model, lambda fit: fit.r_square)
+    found = list(fits)
+    # Those of `iterative` are made of samples of the same points, some of which are larger.
+    fewest = min(fit.points for fit in found)
+    best = best_of(found, lambda fit: Rating(fit.model, fit.r_square, fit.explained, fewest))
     assert best is not None  # there is at least one
     return best
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perun.errors import PerunError
+from perun.errors import JobFailed, PerunError, ProfileError
 from perun.plugin.api import Interrupted, MinorVersion, PostprocessContext, Report, silent
 from perun.porcelain import earlier, postprocessby, saving
 from perun.porcelain.repository import Repository
@@ -136,7 +136,10 @@ class _JobRunner:
     def _processed(
         self, job: Job, version: MinorVersion, folder: Path, report: Report, note: Callable[[str], None]
     ) -> Profile:
-        """The processed profile of the job; the part that an interrupted job has, without processing."""
+        """The processed profile of the job; the part that an interrupted job has, without processing.
+
+        What was measured is kept where a postprocessor can do nothing with it, and a note says so.
+        """
         try:
             profile = collecting.collect(self._repo, job, version, folder, report, note)
         except Interrupted as interruption:
@@ -144,7 +147,12 @@ class _JobRunner:
             return interruption.profile
         for unit in job.postprocessors:
             context = PostprocessContext(report, note)
-            profile = postprocessby.process(self._repo, profile, unit.name, unit.params, context)
+            try:
+                profile = postprocessby.process(self._repo, profile, unit.name, unit.params, context)
+            except (ProfileError, JobFailed) as problem:
+                advice = f"; {problem.hint}" if problem.hint else ""
+                note(f"the profile is stored without {unit.name}: {problem.message}{advice}")
+                profile = postprocessby.without(profile, unit.name, unit.params, problem.message)
         return profile
 
     def _keep(

@@ -10,14 +10,14 @@ from perun.models.result import NoModel
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-    from perun.profile.series import Floats
+    from perun.profile.series import Floats, Series
 
 Fit = Callable[["Floats", "Floats"], Mapping[str, Any] | NoModel]
 """Makes the fields of a model from x and y, or returns why there is no model."""
 
 _NAMED: Final = 5
 _EXACT: Final = 2.0**53
-_IDENTITY: Final = ("uid", "model", "method", "x_start", "x_end")
+_IDENTITY: Final = ("uid", "subtype", "model", "method", "x_start", "x_end")
 
 
 def add_models(
@@ -28,7 +28,10 @@ def add_models(
     note: Callable[[str], None],
     report: Callable[[str, int, int], None],
 ) -> None:
-    """Add the models that `fit` makes for each uid to those of the profile, with `uid` and both keys.
+    """Add the models that `fit` makes of each uid to those of the profile, with `uid` and both keys.
+
+    Of a uid that several things were measured of, such as the clocks of a command, each gets models of its
+    own, with a `subtype`.
 
     :param of_key: the dependent field; if empty, it is chosen from the profile, and `note` says which.
     :param per_key: the independent field; likewise.
@@ -40,18 +43,18 @@ def add_models(
     of, per = chosen_keys(profile, of_key or None, per_key or None)
     if not (of_key and per_key):
         note(f"chosen from the profile: {_chosen(of_key, per_key, of, per)}")
-    points = list(series(profile, of, per))
+    points = list(series(profile, of, per, apart=True))
     models: list[dict[str, Any]] = []
     without: dict[str, list[str]] = {}
-    for number, (uid, x, y, left_out) in enumerate(points):
-        report(f"model of {uid}", number, len(points))
-        model = fit(x, y)
+    for number, one in enumerate(points):
+        report(f"model of {one.location}", number, len(points))
+        model = fit(one.x, one.y)
         if isinstance(model, NoModel):
-            without.setdefault(f"no model: {model.reason}", []).append(uid)
+            without.setdefault(f"no model: {model.reason}", []).append(one.location)
         else:
-            models.append({"uid": uid, **model, "per_key": per, "of_key": of})
-        if left_out:
-            without.setdefault("left out resources without a number in both fields", []).append(uid)
+            models.append({**measured(one), **model, "per_key": per, "of_key": of})
+        if one.left_out:
+            without.setdefault("left out resources without a number in both fields", []).append(one.location)
     lines = [f"{names(uids)}: {reason}" for reason, uids in without.items()]
     if not models:
         raise ProfileError(
@@ -61,6 +64,11 @@ def add_models(
     for line in lines:
         note(line)
     store(profile, models)
+
+
+def measured(series: Series) -> dict[str, str]:
+    """The fields of a model that say what it is of: the uid, and the subtype where it has several."""
+    return {"uid": series.uid, **({"subtype": series.subtype} if series.subtype else {})}
 
 
 def store(profile: Profile, models: Sequence[dict[str, Any]]) -> None:

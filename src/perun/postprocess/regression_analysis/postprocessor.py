@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from perun.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
-from perun.postprocess._common.fitting import names, plain, store
+from perun.postprocess._common.fitting import measured, names, plain, store
 from perun.wording import counted
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class RegressionParams:
 class RegressionAnalysis:
     """Fits formulas to the resources of each uid: one field as a function of another one.
 
+    What was measured of a uid in several ways, such as real and user time, gets models of its own each.
+
     For example the amount as a function of the size of a structure. Fields that are not named are chosen from
     the profile, and a note says which.
 
@@ -118,15 +120,15 @@ class RegressionAnalysis:
         models: list[dict[str, Any]] = []
         gaps: dict[str, list[str]] = {}
         left_out: dict[str, int] = {}
-        groups = list(series(profile, keys["of_key"], keys["per_key"]))
+        groups = list(series(profile, keys["of_key"], keys["per_key"], apart=True))
         for number, group in enumerate(groups):
-            ctx.report(f"models of {group.uid}", number, len(groups))
+            ctx.report(f"models of {group.location}", number, len(groups))
             chosen = FUNCTIONS[params.method](group.x, group.y, plan)
-            models += [_model(group.uid, params.method, fit, keys) for fit in chosen.fits]
+            models += [{**measured(group), **_model(params.method, fit, keys)} for fit in chosen.fits]
             for gap in chosen.gaps:
-                gaps.setdefault(gap, []).append(group.uid)
+                gaps.setdefault(gap, []).append(group.location)
             if group.left_out:
-                left_out[group.uid] = group.left_out
+                left_out[group.location] = group.left_out
         lines = _lines(gaps, left_out)
         if not models:
             raise _no_model(keys, lines)
@@ -143,15 +145,16 @@ def _note_keys(keys: Mapping[str, str], params: RegressionParams, ctx: Postproce
         ctx.note("chosen from the profile: " + ", ".join(chosen))
 
 
-def _model(uid: str, method: str, fit: Fit, keys: Mapping[str, str]) -> dict[str, Any]:
+def _model(method: str, fit: Fit, keys: Mapping[str, str]) -> dict[str, Any]:
     model: dict[str, Any] = {
-        "uid": uid,
         "model": fit.model,
         "method": method,
         "r_square": fit.r_square,
         "x_start": plain(fit.x_start),
         "x_end": plain(fit.x_end),
         "coeffs": [{"name": f"b{number}", "value": value} for number, value in enumerate(fit.coefficients)],
+        "explained": fit.explained,
+        "points": fit.points,
     }
     if fit.left_out:
         model["points_left_out"] = fit.left_out

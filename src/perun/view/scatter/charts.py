@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perun.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
+from perun.profile.measurements import Metric
 from perun.profile.strategies import record_of
 from perun.view._common import keys
 from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, profile_summary
@@ -103,19 +106,35 @@ def _by_uid(
     models: Mapping[str, Sequence[ModelRecord]],
     params: ScatterParams,
 ) -> list[_Points]:
-    of, per = params.of, params.per
-    codes, names, owners = _groups(resources, params.uid)
+    wanted, of, per = params.uid, params.of, params.per
+    codes, places = _places(resources)
+    uids = Counter(uid for _, uid in places)
+    known = dict.fromkeys((*uids, *(name for name, _ in places)))
+    for uid in wanted:
+        if uid not in known:
+            hint = (
+                nearest(uid, list(known))
+                if len(known) <= 1000
+                else "see `perun show <profile> tableof resources`"
+            )
+            raise UsageError(f"--uid: no resource has the uid {uid!r}", hint)
     good = ~np.isnan(x) & ~np.isnan(y)
     # Sorted by uid once, so that the points of each uid are one slice.
     order = np.argsort(codes, kind="stable")
     order = order[good[order]]
-    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    bounds = np.searchsorted(codes[order], np.arange(len(places) + 1))
     found = []
-    for number, name in enumerate(names):
+    for number, (name, uid) in enumerate(places):
+        if wanted and name not in wanted and uid not in wanted:
+            continue
         own = order[bounds[number] : bounds[number + 1]]
         if own.size:
-            lines, problems = curves(models.get(owners[number], ()), x[own])
-            found.append(_Points(name, x[own], y[own], lines, problems))
+            # Older releases made models of all that was measured of a uid together.
+            fitting = models.get(name) or (models.get(uid, ()) if uids[uid] == 1 else ())
+            lines, problems = curves(fitting, x[own])
+            # Of the only command, the clock alone tells the series apart.
+            short = name[len(uid) + 2 : -1] if len(uids) == 1 and name != uid else name
+            found.append(_Points(short, x[own], y[own], lines, problems))
     if not found:
         raise UsageError(
             f"no resource of the chosen uids has a number in both {of!r} and {per!r}",
@@ -124,35 +143,30 @@ def _by_uid(
     return found
 
 
-def _groups(resources: Resources, wanted: Sequence[str]) -> tuple[_Codes, list[str], list[str]]:
-    """For each resource the number of its series, -1 for none; the names of the series, and the uids that
-    their models have.
+def _places(resources: Resources) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
+    """For each resource the position of its place in a list, shape (resources,), -1 of those without a uid.
 
-    That is the uid; of times of several clocks also the clock, as these are never one series.
-
-    :param wanted: leave out other uids.
-    :raises UsageError: if no resource has one of them.
+    A place is the location, as models name it, and the uid: the clocks of a command are places of their own.
     """
-    codes, names = np.zeros(resources.size, np.intp), [""]
-    if resources.has("uid"):
-        found = resources.categories("uid", "--uid")
-        codes, names = found.codes, found.names
-    for uid in wanted:
-        if uid not in names:
-            hint = (
-                nearest(uid, names) if len(names) <= 1000 else "see `perun show <profile> tableof resources`"
-            )
-            raise UsageError(f"--uid: no resource has the uid {uid!r}", hint)
-    if wanted:
-        kept = np.array([name in wanted for name in names] + [False])
-        codes = np.where(kept[codes], codes, -1)
-    if not keys.clocks(resources):
-        return codes, names, names
-    clocks = resources.categories(keys.CLOCK, "")
-    number = len(clocks.names)
-    both = np.where((codes < 0) | (clocks.codes < 0), -1, codes * number + clocks.codes)
-    owners = [f"{name} [{clock}]" for name in names for clock in clocks.names]
-    return both, clocks.names if len(names) == 1 else owners, owners
+    if not resources.has("uid"):
+        return np.zeros(resources.size, np.intp), [("", "")]
+    fields = [key for key in ("uid", "type", "subtype") if resources.has(key)]
+    found = [resources.categories(key, "--uid") for key in fields]
+    names = [one.names for one in found]
+    sizes = [len(values) + 1 for values in names]
+    # 0 stands for a missing value here.
+    mixed = np.ravel_multi_index([one.codes + 1 for one in found], sizes)
+    different, inverse = np.unique(mixed, return_inverse=True)
+    places: dict[tuple[str, str], int] = {}
+    moved = np.full(different.size, -1, np.intp)
+    for number, codes in enumerate(np.stack(np.unravel_index(different, sizes), axis=1).tolist()):
+        if codes[0]:
+            given = zip(fields, names, codes, strict=True)
+            named = {key: values[code - 1] for key, values, code in given if code}
+            uid = named["uid"]
+            location = Metric(uid, named.get("type", ""), named.get("subtype", ""), "", False).location
+            moved[number] = places.setdefault((location, uid), len(places))
+    return moved[inverse], list(places)
 
 
 class _Charts:

@@ -11,6 +11,7 @@ import numpy as np
 from perun.errors import ProfileError
 from perun.models.record import ModelRecord
 from perun.profile.convert import plot_data_from_coefficients_of
+from perun.profile.strategies import best
 from perun.view._common.chart import Series
 from perun.view._common.numbers import readable
 
@@ -37,7 +38,9 @@ def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list
 
     :param x: the x of the points that the models were made of, shape (n,).
     """
-    records = sorted(models, key=lambda record: -record.r_square)
+    given = list(models)
+    leader = best(given)
+    records = sorted(given, key=lambda record: (record is not leader, -record.r_square))
     several = {kind for kind, count in Counter(record.type for record in records).items() if count > 1}
     found: list[Series] = []
     problems: list[str] = []
