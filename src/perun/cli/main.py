@@ -18,6 +18,7 @@ COMMANDS = {
     "status": ("perun.cli.commands.status:status", "Show the current version and its profiles."),
     "log": ("perun.cli.commands.log:log", "Show the history with what is stored for each version."),
     "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
+    "bench": ("perun.cli.commands.bench:bench", "Measure commands now, and keep the times by commit."),
     "run": ("perun.cli.commands.run:run", "Run a batch of jobs, or the job matrix."),
     "hooks": ("perun.cli.commands.hooks:hooks", "Have git call Perun: measure commits, check before a push."),
     "add": ("perun.cli.commands.add:add", "Register profiles in the index of a version."),
@@ -79,6 +80,7 @@ def cli(
     """Perun, a performance version system: profiles of your program, kept by commit.
 
     \b
+    perun bench './prog 10'  measure a command now, without any configuration
     perun init               make this folder a Perun repository
     perun config edit        choose what to measure (the job matrix)
     perun run matrix         measure the current version

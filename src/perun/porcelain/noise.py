@@ -27,9 +27,9 @@ from perun.models.two_samples import planning
 from perun.models.two_samples.ratio import Ratio, of_pairs
 from perun.plugin.api import Report, Run, silent
 from perun.porcelain.compare.decide import FIRST_LOOK, STEP, Looks
-from perun.porcelain.compare.instruments import PADDING
 from perun.porcelain.compare.options import MAX_PAIRS, SECONDS
 from perun.porcelain.compare.pairs import ARMS, usable_cores
+from perun.porcelain.timed_runs import PADDING
 from perun.process.execution import Execution, Sample
 from perun.profile.verdict import DEFAULTS
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.config.schema import is_true
 from perun.errors import ProfileError, UsageError
@@ -18,6 +21,7 @@ from perun.store.pending import SUFFIX
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+_INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SAME_SECOND: Final = 2
 """Age in seconds up to which a file may have the same time, in whole seconds, as one that is written now."""
 
@@ -58,6 +62,55 @@ def _just_registered(repo: Repository, minor_version: str) -> set[str]:
         return {entry.path for entry in repo.store.indexes.read(minor_version) if entry.time >= oldest}
     except ProfileError:  # the command that registers tells that the index is damaged
         return set()
+
+
+class Wanted(NamedTuple):
+    """A profile that is to be saved with others.
+
+    :param registers: in the index of its version; else it stays pending. :param moment: the time of its file,
+        in seconds since 1970; None for now.
+    """
+
+    profile: Profile
+    minor_version: str
+    registers: bool
+    moment: int | None = None
+
+
+def save_together(repo: Repository, wanted: Sequence[Wanted]) -> list[Path]:
+    """Save profiles that were measured together: all of them or none.
+
+    All are written as pending profiles before one of them is registered, and the signals that interrupt wait
+    meanwhile. So there are all or none, whatever ends Perun before the first is registered.
+
+    :return: the path of each as a pending profile, by the name that it is registered by.
+    :raises PerunError: where the store refuses; then nothing is left.
+    """
+    found: list[Path] = []
+    with _uninterrupted():
+        paths: list[Path] = []
+        try:
+            for one in wanted:
+                paths.append(save(repo, one.profile, one.minor_version))
+        except BaseException:
+            repo.store.pending.remove(paths)
+            raise
+        for one, path in zip(wanted, paths, strict=True):
+            if one.moment is not None:
+                os.utime(path, (one.moment, one.moment))
+            name = register(repo, path, one.profile, one.minor_version) if one.registers else path.name
+            found.append(path.with_name(name))
+    return found
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let interruptions wait until the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def check_naming(repo: Repository, name: str | None, template: str | None) -> None:

@@ -91,7 +91,27 @@ def of(profile: Profile) -> Measured | None:
     kind, subtype = _kind(same)
     unit = units(profile)(kind, subtype)
     better = bool(larger_is_better(profile) & {_uid(same), kind, subtype, unit})
-    return _described(metric, values, unit, better)
+    return of_values(metric, values, unit, better)
+
+
+def of_values(
+    metric: str, values: Sequence[float], unit: str, larger_is_better: bool = False
+) -> Measured:
+    """The value of measurements of one metric, one at least, all finite."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    spread = None
+    if count > 1:
+        spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+    return Measured(metric, mean, unit, spread, count, larger_is_better)
+
+
+def precision(one: Measured) -> float | None:
+    """Half the width of the interval of the mean at 95 %, as a share of it; None of a single measurement."""
+    if one.spread is None or not one.value:
+        return None
+    half = quantile(1 - CONFIDENCE, one.samples - 1) * one.spread / math.sqrt(one.samples)
+    return half / abs(one.value)
 
 
 def pooled(parts: Sequence[Measured]) -> Measured:
@@ -152,15 +172,6 @@ def _only_series(groups: Sequence[Group]) -> tuple[str, Group, list[float]] | No
     if len(series) != 1 or any("uid" in group.columns for group in groups):
         return None
     return _uid(groups[0]) or _kind(groups[0])[0], groups[0], _amounts(groups)
-
-
-def _described(metric: str, values: Sequence[float], unit: str, better: bool) -> Measured:
-    count = len(values)
-    mean = math.fsum(values) / count
-    spread = None
-    if count > 1:
-        spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
-    return Measured(metric, mean, unit, spread, count, better)
 
 
 def _amounts(groups: Iterable[Group]) -> list[float]:

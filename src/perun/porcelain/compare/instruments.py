@@ -16,8 +16,9 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.run import collecting
 from perun.porcelain.run.jobs import Unit
 from perun.porcelain.run.pre_run import environment
+from perun.porcelain.timed_runs import TimedRuns
 from perun.process import launching
-from perun.process.execution import Execution, Sample
+from perun.process.execution import Sample
 from perun.process.finding import find_executable
 from perun.process.outcome import failed
 from perun.profile.measurements import Metric, measurements
@@ -25,13 +26,6 @@ from perun.profile.measurements import Metric, measurements
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-PADDING: Final = "PERUN_PADDING"
-"""The variable that makes the environment of each run of another size.
-
-Its size moves the stack, which alone can change times by several percent: T. Mytkowicz et al., Producing
-Wrong Data Without Doing Anything Obviously Wrong!, ASPLOS 2009.
-"""
-_LONGEST_PADDING: Final = 4096
 FIRST_WORDS: Final = "correct the command, or what execute.pre_run builds of this version"
 
 
@@ -73,29 +67,24 @@ class Clocks:
     def __init__(
         self, repo: Repository, case: Case, names: tuple[str, ...], scratch: Path, dice: random.Random
     ) -> None:
-        self._run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
+        run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
+        self._runs = TimedRuns(run, scratch, dice)
         self._metrics = {name: clock(case.job.cmd, name) for name in names}
-        self._scratch = scratch
-        self._dice = dice
+        self._result = scratch / "usage"
 
     def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
         """Run the command once, in an environment of random size."""
-        padding = "x" * self._dice.randrange(_LONGEST_PADDING)
-        run = self._run._replace(cwd=folder, environ={**self._run.environ, PADDING: padding})
-        result = self._scratch / "usage"
+        run, result = self._runs.run, self._result
         engine: list[str] = []
         if PEAK in self._metrics:
             argv = run.command().argv
             engine = launching.engine(find_executable(argv[0], folder, run.environ), argv, result)
             result.unlink(missing_ok=True)
-        with Execution(run, self._scratch, seconds, engine=engine, core=core) as execution:
-            sample = execution.record()
-            if sample.interruption is not None:
-                raise sample.interruption
-            if sample.early:
-                raise BudgetSpent
-            if sample.status:
-                raise failed(run, sample.status, execution.last_errors(), FIRST_WORDS)
+        sample, errors = self._runs.record(folder, seconds, core, engine)
+        if sample.early:
+            raise BudgetSpent
+        if sample.status:
+            raise failed(run, sample.status, errors, FIRST_WORDS)
         peak = 0.0
         if engine:
             try:

@@ -1,33 +1,24 @@
 """The profiles of a trial: one of each side, or one of each run of a collector, marked as one session.
 
-Both sides are written as pending profiles before one of them is registered, and the signals that interrupt
-wait meanwhile. So there are both or none, whatever ends Perun before the first is registered.
+They are saved together: there are both sides or none.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from perun.plugin.api import Run
 from perun.porcelain import saving
 from perun.porcelain.compare.instruments import Reading
 from perun.porcelain.compare.metrics import PEAK, clock
 from perun.porcelain.compare.plan import Case, Side
 from perun.porcelain.compare.trial import Trial
 from perun.porcelain.repository import Repository
-from perun.porcelain.run import collecting
+from perun.porcelain.timed_runs import time_profile
 from perun.profile import session
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
-
-_INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Made(NamedTuple):
@@ -55,15 +46,9 @@ def profiles_of(
     collected = [reading.profile for reading in readings if reading.profile is not None]
     if collected:
         return collected
-    collector = repo.registry.get("collect", "time")
-    params = collector.Params(warmup=1, repeat=len(readings))
     samples = [reading.sample for reading in readings if reading.sample is not None]
-    times: Profile = collector.make_profile(
-        Run(case.job.cmd, case.job.args, case.job.workload), samples, params
-    )
-    job = replace(case.job, collector=replace(case.job.collector, params=params))
-    made = [*_peaks(times, readings, case), times]
-    return [collecting.complete(profile, job, machine_state) for profile in made]
+    times = time_profile(repo, case.job, samples, machine_state, warmup=1)
+    return [*_peaks(times, readings, case), times]
 
 
 def _peaks(times: Profile, readings: Sequence[Reading], case: Case) -> Iterator[Profile]:
@@ -73,7 +58,8 @@ def _peaks(times: Profile, readings: Sequence[Reading], case: Case) -> Iterator[
         return
     header = {**times["header"], "type": peak.type, "units": {peak.type: peak.unit}}
     info = {"name": PEAK, "params": {"repeat": len(readings)}}
-    profile = Profile({"header": header, "collector_info": info, "postprocessors": []})
+    same = {key: times[key] for key in ("machine", "workload_generator") if key in times}
+    profile = Profile({"header": header, "collector_info": info, "postprocessors": [], **same})
     common = {"type": peak.type, "subtype": peak.subtype, "uid": peak.uid}
     profile.update_resources(
         [
@@ -100,23 +86,19 @@ def store(
     """
     marked = [_marked(side, profile, number, about) for side in sides
               for number, profile in enumerate(made[side.name])]  # fmt: skip
-    newest: dict[str, ProfileInfo] = {}
-    with _uninterrupted():
-        paths: list[Path] = []
-        try:
-            for one in marked:
-                paths.append(saving.save(repo, one.profile, one.side.version.checksum))
-        except BaseException:
-            repo.store.pending.remove(paths)
-            raise
-        for one, path in zip(marked, paths, strict=True):
-            # A second apart, so that those of both sides are listed in the order of measuring.
-            moment = last - len(made[one.side.name]) + 1 + one.number
-            os.utime(path, (moment, moment))
-            name = path.name
-            if not one.side.uncommitted:
-                name = saving.register(repo, path, one.profile, one.side.version.checksum)
-            newest[one.side.name] = ProfileInfo(name, str(path), Head.of(one.profile), moment)
+    # A second apart, so that those of both sides are listed in the order of measuring.
+    moments = [last - len(made[one.side.name]) + 1 + one.number for one in marked]
+    paths = saving.save_together(
+        repo,
+        [
+            saving.Wanted(one.profile, one.side.version.checksum, not one.side.uncommitted, moment)
+            for one, moment in zip(marked, moments, strict=True)
+        ],
+    )
+    newest = {
+        one.side.name: ProfileInfo(path.name, str(path), Head.of(one.profile), moment)
+        for one, path, moment in zip(marked, paths, moments, strict=True)
+    }
     return Stored(newest["base"], newest["head"], len(marked))
 
 
@@ -126,13 +108,3 @@ def _marked(side: Side, profile: Profile, number: int, about: Mapping[str, Any])
     details = {**about, **profile["header"][session.KEY], "uncommitted": bool(side.uncommitted)}
     profile["header"] = {**profile["header"], session.KEY: details}
     return _Made(side, profile, number)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let interruptions wait until the end of the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,190 @@
+"""Runs of several commands in turns, until the mean of each is known well enough or the time is over."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from perun.errors import JobFailed, Terminated
+from perun.plugin.api import Run
+from perun.porcelain.bench.options import FIRST_LOOK, SECONDS, BenchOptions
+from perun.porcelain.bench.plan import Benchmark
+from perun.porcelain.timed_runs import TimedRuns
+from perun.process.execution import Execution, Sample
+from perun.process.outcome import failed
+from perun.profile import measured
+from perun.profile.measured import Measured
+
+METRIC: Final = "real time"
+"""What `perun.profile.measured` calls the value of a time profile."""
+GROWTH: Final = 0.05
+"""A series is looked at again when it has grown by this share, so that thousands of runs cost no time."""
+REPORTS: Final = 0.1
+"""Seconds between two reports at least."""
+FAILING: Final = "correct the command, or measure it anyway with --ignore-failure (-i)"
+
+
+@dataclass
+class Series:
+    """The runs of one command, in the order of measuring.
+
+    :ivar value: what they say, as of the last look. :ivar ready: whether that is precise enough.
+    """
+
+    benchmark: Benchmark
+    samples: list[Sample] = field(default_factory=list)
+    value: Measured | None = None
+    ready: bool = False
+    _next_look: int = 1
+
+    def add(self, sample: Sample, precision: float) -> None:
+        """Another run."""
+        self.samples.append(sample)
+        count = len(self.samples)
+        if count >= self._next_look:
+            self.look(precision)
+            self._next_look = count + max(1, int(GROWTH * count))
+
+    def look(self, precision: float) -> None:
+        """See what all runs say."""
+        if self.samples:
+            self.value = measured.of_values(METRIC, [one.real for one in self.samples], "s")
+            reached = measured.precision(self.value)
+            self.ready = reached is not None and reached <= precision
+
+
+Progress = Callable[[Series, Sequence[Series], float], None]
+"""Gets the series that has grown, all of them, and the seconds that are left of the budget."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured; `interruption` is the exception that ended it before its end.
+
+    :ivar seconds: how long it took. :ivar budget: how long it might have taken.
+    """
+
+    series: list[Series]
+    seconds: float
+    budget: float
+    interruption: BaseException | None = None
+
+
+class Runner:
+    """Runs a command once, with what goes before and after it.
+
+    :param folder: where all commands run. :param scratch: an empty folder.
+    """
+
+    def __init__(
+        self, folder: Path, environ: dict[str, str], scratch: Path, dice: random.Random, ignore_failure: bool
+    ) -> None:
+        self._folder = folder
+        self._environ = environ
+        self._scratch = scratch
+        self._dice = dice
+        self._ignores = ignore_failure
+
+    def measure(self, benchmark: Benchmark) -> Sample:
+        """One run of it.
+
+        :raises JobFailed: where it fails and that is not ignored, or what goes before or after it fails.
+        """
+        self._run_hook("--prepare", benchmark.prepare)
+        run = benchmark.run._replace(environ=self._environ)
+        sample, errors = TimedRuns(run, self._scratch, self._dice).record(self._folder)
+        self._run_hook("--conclude", benchmark.conclude)
+        if sample.status and not self._ignores:
+            raise failed(run, sample.status, errors, FAILING)
+        return sample
+
+    def clean_up(self, benchmark: Benchmark) -> None:
+        """What follows the last run of it."""
+        self._run_hook("--cleanup", benchmark.cleanup)
+
+    def _run_hook(self, option: str, command: str) -> None:
+        if not command:
+            return
+        run = Run(command, cwd=self._folder, environ=self._environ)
+        try:
+            with Execution(run, self._scratch) as execution:
+                sample = execution.run()
+                if sample.status:
+                    hint = f"correct the command of {option}"
+                    raise failed(run, sample.status, execution.last_errors(), hint)
+        except JobFailed as problem:
+            raise JobFailed(f"{option}: {problem.message}", problem.hint) from None
+
+
+def measure(
+    benchmarks: Sequence[Benchmark],
+    runner: Runner,
+    options: BenchOptions,
+    dice: random.Random,
+    progress: Progress,
+    clock: Callable[[], float] = time.monotonic,
+) -> Measurement:
+    """Measure the commands in rounds, each once in a round and in random order, so that what disturbs the
+    machine for a while disturbs all of them alike.
+
+    A command is out as soon as its runs are as many as asked for, or its mean is precise enough: the rule of
+    Y. S. Chow and H. Robbins, On the asymptotic theory of fixed-width sequential confidence intervals for the
+    mean, Annals of Mathematical Statistics 36 (1965). An interruption ends it, and what was measured is
+    returned.
+
+    :raises JobFailed: as :meth:`Runner.measure`.
+    """
+    budget = SECONDS * len(benchmarks) if options.budget is None else options.budget
+    series = [Series(one) for one in benchmarks]
+    start = clock()
+    reported = start - REPORTS
+    interruption: BaseException | None = None
+    try:
+        for _ in range(options.warmup):
+            for one in _shuffled(series, dice):
+                runner.measure(one.benchmark)
+        while unfinished := [one for one in series if not _is_done(one, options, clock() - start > budget)]:
+            for one in _shuffled(unfinished, dice):
+                one.add(runner.measure(one.benchmark), options.precision)
+                now = clock()
+                if now - reported >= REPORTS:
+                    reported = now
+                    progress(one, series, start + budget - now)
+    except (KeyboardInterrupt, Terminated) as problem:
+        interruption = problem
+    finally:
+        for benchmark in benchmarks:
+            runner.clean_up(benchmark)
+    for one in series:
+        one.look(options.precision)
+    return Measurement(series, clock() - start, budget, interruption)
+
+
+def runs_left(one: Series, options: BenchOptions) -> float:
+    """About how many runs a series lacks, if its runs go on varying as they do."""
+    count = len(one.samples)
+    if options.runs is not None:
+        return options.runs - count
+    reached = one.value and measured.precision(one.value)
+    wanted = FIRST_LOOK if not reached else count * (reached / options.precision) ** 2
+    most = options.max_runs or float("inf")
+    return max(0.0, min(max(wanted, FIRST_LOOK, options.min_runs), most) - count)
+
+
+def _is_done(one: Series, options: BenchOptions, late: bool) -> bool:
+    count = len(one.samples)
+    if options.runs is not None:
+        return count >= options.runs
+    if options.max_runs is not None and count >= options.max_runs:
+        return True
+    if count < options.min_runs:
+        return False
+    return late or (count >= FIRST_LOOK and one.ready)
+
+
+def _shuffled(series: Sequence[Series], dice: random.Random) -> list[Series]:
+    return dice.sample(series, len(series))

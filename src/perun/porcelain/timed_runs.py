@@ -1,0 +1,83 @@
+"""Single runs of a command, timed one by one, and the profile that the time collector would make of them.
+
+What measures commands in turns, `perun compare` and `perun bench`, times its runs here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.plugin.api import Run
+from perun.porcelain.repository import Repository
+from perun.porcelain.run import collecting
+from perun.porcelain.run.jobs import Job
+from perun.process.execution import Execution, Sample
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+PADDING: Final = "PERUN_PADDING"
+"""The variable that makes the environment of each run of another size.
+
+Its size moves the stack, which alone can change times by several percent: T. Mytkowicz et al., Producing
+Wrong Data Without Doing Anything Obviously Wrong!, ASPLOS 2009.
+"""
+_LONGEST_PADDING: Final = 4096
+
+
+class Timed(NamedTuple):
+    """One run, and the last lines of its standard error where it failed."""
+
+    sample: Sample
+    errors: Sequence[str] = ()
+
+
+class TimedRuns:
+    """Runs one command, each time in an environment of random size.
+
+    :param run: the command and its environment. :param scratch: a folder for what the runs need.
+    """
+
+    def __init__(self, run: Run, scratch: Path, dice: random.Random) -> None:
+        self.run = run
+        self._scratch = scratch
+        self._dice = dice
+
+    def record(
+        self,
+        folder: Path,
+        seconds: float = 0.0,
+        core: int | None = None,
+        engine: Sequence[str] = (),
+    ) -> Timed:
+        """Run it once in `folder`; that it failed or was stopped is in the sample.
+
+        :param seconds: after which it is stopped; 0 for never. :param core: the processor it is kept on.
+        :param engine: the words of what starts it and records it.
+        :raises JobFailed: if it cannot be started.
+        """
+        padding = "x" * self._dice.randrange(_LONGEST_PADDING)
+        run = self.run._replace(cwd=folder, environ={**self.run.environ, PADDING: padding})
+        with Execution(run, self._scratch, seconds, engine=engine, core=core) as execution:
+            sample = execution.record()
+            if sample.interruption is not None:
+                raise sample.interruption
+            return Timed(sample, execution.last_errors() if sample.status and not sample.early else ())
+
+
+def time_profile(
+    repo: Repository, job: Job, samples: Sequence[Sample], machine_state: Mapping[str, Any], **params: Any
+) -> Profile:
+    """The profile of the time collector of runs that were timed, in their order.
+
+    :param params: what differs of the parameters of that collector, beside the number of runs.
+    """
+    collector = repo.registry.get("collect", "time")
+    given = collector.Params(repeat=len(samples), **params)
+    made: Profile = collector.make_profile(Run(job.cmd, job.args, job.workload), samples, given)
+    with_params = replace(job, collector=replace(job.collector, params=given))
+    return collecting.complete(made, with_params, machine_state)
