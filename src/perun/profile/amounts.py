@@ -88,6 +88,11 @@ def is_size(unit: str) -> bool:
     return unit in SIZES
 
 
+def is_time(unit: str) -> bool:
+    """Whether the unit is one of time."""
+    return unit in TIMES
+
+
 def end_of(steps: Steps) -> float:
     """The first number, in the base unit, that is too large for the largest prefix."""
     return steps[0][0] * (_LARGEST_TIME if steps is SECONDS else _LARGEST)

@@ -33,8 +33,8 @@ from perun.porcelain.check.report import (
     Verdict,
     VersionReport,
 )
-from perun.porcelain.lookup import parse_tag
 from perun.porcelain.repository import Repository
+from perun.porcelain.tags import parse_tag
 
 MODELS = (
     "best-model",

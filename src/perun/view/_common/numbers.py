@@ -15,16 +15,12 @@ from perun.profile.amounts import (
     TIMES,
     end_of,
     is_size,
+    is_time,
     readable,
     unit_label,
 )
 
-__all__ = ["is_size", "numbers_script", "readable", "unit_label"]
-
-
-def is_time(unit: str) -> bool:
-    """Whether the unit is one of time."""
-    return unit in _TIMES
+__all__ = ["is_size", "is_time", "numbers_script", "readable", "unit_label"]
 
 
 def numbers_script() -> str:

@@ -11,7 +11,7 @@ from perun.cli.answers.check.page import Page
 from perun.cli.table import one_line
 from perun.plugin.api import MinorVersion
 from perun.porcelain.check.report import Comparison
-from perun.porcelain.lookup import identity
+from perun.porcelain.tags import identity
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
