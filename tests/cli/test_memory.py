@@ -415,7 +415,7 @@ def test_a_history_with_a_leak_and_a_larger_buffer(perun: Callable[..., Any], pr
         (larger, "prog.c:make_buffer:peak", "65536B", "131072B"),
     }
     shown = perun("check", "all").out
-    assert "Severe Degradation  at prog.c:read_line:leaked" in shown
+    assert "Severe Degradation  prog.c:read_line:leaked" in shown
 
 
 # -- much ---------------------------------------------------------------------------------------------------

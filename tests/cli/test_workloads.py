@@ -82,7 +82,7 @@ def test_found_as_the_independent_variable(perun: Any, project: Any, configure: 
 @pytest.mark.parametrize("spelling", ["true", "1", "yes", '"True"'])
 def test_a_profile_for_each(spelling: str, perun: Any, project: Any, configure: Any) -> None:
     configure(INTEGERS % f", profile_for_each_workload: {spelling}")
-    assert len(perun("run", "matrix").lines) == 3
+    assert perun("run", "matrix").out.count("stored ") == 3
     made = profiles(project)
     assert [profile["header"]["workload"] for profile in made] == ["10", "20", "30"]
     for profile in made:

@@ -375,7 +375,7 @@ def test_an_interruption_prints_the_verdict_so_far(project: Any) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "- Unknown" in out
+    assert "  Unknown  " in out
     assert "interrupted: this is the verdict so far" in err
     assert nothing_is_left(project)
 

@@ -132,8 +132,8 @@ def _by_uid(
             # Older releases made models of all that was measured of a uid together.
             fitting = models.get(name) or (models.get(uid, ()) if uids[uid] == 1 else ())
             lines, problems = curves(fitting, x[own])
-            # Of the only command, the clock alone tells the series apart.
-            short = name[len(uid) + 2 : -1] if len(uids) == 1 and name != uid else name
+            # Whatever of the location tells the series apart: of the only command, the clock alone.
+            short = uid if uids[uid] == 1 else name[len(uid) + 2 : -1] if len(uids) == 1 else name
             found.append(_Points(short, x[own], y[own], lines, problems))
     if not found:
         raise UsageError(
