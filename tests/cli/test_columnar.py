@@ -65,7 +65,7 @@ def test_a_registered_profile(columns, perun, project):
     assert perun("show", "0@i", "raw").json == shown
     assert "(1|0|0|1 profiles) Commit 3" in perun("log", "--short").out
     assert perun("fsck").out == "no damage found\n"
-    perun("postprocessby", "0@i", "moving-average", "sma")
+    perun("postprocessby", "0@i", "moving-average", "--per-key", "order", "sma")
     [pending] = perun("status", "--json").json["pending"]
     assert pending["postprocessors"] == ["normalizer", "moving_average"]
     perun("rm", "0@i")
