@@ -58,8 +58,13 @@ def test_in_bash_itself(environment, command, project, profiles, tmp_path):
         'eval "$(perun completion bash)"\n'
         'COMP_WORDS=(perun add ""); COMP_CWORD=2; _perun_completion perun; echo "${COMPREPLY[@]}"'
     )
+    # As bash divides `perun show HEAD:0`, of which it replaces the last word.
+    script += (
+        '\nCOMP_WORDS=(perun show HEAD : 0); COMP_CWORD=4; COMPREPLY=(); _perun_completion perun; '
+        'echo "${COMPREPLY[@]}"'
+    )
     done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("0@p 1@p\n", "")
+    assert (done.stdout, done.stderr) == ("0@p 1@p\n0@i\n", "")
 
 
 def test_profiles_of_a_version(complete, perun, project, write_profile):
@@ -71,6 +76,7 @@ def test_profiles_of_a_version(complete, perun, project, write_profile):
     assert complete("perun show HEAD~1 :") == ["0@i", "old.perf"]
     assert complete("perun check profiles 0@p HEAD~1 : ol") == ["old.perf"]
     assert complete("perun rm HEAD:") == []
+    assert complete("perun show 0@p flamegraph --diff HEAD~1 : 0") == ["0@i"]
 
 
 def test_commands_and_options(complete, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -76,3 +77,29 @@ def test_commands_at_the_same_time(command, environment, project, tmp_path):
     assert slow.wait(60) == 0
     assert b"Usage" in done.stdout
     assert list(json.loads(path.read_text())) == ["quick", "slow"]
+
+
+PHASES = ["prepare", "collect", "postprocess", "save"]
+
+
+def test_phases_of_jobs(perun, project, fake, tmp_path):
+    path = tmp_path / "metrics.json"
+    job = ("run", "job", "-b", "./app", "-a", "amount=1", "-a", "amount=2", "-c", "fake", "-p", "normalizer")
+    done = perun("-v", "--metrics", path, "jobs", *job)
+    phases = json.loads(path.read_text())["jobs"]["phases_s"]
+    assert list(phases) == PHASES
+    assert all(0 < seconds < 60 for seconds in phases.values())
+    prepared, first, timed, second, again = done.lines
+    assert re.fullmatch(r"prepare \d+\.\d\d s", prepared)
+    assert first.startswith("stored ") and second.startswith("stored ")
+    for line in (timed, again):
+        assert re.fullmatch(r"collect \d+\.\d\d s, postprocess \d+\.\d\d s, save \d+\.\d\d s", line)
+
+
+def test_phases_are_no_part_of_the_usual_answer(perun, project, fake, tmp_path):
+    path = tmp_path / "metrics.json"
+    done = perun("--metrics", path, "one", "collect", "-c", "./app", "fake")
+    assert len(done.lines) == 1
+    assert list(json.loads(path.read_text())["one"]["phases_s"]) == ["prepare", "collect", "save"]
+    perun("--metrics", path, "two", "status")
+    assert "phases_s" not in json.loads(path.read_text())["two"]

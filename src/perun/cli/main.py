@@ -128,6 +128,15 @@ def _invoke(session: Session, arguments: list[str]) -> int:
     return outcome if isinstance(outcome, int) else 0
 
 
+def _missing(command: click.Group, context: click.Context) -> str:
+    """What to say where a group is called without a command."""
+    from perun.cli.plugins import PluginGroup
+
+    if isinstance(command, PluginGroup):
+        return command.missing(context)
+    return f"{context.command_path}: name one of {', '.join(command.list_commands(context))}"
+
+
 def _report_usage_error(session: Session, problem: click.ClickException, arguments: Sequence[str]) -> None:
     if isinstance(problem, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         problem.show()  # the whole help
@@ -139,7 +148,7 @@ def _report_usage_error(session: Session, problem: click.ClickException, argumen
     if context is not None:
         command = context.command
         if isinstance(command, click.Group) and message == "Missing command.":
-            message = f"{context.command_path}: name one of " + ", ".join(command.list_commands(context))
+            message = _missing(command, context)
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
         hint = f"usage: {usage}  (more: {context.command_path} --help)"
     session.fail(message, hint)

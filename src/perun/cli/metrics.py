@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,12 @@ class Metrics:
         if not isinstance(content, dict):
             raise UsageError(f"--metrics: {self._path} is not a JSON object", "name a new file")
         return content
+
+    def add(self, phases: Mapping[str, float]) -> None:
+        """Add the seconds of phases of the command's work, by their names, to those recorded so far."""
+        total = self.values.setdefault("phases_s", {})
+        for name, seconds in phases.items():
+            total[name] = round(total.get(name, 0.0) + seconds, 6)
 
     def write(self, exit_code: int) -> None:
         """Add wall and CPU seconds (own and of children), peak memory in kB, and the exit code."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from perun.cli.commands.completing import complete_any
 from perun.plugin.params import NUMBERED, PAIRS, STRINGS, ParamSpec, specs
 
 UNIFORM: Final = {
@@ -25,6 +26,10 @@ UNIFORM: Final = {
     "--through": "--per",
 }
 """Long options of the manual that call in their command what others call by the name on the right."""
+
+
+PROFILE: Final = "<profile>"
+"""How the value of an option is called that names a profile."""
 
 
 def add_uniform_names(command: click.Command) -> click.Command:
@@ -113,6 +118,8 @@ def _settings(spec: ParamSpec) -> dict[str, Any]:
         settings |= {"multiple": True, "nargs": 2}
     elif spec.type == NUMBERED:
         settings |= {"multiple": True, "type": (str, int)}
+    if info.metavar == PROFILE:
+        settings["shell_complete"] = complete_any
     if info.choices:
         settings["type"] = click.Choice(info.choices, case_sensitive=False)
     return settings

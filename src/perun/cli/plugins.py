@@ -79,12 +79,24 @@ class PluginGroup(click.Group):
             ctx.fail(f"{args[0]} is in the wrong place: options come before the arguments.")
         return super().resolve_command(ctx, args)
 
+    def missing(self, ctx: click.Context) -> str:
+        """What to say where no plugin is named, or one stands in the place of the argument."""
+        name, argument = self._plugin_as_argument(ctx), self._argument
+        if name is None or argument is None:
+            return f"{ctx.command_path}: name one of {', '.join(self.list_commands(ctx))}"
+        place = argument.human_readable_name
+        return f"{name} stands in the place of {place}; write: {ctx.command_path} {place} {name}"
+
     def _plugin_as_argument(self, ctx: click.Context) -> str | None:
         """The name of the plugin that stands where the argument of the group is expected; else None."""
-        argument = next((one for one in self.params if isinstance(one, click.Argument)), None)
-        given = str(ctx.params.get(argument.name or "")) if argument else ""
+        given = str(ctx.params.get(self._argument.name)) if self._argument and self._argument.name else ""
         known = self.list_commands(ctx)
         return next((name for name in (given, given.replace("_", "-")) if name in known), None)
+
+    @property
+    def _argument(self) -> click.Argument | None:
+        """The argument of the group, before the name of the plugin."""
+        return next((one for one in self.params if isinstance(one, click.Argument)), None)
 
 
 def write_plugins(session: Session, family: str, title: str, formatter: click.HelpFormatter) -> None:

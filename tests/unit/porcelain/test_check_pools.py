@@ -15,6 +15,7 @@ from perun.porcelain.check.pools import Pools, Profiles
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
 from perun.profile.factory import Profile
+from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import interrupted, mark
 from perun.profile.pooling import count_of
@@ -153,6 +154,11 @@ def test_an_incomplete_profile_counts_until_it_was_measured_again(
     assert {key: [info.time for info in several] for key, several in pools_of.items()} == {
         "a": [3, 2], "b": [4], "c": [5]
     }  # fmt: skip
+
+
+def test_the_newest_of_one_second_is_the_one_that_was_listed_last() -> None:
+    infos = [ProfileInfo(name, name, Head(), seconds) for name, seconds in (("z", 1), ("b", 2), ("a", 2))]
+    assert [info.source for info in newest_first(("", info) for info in infos)[""]] == ["a", "b", "z"]
 
 
 def test_of_two_profiles_the_incomplete_one_is_not_taken(repo: Repository, register: Register) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -178,12 +178,15 @@ class EventPrinter:
         """Print the event."""
         if isinstance(event, (VersionStarted, VersionSkipped)):
             self._version(event)
+            if isinstance(event, VersionStarted) and event.seconds:
+                self._phases({"prepare": event.seconds})
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
             seconds = readable(event.seconds, "s")
             self._line(f"{word} {self._session.paint(event.name, 'bold')} (measured in {seconds})")
             if event.incomplete:
                 self._line(f"{self._session.paint('incomplete:', 'yellow')} {one_line(event.incomplete)}")
+            self._phases(event.phases)
             for note in event.notes:
                 self._note(note)
             if event.measured is not None:
@@ -205,6 +208,13 @@ class EventPrinter:
             self._failure("skipped", "" if self._headings else event.version.checksum[:10], event.error)
         elif event.omits_changes:
             self._session.warn("uncommitted changes are not measured; --force-dirty (-f) measures them too")
+
+    def _phases(self, phases: Mapping[str, float]) -> None:
+        """Print how long the phases took if the user wants details, and record it for `--metrics`."""
+        if self._session.metrics is not None:
+            self._session.metrics.add(phases)
+        if self._session.verbosity:
+            self._line(", ".join(f"{name} {seconds:.2f} s" for name, seconds in phases.items()))
 
     def _note(self, note: str) -> None:
         if note not in self._notes:  # the same job on many versions repeats its notes

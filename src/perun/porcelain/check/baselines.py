@@ -218,10 +218,14 @@ class _ConfigurationCounts:
 
 
 def newest_first(profiles: Iterable[tuple[K, ProfileInfo]]) -> dict[K, list[ProfileInfo]]:
-    """The profiles with each key, those keys first that come first."""
+    """The profiles with each key, those keys first that come first.
+
+    Of the same second the one that was listed last is the newest.
+    """
     found: dict[K, list[ProfileInfo]] = {}
     for key, info in profiles:
         found.setdefault(key, []).append(info)
     for several in found.values():
-        several.sort(key=lambda info: (info.time, info.source), reverse=True)
+        several.reverse()
+        several.sort(key=lambda info: info.time, reverse=True)
     return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,6 +48,8 @@ class VersionSkipped:
 class JobDone:
     """A job gave a profile: its file name, and whether it was registered. `seconds` is the whole job's.
 
+    `phases` are the seconds of its parts: `collect`, `postprocess` where there is a postprocessor, `save`.
+    What comes before them, `prepare`, is that of the version: see :class:`VersionStarted`.
     `notes` are the messages of its collector and postprocessors to the user. `incomplete` says which part of
     the run the profile lacks, and is empty if it is complete; that of an interrupted run is never
     registered. `measured` is the value that stands for the profile, `earlier` that of the same configuration
@@ -62,6 +64,7 @@ class JobDone:
     seconds: float
     notes: tuple[str, ...] = ()
     incomplete: str = ""
+    phases: Mapping[str, float] = field(default_factory=dict)
     measured: Measured | None = None
     earlier: Earlier | None = None
 

@@ -97,6 +97,28 @@ def run_jobs(
         log.end()
 
 
+class _Clock:
+    """Times the phases of a job.
+
+    :ivar phases: seconds by the name of the phase, in the order of the job.
+    """
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def end(self, phase: str) -> None:
+        """Count the time since the end of the last phase to this one."""
+        now = time.monotonic()
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._last
+        self._last = now
+
+    @property
+    def seconds(self) -> float:
+        """All phases that have ended."""
+        return sum(self.phases.values())
+
+
 class _JobRunner:
     """Runs jobs one after the other, and keeps their profiles.
 
@@ -112,29 +134,44 @@ class _JobRunner:
         self.interruption: BaseException | None = None
 
     def run(self, task: Task, version: MinorVersion, folder: Path, report: Report) -> JobDone | JobFailure:
-        started = time.monotonic()
+        clock = _Clock()
         notes: list[str] = []
         try:
-            profile = self._processed(task.job, version, folder, report, notes.append)
+            profile = self._processed(task.job, version, folder, report, notes.append, clock)
             # A later forecast estimates from this how long the job takes.
-            seconds = round(time.monotonic() - started, 3)
-            profile["collector_info"] = {**profile["collector_info"], "seconds": seconds}
+            profile["collector_info"] = {**profile["collector_info"], "seconds": round(clock.seconds, 3)}
             lacking = incomplete.text_of(profile)
             registering = self._registering and self.interruption is None
             path = self._keep(task, profile, version, lacking, registering=registering)
         except PerunError as error:
             self._log.failed(task.number, error.message.partition("\n")[0])
             return JobFailure(version, task.job, error)
-        seconds = time.monotonic() - started
+        clock.end("save")
         unique = tuple(dict.fromkeys(notes))
         fact = fact_of(profile)
         before = earlier.of_profile(self._repo, version.checksum, profile, fact)
         return JobDone(
-            version, task.job, path.name, path, registering, seconds, unique, lacking, fact.measured, before
+            version,
+            task.job,
+            path.name,
+            path,
+            registering,
+            clock.seconds,
+            unique,
+            lacking,
+            clock.phases,
+            fact.measured,
+            before,
         )
 
     def _processed(
-        self, job: Job, version: MinorVersion, folder: Path, report: Report, note: Callable[[str], None]
+        self,
+        job: Job,
+        version: MinorVersion,
+        folder: Path,
+        report: Report,
+        note: Callable[[str], None],
+        clock: _Clock,
     ) -> Profile:
         """The processed profile of the job; the part that an interrupted job has, without processing.
 
@@ -145,6 +182,8 @@ class _JobRunner:
         except Interrupted as interruption:
             self.interruption = interruption.__cause__ or KeyboardInterrupt()
             return interruption.profile
+        finally:
+            clock.end("collect")
         for unit in job.postprocessors:
             context = PostprocessContext(report, note)
             try:
@@ -153,6 +192,7 @@ class _JobRunner:
                 advice = f"; {problem.hint}" if problem.hint else ""
                 note(f"the profile is stored without {unit.name}: {problem.message}{advice}")
                 profile = postprocessby.without(profile, unit.name, unit.params, problem.message)
+            clock.end("postprocess")
         return profile
 
     def _keep(
