@@ -131,6 +131,12 @@ def test_a_version_that_cannot_be_built(
     outcome = perun("check", "-c", "head", "HEAD~1", "--json", check=False)
     assert outcome.json["comparisons"] == []
     assert f"\nerror: {before[:10]}: not all profiles could be collected: execute.pre_run" in outcome.err
+    # Where both cannot be built, what is told of the version is why it cannot itself.
+    configure("execute: {pre_run: [grep -q 7 run.sh]}\n")
+    outcome = perun("check", "-c", "head", "HEAD~1", check=False)
+    (told,) = [line for line in outcome.lines if "not all profiles" in line]
+    why = "execute.pre_run: 'grep -q 7 run.sh' ended with status 1"
+    assert told.endswith(f"not all profiles could be collected: {why}")
 
 
 def test_without_a_matrix(perun: Callable[..., Any], project: Any) -> None:
