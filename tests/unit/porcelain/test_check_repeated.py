@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -46,8 +47,8 @@ def traced(slope: float, workload: str, number: int) -> Profile:
     RegressionAnalysis().process(profile, RegressionParams(method="full"), NO_POSTPROCESS_CONTEXT)
     profile.update_resources(
         [
-            {"uid": f"f{one}", "type": "mixed", "exclusive": 1e6 * (one + slope * (one == 4)), "location": "/a"}
-            for one in range(9)
+            {"uid": f"f{one}", "type": "mixed", "exclusive": 1e6 * time, "location": "/a"}
+            for one, time in enumerate([1.0, 2.0, 3.0, 4.0, 5.0 * slope, 6.0, 7.0, 8.0, 9.0])
         ]
     )
     return profile
@@ -56,16 +57,13 @@ def traced(slope: float, workload: str, number: int) -> Profile:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> VersionReport:
     """The check of three profiles of each workload against three, one of them far off, by every method."""
-    import subprocess
-
     folder = tmp_path_factory.mktemp("repeated")
     environ = {**os.environ, "PERUN_CONFIG_DIR": str(folder / "config"), "HOME": str(folder)}
     place = folder / "project"
 
     def git(*words: str) -> str:
         identity = ["-c", "user.name=A", "-c", "user.email=a@b"]
-        done = subprocess.run(["git", *identity, *words], cwd=place, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
+        return subprocess.check_output(["git", *identity, *words], cwd=place, text=True).strip()
 
     place.mkdir()
     git("init", "-q")
