@@ -518,7 +518,8 @@ def test_progress_on_a_terminal(
         f"* {project.git('rev-parse', '--short=10', f'HEAD~{back}')} Co" for back in range(3)
     ]
     stored = [line for line in lines if line[0] != "*"]
-    assert all(re.fullmatch(r"[| ] stored time-sleep_0\.3-\S+\.perf \(\d+\.\d\d s\)", line) for line in stored)
+    line = re.compile(r"[| ] stored time-sleep_0\.3-\S+\.perf \(\d+\.\d\d s\)")
+    assert all(map(line.fullmatch, stored))
     assert len(stored) == 6
     assert outcome.out.rstrip("\n").endswith("\x1b[2K")
 
