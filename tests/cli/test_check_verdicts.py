@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -259,3 +260,41 @@ def test_a_program_that_computes_much_more_is_found(
     assert outcome.code == 1, outcome
     found = {one["location"]: one["result"] for one in outcome.json["comparisons"][0]["changes"]}
     assert found["sh run.sh [cpu]"] in ("Degradation", "SevereDegradation")
+
+
+def allocating(perun: Callable[..., Any], folder: Path, revision: str, amount: int) -> None:
+    """Register a memory profile of the version: `build`, called by `main`, allocated so many bytes."""
+    header = {"type": "memory", "cmd": "./prog", "args": "-n 1", "workload": "", "units": {"memory": "B"}}
+    profile = Profile({"header": header, "collector_info": {"name": "memory", "params": {}}, **KERNEL})
+    trace = [
+        {"function": name, "source": "prog.c", "line": line} for name, line in (("build", 3), ("main", 9))
+    ]
+    profile.update_resources(
+        {
+            "uid": trace[0], "type": "memory", "subtype": "malloc", "address": order, "amount": amount,
+            "order": order, "trace": trace,
+        }
+        for order in range(1, 4)
+    )  # fmt: skip
+    file = folder / f"memory-{revision[-1]}.perf"
+    store_profile(profile, file)
+    perun("add", "-m", revision, "--force", str(file))
+
+
+def test_the_last_line_can_be_typed(project: Any, perun: Callable[..., Any], tmp_path: Path) -> None:
+    for revision, amount in (("HEAD~1", 1 << 20), ("HEAD", 3 << 20)):
+        allocating(perun, tmp_path, revision, amount)
+    outcome = perun("check", "head")
+    assert "  prog.c:build:3 [allocated]  3 MiB -> 9 MiB  +200 %  3x  n = 1" in outcome.lines[2]
+    label, _, command = outcome.lines[-1].partition(": ")
+    assert label == "why"
+    program, *words = shlex.split(command)
+    assert program == "perun"
+    shown = perun(*words)
+    page = project.path / shown.lines[-1]
+    assert "build" in page.read_text("utf-8")
+    # Two profiles as they were named, of another version too.
+    for named in (("HEAD~1:0@i", "HEAD:0@i"), ("-m", "HEAD", "HEAD~1:0@i", "0@i")):
+        told = perun("check", "profiles", *named).lines[-1]
+        assert told == "why: perun show HEAD:0@i flamegraph --diff HEAD~1:0@i"
+    perun(*shlex.split(told)[2:])
