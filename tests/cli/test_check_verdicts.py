@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,3 +142,159 @@ def test_what_is_stored_of_a_change_is_what_older_releases_read(
     assert {one.info.location for one in parse(stored.read_bytes(), "file")} == {
         "./prog [cpu]", "./prog [real]", "./prog [sys]", "./prog [user]", "setup"
     }  # fmt: skip
+
+
+REAL = (0.3636, 0.3955, 0.4441, 0.4715, 0.4063, 0.3731, 0.4561, 0.4542, 0.3735, 0.4376)
+USER = (0.2201, 0.2225, 0.2279, 0.2259, 0.2250, 0.2330, 0.2346, 0.2318, 0.2246, 0.2249)
+USER_LATER = (0.2192, 0.2212, 0.2215, 0.2148, 0.2173, 0.2225, 0.2194, 0.2229, 0.2240, 0.2233)
+"""Seconds of ten runs of one program each, recorded on a busy machine: a loop, waiting for the processor."""
+
+
+def recorded(
+    perun: Callable[..., Any], folder: Path, revision: str, real: float, user: float, workload: str = ""
+) -> None:
+    """Register the recorded runs in the version, so many times as slow; later runs of it are others."""
+    later = revision == "HEAD"
+    header = {"type": "time", "cmd": "./prog", "args": "", "workload": workload, "units": {"time": "s"}}
+    profile = Profile({"header": header, "collector_info": {"name": "time", "params": {}}, **KERNEL})
+    clocks = {
+        "real": [real * value for value in (reversed(REAL) if later else REAL)],
+        "user": [user * value for value in (USER_LATER if later else USER)],
+        "sys": [0.0] * 9 + [0.004],
+    }
+    profile.update_resources(
+        {"uid": "./prog", "type": "time", "subtype": clock, "order": order, "amount": value}
+        for clock, values in clocks.items()
+        for order, value in enumerate(values, 1)
+    )
+    file = folder / f"{revision[-1]}{workload}.perf"
+    store_profile(profile, file)
+    perun("add", "-m", revision, "--force", str(file))
+
+
+@pytest.fixture
+def slower(project: Any, perun: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """The check of a repository as `perun init` makes it: HEAD is so many times as slow as its parent."""
+
+    def check(real: float, user: float, *options: str) -> Any:
+        for revision, times in (("HEAD~1", (1.0, 1.0)), ("HEAD", (real, user))):
+            recorded(perun, tmp_path, revision, *times)
+        return perun("check", "head", *options, check=False)
+
+    return check
+
+
+def test_twice_as_slow_on_all_clocks_is_reported(slower: Callable[..., Any]) -> None:
+    outcome = slower(1.9, 1.9, "--json", "--fail-on", "maybe")
+    assert outcome.code == 1
+    found = {one["location"]: one for one in outcome.json["comparisons"][0]["changes"]}
+    for clock in ("real", "user", "cpu"):
+        change = found[f"./prog [{clock}]"]
+        assert change["method"] == "hodges_lehmann_ratio"
+        assert "Degradation" in change["result"]
+        assert change["from_value"]["unit"] == change["to_value"]["unit"] == "s"
+        assert change["percent"] == pytest.approx(90, abs=10)
+        low, high = change["percent_interval"]
+        assert 50 < low < change["percent"] < high < 130
+        assert change["sizes"] == [10, 10]
+
+
+def test_waiting_alone_is_reported_of_real_time_only(
+    slower: Callable[..., Any], perun: Callable[..., Any]
+) -> None:
+    outcome = slower(2.9, 1.0, "--fail-on", "degradation")
+    assert outcome.code == 1
+    (line,) = [line for line in outcome.lines if "Degradation" in line]
+    told = "| Degradation real 0.42 s -> 1.22 s +190 % [+150, +237] 2.9x n = 10"
+    assert " ".join(line.split()) == told
+    # Status has the same numbers as the check, and a line for each of them.
+    tally = next(line for line in outcome.lines if "compared: " in line).partition(": ")[2]
+    status = perun("status").lines
+    (counts,) = [line for line in status if re.match(r"\d+ changes: ", line)]
+    numbers = re.findall(r"\d+ \w+", counts.partition(": ")[2])
+    assert sorted(numbers) == sorted(re.findall(r"\d+ \w+", tally))
+    assert len(status) - status.index(counts) - 1 == int(counts.partition(" ")[0])
+    assert " ".join(status[status.index(counts) + 1].split()) == (
+        "Degradation ./prog [real] 0.42 s -> 1.22 s +190 % 2.9x"
+    )
+
+
+def test_workloads_are_told_apart_and_repeated_profiles_pooled(
+    project: Any, perun: Callable[..., Any], tmp_path: Path
+) -> None:
+    for workload, factor in (("small", 1.0), ("big", 2.9)):
+        for revision, times in (("HEAD~1", 1.0), ("HEAD", factor), ("HEAD", factor)):
+            recorded(perun, tmp_path, revision, times, times, workload)
+    lines = perun("check", "head").lines
+    headings = [line for line in lines if line.startswith("| ./prog")]
+    assert headings[0].startswith("| ./prog big (time), against ")
+    assert len(headings) <= 2
+    reals = [line for line in lines if re.search(" real  ", line)]
+    assert len([line for line in reals if "Degradation" in line]) == 1
+    assert "n = 10, 20" in reals[0]
+    assert "|   note: pooled profiles: 1 of the baseline, 2 of the target" in lines
+
+
+def test_a_program_that_computes_much_more_is_found(
+    project: Any, perun: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Measured for real: so much slower that no load of the machine hides it."""
+    source = tmp_path / "spin.c"
+    source.write_text(
+        "#include <stdlib.h>\n"
+        "int main(int argc, char **argv) {\n"
+        "    volatile unsigned long sum = 0;\n"
+        "    for (long i = 0; i < atol(argv[1]) * 1000000; i++) sum += i;\n"
+        "    return argc != 2;\n"
+        "}\n"
+    )
+    subprocess.run(["cc", "-O1", "-o", tmp_path / "spin", source], check=True)
+    (project.path / ".perun/local.yml").write_text(
+        "vcs: {type: git, url: ..}\ncmds: [sh run.sh]\n"
+        "collectors: [{name: time, params: {warmup: 0, repeat: 6}}]\n"
+        "degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n"
+    )
+    for times in (4, 80):
+        project.commit(f"Loop {times} times", {"run.sh": f"exec {tmp_path / 'spin'} {times}\n"})
+    outcome = perun("check", "-c", "head", "--fail-on", "degradation", "--json", check=False)
+    assert outcome.code == 1, outcome
+    found = {one["location"]: one["result"] for one in outcome.json["comparisons"][0]["changes"]}
+    assert found["sh run.sh [cpu]"] in ("Degradation", "SevereDegradation")
+
+
+def allocating(perun: Callable[..., Any], folder: Path, revision: str, amount: int) -> None:
+    """Register a memory profile of the version: `build`, called by `main`, allocated so many bytes."""
+    header = {"type": "memory", "cmd": "./prog", "args": "-n 1", "workload": "", "units": {"memory": "B"}}
+    profile = Profile({"header": header, "collector_info": {"name": "memory", "params": {}}, **KERNEL})
+    trace = [
+        {"function": name, "source": "prog.c", "line": line} for name, line in (("build", 3), ("main", 9))
+    ]
+    profile.update_resources(
+        {
+            "uid": trace[0], "type": "memory", "subtype": "malloc", "address": order, "amount": amount,
+            "order": order, "trace": trace,
+        }
+        for order in range(1, 4)
+    )  # fmt: skip
+    file = folder / f"memory-{revision[-1]}.perf"
+    store_profile(profile, file)
+    perun("add", "-m", revision, "--force", str(file))
+
+
+def test_the_last_line_can_be_typed(project: Any, perun: Callable[..., Any], tmp_path: Path) -> None:
+    for revision, amount in (("HEAD~1", 1 << 20), ("HEAD", 3 << 20)):
+        allocating(perun, tmp_path, revision, amount)
+    outcome = perun("check", "head")
+    assert "  prog.c:build:3 [allocated]  3 MiB -> 9 MiB  +200 %  3x  n = 1" in outcome.lines[2]
+    label, _, command = outcome.lines[-1].partition(": ")
+    assert label == "why"
+    program, *words = shlex.split(command)
+    assert program == "perun"
+    shown = perun(*words)
+    page = project.path / shown.lines[-1]
+    assert "build" in page.read_text("utf-8")
+    # Two profiles as they were named, of another version too.
+    for named in (("HEAD~1:0@i", "HEAD:0@i"), ("-m", "HEAD", "HEAD~1:0@i", "0@i")):
+        told = perun("check", "profiles", *named).lines[-1]
+        assert told == "why: perun show HEAD:0@i flamegraph --diff HEAD~1:0@i"
+    perun(*shlex.split(told)[2:])

@@ -109,6 +109,50 @@ def test_some_of_history(
     assert len(stored(project)) == len(versions)
 
 
+def test_the_history_is_drawn(
+    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
+) -> None:
+    """Lanes beside the versions, and below each what became of its jobs; with -q neither."""
+    project.git("checkout", "-q", "-b", "side", "HEAD~1")
+    project.commit("On the side")
+    project.git("checkout", "-q", "main")
+    project.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
+    options = ("matrix", "--quiet-env")
+    drawn = [re.sub(r"stored .*", "stored", line) for line in perun("run", "-c", *options).lines]
+    log = project.git("log", "--format=%h %s", "--abbrev=10").splitlines()
+    short = {line[11:]: line[:10] for line in log}
+    assert drawn == [
+        f"* {short['Merge']} Merge",
+        "| stored",
+        "|\\",
+        *(
+            [
+                f"| * {short['On the side']} On the side",
+                "| | stored",
+                f"* | {short['Commit 3']} Commit 3",
+                "| | stored",
+            ]
+            if drawn[3].endswith("side")
+            else [
+                f"* | {short['Commit 3']} Commit 3",
+                "| | stored",
+                f"| * {short['On the side']} On the side",
+                "| | stored",
+            ]
+        ),
+        "|/",
+        f"* {short['Commit 2']} Commit 2",
+        "| stored",
+        f"* {short['Commit 1']} Commit 1",
+        "  stored",
+    ]
+    # What is left out between two versions is no gap in the line.
+    some = [line for line in perun("run", *options, "--every", "4").lines if "stored" not in line]
+    assert some == [f"* {short['Merge']} Merge", f"* {short['Commit 1']} Commit 1"]
+    assert not re.search("[*|]", perun("run", "-c", *options, "-q").out)
+
+
 def test_since_goes_with_other_heads(
     perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
 ) -> None:
@@ -386,8 +430,8 @@ def test_versions_that_do_not_build(
     assert again.code == 0
     assert again.err == ""
     assert record.read_text().splitlines() == ["6 build", "4 build"]
-    assert f"  skipped: known to fail: execute.pre_run: {build!r} ended with status 1" in again.lines
-    assert "  hint: try such versions again with --retry-broken" in again.lines
+    assert f"| skipped: known to fail: execute.pre_run: {build!r} ended with status 1" in again.lines
+    assert "| hint: try such versions again with --retry-broken" in again.lines
     assert "2 jobs in 2 versions: about" in matrix("--dry-run").out
 
     only = perun("run", "-m", "HEAD~1", "matrix", check=False)

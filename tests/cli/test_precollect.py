@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,9 @@ def test_head_and_its_parents(
         "configured": ["check", "head"],
     }[way]
     outcome = perun(*arguments)
+    why = "degradation.collect_before_check is true" if way == "configured" else "--compute-missing"
+    told = f"note: 2 versions lack 4 profiles of the job matrix: collecting before the check ({why})\n"
+    assert outcome.err == told
     assert record.read_text() == "6 a\n6 b\n5 a\n5 b\n"
     assert "\n2 pairs of profiles compared: " in outcome.out
     assert logs(project) == {}
@@ -65,7 +69,7 @@ def test_head_and_its_parents(
     assert [sum(version["profiles"].values()) for version in versions] == [2, 2, 0, 0, 0, 0]
     assert perun("status", "--json").json["pending"] == []
     # All is there now.
-    perun(*arguments)
+    assert perun(*arguments).err == ""
     assert record.read_text() == "6 a\n6 b\n5 a\n5 b\n"
 
 
@@ -131,6 +135,21 @@ def test_a_version_that_cannot_be_built(
     outcome = perun("check", "-c", "head", "HEAD~1", "--json", check=False)
     assert outcome.json["comparisons"] == []
     assert f"\nerror: {before[:10]}: not all profiles could be collected: execute.pre_run" in outcome.err
+    # Where both cannot be built, what is told of the version is why it cannot itself.
+    configure("execute: {pre_run: [grep -q 7 run.sh]}\n")
+    outcome = perun("check", "-c", "head", "HEAD~1", check=False)
+    (told,) = [line for line in outcome.lines if "not all profiles" in line]
+    why = "execute.pre_run: 'grep -q 7 run.sh' ended with status 1"
+    assert told.endswith(f"not all profiles could be collected: {why}")
+
+
+def test_the_note_comes_first_and_progress_follows(
+    perun: Callable[..., Any], record: Path, configure: Callable[..., None]
+) -> None:
+    configure("degradation: {collect_before_check: yes}\n")
+    lines = perun("-v", "check", "head").err.splitlines()
+    assert lines[0].startswith("note: 2 versions lack 4 profiles")
+    assert [line for line in lines if re.fullmatch("checking 1/4 collecting [0-9a-f]+ sh run.sh b", line)]
 
 
 def test_without_a_matrix(perun: Callable[..., Any], project: Any) -> None:

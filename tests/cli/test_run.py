@@ -396,15 +396,15 @@ def test_failing_pre_run_skips_that_version_only(
     assert outcome.code == 8
     log = project.path / f".perun/logs/{broken}-pre-run.log"
     assert outcome.lines[0].startswith(f"* {project.head[:10]} Repair")
-    assert outcome.lines[1].startswith("  stored ")
+    assert outcome.lines[1].startswith("| stored ")
     assert outcome.lines[3:16] == [
         f"* {broken[:10]} Break the build",
-        "  skipped: execute.pre_run: 'sh build.sh' ended with status 3",
-        "  the end of its output:",
-        *(f"    {number}" for number in range(22, 31)),
-        "    no rule",
+        "| skipped: execute.pre_run: 'sh build.sh' ended with status 3",
+        "| the end of its output:",
+        *(f"|   {number}" for number in range(22, 31)),
+        "|   no rule",
     ]
-    assert outcome.lines[16] == f"  hint: all of its output: {log}"
+    assert outcome.lines[16] == f"| hint: all of its output: {log}"
     assert outcome.lines[17].startswith("* ")
     assert outcome.lines[18].startswith("  skipped: execute.pre_run: 'sh build.sh' ended with status ")
     assert outcome.err.splitlines()[0] == (
@@ -453,13 +453,13 @@ def test_a_failing_job_leaves_the_others(
     outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "matrix", check=False)
     assert outcome.code == 8
     assert outcome.lines[1:5] == [
-        "  failed sh -c 'echo broken >&2; exit 4': the command \"sh -c 'echo broken >&2; exit 4'\" "
+        "| failed sh -c 'echo broken >&2; exit 4': the command \"sh -c 'echo broken >&2; exit 4'\" "
         "exited with status 4 (run 1 of 1)",
-        "  the end of its standard error:",
-        "    broken",
-        "  hint: correct the command, or measure it anyway with --ignore-failure (-i)",
+        "| the end of its standard error:",
+        "|   broken",
+        "| hint: correct the command, or measure it anyway with --ignore-failure (-i)",
     ]
-    assert outcome.lines[5].startswith("  registered time-sh-[-c__exit_0_]")
+    assert outcome.lines[5].startswith("| registered time-sh-[-c__exit_0_]")
     assert outcome.out.count("hint:") == 1  # said once
     assert "2 profiles collected, 2 jobs failed; the first: the command" in outcome.err
     assert len(perun("status", "--json").json["registered"]) == 1
@@ -518,10 +518,10 @@ def test_progress_on_a_terminal(
     assert [line[:15] for line in lines if line[0] == "*"] == [
         f"* {project.git('rev-parse', '--short=10', f'HEAD~{back}')} Co" for back in range(3)
     ]
-    stored = [line for line in lines if line.startswith("  stored")]
-    whole = r"  stored time-sleep_0\.3-\S+\.perf \(measured in [\d.]+ m?s\)"
-    assert all(re.fullmatch(whole, line) for line in stored)
-    assert sum(line.startswith("    real time") for line in lines) == len(stored)
+    stored = [line for line in lines if line[2:].startswith("stored")]
+    whole = re.compile(r"[| ] stored time-sleep_0\.3-\S+\.perf \(measured in [\d.]+ m?s\)")
+    assert all(map(whole.fullmatch, stored))
+    assert sum(line[2:].startswith("  real time") for line in lines) == len(stored)
     assert len(stored) == 6
     assert outcome.out.rstrip("\n").endswith("\x1b[2K")
 

@@ -743,6 +743,7 @@ def test_numbers_are_more_exact_than_the_texts() -> None:
         ({"rd": 1.012, "interval": (0.996, 1.029)}, "+1.2 % [-0.4, +2.9]", "1.01x"),
         ({"rd": 0.5, "interval": (0.25, inf)}, "-50 % [-75, ...]", "0.5x"),
         ({"rd": 388.0}, "+38,700 %", "388x"),
+        ({"rd": 3.0, "interval": (3.0, 3.0)}, "+200 %", "3x"),
         ({"rd": 2.0, "interval": (0.0, inf)}, "+100 %", "2x"),
         ({"t": "exponent", "rd": 2.0, "fb": "a", "interval": (1.5, 2.5)}, "", "exponent +2"),
     ],

@@ -172,13 +172,13 @@ def percent(share: float) -> str:
 
 def percent_of(change: DegradationInfo) -> str:
     """How much more or less than the baseline the target is, with the interval where the check knows one:
-    `+3.2 % [+1.1, +5.4]`; empty where there is no ratio."""
+    `+3.2 % [+1.1, +5.4]`; empty where there is no ratio. What is counted has no width, so no interval."""
     ratio = ratio_of(change)
     if ratio is None:
         return ""
     text = percent(ratio - 1)
     bounds = percent_interval(change)
-    if bounds is None:
+    if bounds is None or bounds[0] == bounds[1]:
         return text
     return f"{text} [{', '.join(percent(bound / 100).removesuffix(' %') or '...' for bound in bounds)}]"
 

@@ -171,7 +171,8 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: 
     options, destination = given.options, given.destination
     words = ["check", "head", *([minor] if minor else []), *(["--baseline", baseline] if baseline else [])]
     with answering(ctx.obj, destination, words) as (writer, bar):
-        writer.version(check_head(_repository(ctx), minor, options, bar.update, baseline))
+        report = check_head(_repository(ctx), minor, options, bar.update, baseline, _note(ctx))
+        writer.version(report)
     return writer.code
 
 
@@ -187,7 +188,7 @@ def all_(ctx: click.Context, /, minor: str | None, given: CheckOptions) -> int:
     options, destination = given.options, given.destination
     words = ["check", "all", *([minor] if minor else [])]
     with answering(ctx.obj, destination, words, single=False) as (writer, bar):
-        for version in check_all(_repository(ctx), minor, options, bar.update):
+        for version in check_all(_repository(ctx), minor, options, bar.update, _note(ctx)):
             writer.version(version)
     return writer.code
 
@@ -207,7 +208,7 @@ def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> 
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
     with answering(ctx.obj, destination, ["check", "diff", base, target]) as (writer, bar):
-        writer.version(check_diff(_repository(ctx), base, target, options, bar.update))
+        writer.version(check_diff(_repository(ctx), base, target, options, bar.update, _note(ctx)))
     return writer.code
 
 
@@ -243,6 +244,12 @@ def _with_version(spec: str, minor: str | None) -> str:
 def _repository(ctx: click.Context) -> Repository:
     session: Session = ctx.obj
     return session.repository
+
+
+def _note(ctx: click.Context) -> Callable[[str], None]:
+    """Tells the user something before the answer."""
+    session: Session = ctx.obj
+    return lambda text: session.note(f"note: {one_line(text)}")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from perun.porcelain.run.forecast import Forecast
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.run.journal import Journal
 from perun.porcelain.run.preparations import PreparationRecord
+from perun.porcelain.run.versions import parents_among
 from perun.wording import plural
 
 
@@ -77,6 +78,7 @@ def _run(session: Session, planned: batch.Plan, journal: Journal | None, options
         estimate = forecast.estimate(tally.remaining)
         return None if estimate.unknown else estimate.seconds
 
+    versions = [slot.version for slot in planned.slots]
     with session.progress(tally.total, "measuring") as bar:
         printer = EventPrinter(
             session,
@@ -84,6 +86,7 @@ def _run(session: Session, planned: batch.Plan, journal: Journal | None, options
             several=len(planned.slots) > 1,
             history=not options.without_vcs_history,
             rounds=max(slot.round for slot in planned.slots),
+            parents={} if options.without_vcs_history else parents_among(session.repository, versions),
         )
         bar.expect(expected())
         events = batch.run(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from perun.cli.answers import measured
 from perun.cli.commands.completing import complete_minor
+from perun.cli.graph import Graph, Rows
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -75,7 +77,7 @@ class MatrixOptions:
     """What `run matrix` is asked for, beside the versions."""
 
     without_vcs_history: bool = param(
-        False, short="-q", help="Do not print a line for each version."
+        False, short="-q", help="Do not draw the history: the line of each job names its version."
     )
     dry_run: bool = param(
         False, short="-n", help="Only list the jobs, and estimate how long they take."
@@ -155,6 +157,7 @@ class EventPrinter:
     :param several: whether there are several versions, or rounds.
     :param history: print a line for each version; otherwise the line of each job names its version.
     :param rounds: the number of rounds.
+    :param parents: where the versions are drawn as a history, children first: the parents of each.
     """
 
     def __init__(
@@ -165,7 +168,11 @@ class EventPrinter:
         several: bool,
         history: bool = True,
         rounds: int = 1,
+        parents: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
+        self._parents = parents
+        self._graph = Graph(paint=session.paint)
+        self._rows = Rows("* ", "  ", ())
         self._session = session
         self._write = write
         self._headings = history and several
@@ -203,7 +210,7 @@ class EventPrinter:
         if self._headings:
             checksum = self._session.paint(event.version.checksum[:10], "yellow")
             which = f" (round {event.round} of {self._rounds})" if event.round else ""
-            self._write(f"* {checksum} {one_line(event.version.subject)}{which}")
+            self._write(f"{self._drawn(event.version)}{checksum} {one_line(event.version.subject)}{which}")
         if isinstance(event, VersionSkipped):
             self._failure("skipped", "" if self._headings else event.version.checksum[:10], event.error)
         elif event.omits_changes:
@@ -215,6 +222,15 @@ class EventPrinter:
             self._session.metrics.add(phases)
         if self._session.verbosity:
             self._line(", ".join(f"{name} {seconds:.2f} s" for name, seconds in phases.items()))
+
+    def _drawn(self, version: MinorVersion) -> str:
+        """What stands before the line of the version; what leads to it from those before is printed."""
+        parents = self._parents.get(version.checksum)
+        if parents is not None:
+            for link in self._rows.links:
+                self._write(link)
+            self._rows = self._graph.commit(version.checksum, parents)
+        return self._rows.commit
 
     def _note(self, note: str) -> None:
         if note not in self._notes:  # the same job on many versions repeats its notes
@@ -235,5 +251,5 @@ class EventPrinter:
         return f"{version.checksum[:10]} " if self._named else ""
 
     def _line(self, text: str) -> None:
-        indent = "  " if self._headings else ""
+        indent = self._rows.text if self._headings else ""
         self._write("\n".join(indent + line for line in text.splitlines()))

@@ -5,12 +5,12 @@ Each verb plans pairs of profiles (`pairing`), compares them (`parallel`), and y
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 
 from perun.errors import DamagedStore, ProfileError
-from perun.plugin.api import MinorVersion, Report, silent
+from perun.plugin.api import MinorVersion, Report, quiet, silent
 from perun.porcelain import lookup
 from perun.porcelain.check.compare import Comparer, Outcome, Pair
 from perun.porcelain.check.history import History
@@ -52,16 +52,18 @@ def check_head(
     options: Options = DEFAULTS,
     report: Report = silent,
     baseline: str | None = None,
+    note: Callable[[str], None] = quiet,
 ) -> VersionReport:
     """Compare the profiles of `minor` (HEAD if None) with those of its nearest ancestors that have any.
 
     :param baseline: compare with the profiles of this revision instead, or of the nearest of its ancestors
         that has one of the same configuration; nothing is stored then.
+    :param note: told before what is missing is collected.
     """
     head = repo.version(minor)
+    pairing = Pairing(repo, options, report, note)
     if baseline is not None:
-        return _check_against(repo, head, repo.version(baseline), options, report)
-    pairing = Pairing(repo, options, report)
+        return _check_against(pairing, head, repo.version(baseline), options)
     history = History(repo, head)
     version = history.get(head)
     assert version is not None
@@ -71,10 +73,8 @@ def check_head(
     return next(_reports(repo, options, [plan], stores=True))
 
 
-def _check_against(
-    repo: Repository, head: str, start: str, options: Options, report: Report
-) -> VersionReport:
-    pairing = Pairing(repo, options, report)
+def _check_against(pairing: Pairing, head: str, start: str, options: Options) -> VersionReport:
+    repo = pairing.repo
     version, first = repo.vcs.get_minor_version_info(head), repo.vcs.get_minor_version_info(start)
     pairing.collect_missing([version, *([first] if start != head else [])])
     history = History(repo, start)
@@ -88,13 +88,18 @@ def _check_against(
 
 
 def check_diff(
-    repo: Repository, base: str, target: str, options: Options = DEFAULTS, report: Report = silent
+    repo: Repository,
+    base: str,
+    target: str,
+    options: Options = DEFAULTS,
+    report: Report = silent,
+    note: Callable[[str], None] = quiet,
 ) -> VersionReport:
     """Compare the profiles of any two versions, paired by their configurations; nothing is stored.
 
     Several profiles of a version with one configuration are pooled.
     """
-    pairing = Pairing(repo, options, report)
+    pairing = Pairing(repo, options, report, note)
     old, new = (repo.vcs.get_minor_version_info(repo.version(one)) for one in (base, target))
     pairing.collect_missing([new, *([old] if old.checksum != new.checksum else [])])
     reason = f"{old.checksum[:10]} has no profile of the same configuration"
@@ -110,11 +115,15 @@ def check_diff(
 
 
 def check_all(
-    repo: Repository, minor: str | None, options: Options = DEFAULTS, report: Report = silent
+    repo: Repository,
+    minor: str | None,
+    options: Options = DEFAULTS,
+    report: Report = silent,
+    note: Callable[[str], None] = quiet,
 ) -> Iterator[VersionReport]:
     """Every version from `minor` (HEAD if None) down to the root, newest first, as a stream."""
     head = repo.version(minor)
-    pairing = Pairing(repo, options, report)
+    pairing = Pairing(repo, options, report, note)
     if pairing.collects:
         pairing.collect_missing(list(History(repo, head, ordered=True)))
     history = History(repo, head, ordered=True, among=pairing.baselines.with_profiles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,15 +32,24 @@ class VersionPlan:
 
 
 class Pairing:
-    """Pairs the profiles of versions with their baselines."""
+    """Pairs the profiles of versions with their baselines.
 
-    def __init__(self, repo: Repository, options: Options, report: Report) -> None:
+    :param note: told before something is collected.
+    """
+
+    def __init__(
+        self, repo: Repository, options: Options, report: Report, note: Callable[[str], None]
+    ) -> None:
         self.repo = repo
         self.collects = options.compute_missing or is_true(
             repo.config.get("degradation.collect_before_check")
         )
         self.baselines = Baselines(repo, force=options.force)
         self._report = report
+        self._note = note
+        self._why = (
+            "--compute-missing" if options.compute_missing else "degradation.collect_before_check is true"
+        )
         self._failures: dict[str, PerunError] = {}
         self._planned = 0
 
@@ -50,7 +59,10 @@ class Pairing:
             return
         from perun.porcelain.check import precollect  # most checks run nothing
 
-        self._failures = precollect.collect_missing(self.repo, versions, self._report)
+        def note(text: str) -> None:
+            self._note(f"{text} ({self._why})")
+
+        self._failures = precollect.collect_missing(self.repo, versions, self._report, note)
         self.baselines.refresh()
 
     def plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError
@@ -21,16 +21,19 @@ from perun.porcelain.run.events import (
 from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.jobs import matrix
 from perun.regular import open_for_writing
+from perun.wording import plural
 
 
 def collect_missing(
-    repo: Repository, versions: Sequence[MinorVersion], report: Report
+    repo: Repository, versions: Sequence[MinorVersion], report: Report, note: Callable[[str], None]
 ) -> dict[str, PerunError]:
     """Run and register, for each version, the jobs of the matrix that it has no profile of.
 
     What happens goes to `.perun/logs/<version>-precollect.log` if `degradation.log_collect` is true, and
     nowhere else; a job that fails leaves its profile missing.
 
+    :param report: called with what is collected, jobs done and jobs in all.
+    :param note: called before the first job runs, with how much is to be collected.
     :return: by checksum of the version, what the first of its jobs that failed did so for, or that its index
         is damaged.
     :raises ConfigError: if the job matrix is empty or wrong.
@@ -42,8 +45,16 @@ def collect_missing(
             lacking += schedule.missing(repo, [slot], pending=False)
         except DamagedStore as problem:
             failures[slot.version.checksum] = problem
+    if lacking:
+        they = f"{plural(len(lacking), 'version')} {'lacks' if len(lacking) == 1 else 'lack'}"
+        profiles = plural(schedule.total(lacking), "profile")
+        note(f"{they} {profiles} of the job matrix: collecting before the check")
+
+    def collecting(activity: str, done: int, total: int) -> None:
+        report(f"collecting {activity}", done, total)
+
     log = _Log(repo)
-    events = run_jobs(repo, lacking, register=True, report=report)
+    events = run_jobs(repo, lacking, register=True, report=collecting)
     with contextlib.closing(events):
         for event in events:
             log.write(event)

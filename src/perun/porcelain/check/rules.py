@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perun.errors import ConfigError
-from perun.plugin.params import from_mapping, nearest
+from perun.plugin.params import from_mapping
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
 
@@ -37,8 +36,7 @@ class Rule:
 def rules(repo: Repository) -> list[Rule]:
     """The rules gathered through the configuration hierarchy, the most local first.
 
-    :raises ConfigError: for a rule without a method or with an unknown key. :raises PluginError: for an
-        unknown method.
+    :raises ConfigError: for a wrong setting of a method. :raises PluginError: for an unknown method.
     """
     return [_rule(repo, entry) for entry in repo.config.gather("degradation.strategies")]
 
@@ -57,18 +55,8 @@ def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> li
     return list(chosen.values())
 
 
-def _rule(repo: Repository, entry: Any) -> Rule:
-    if not isinstance(entry, Mapping) or "method" not in entry:
-        raise ConfigError(
-            f"degradation.strategies: {entry!r} has no method",
-            "write e.g. - method: average_amount_threshold",
-        )
-    unknown = [str(key) for key in entry if key not in ("method", INSTEAD_OF, *CONDITIONS)]
-    if unknown:
-        raise ConfigError(
-            f"degradation.strategies: unknown key {unknown[0]!r} in the rule for {entry['method']}",
-            nearest(unknown[0], ("method", INSTEAD_OF, *CONDITIONS)),
-        )
+def _rule(repo: Repository, entry: Mapping[str, Any]) -> Rule:
+    """The rule that the entry is; the configuration has checked its keys, and that it names a method."""
     check = repo.registry.get("check", str(entry["method"]))
     settings = repo.config.section(f"degradation.{check.name}")
     params = from_mapping(check.Params, settings, f"degradation.{check.name}")
