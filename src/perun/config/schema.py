@@ -110,9 +110,10 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "format.status", Kind.TEXT, Scope.RECURSIVE,
-        "| %type% | %cmd% | %args% | %workload% | %collector% | (%time%) |",
-        "Columns of `perun status`: text with the tags %type%, %cmd%, %args%, %workload%, %collector%, "
-        "%time%, %source%.",
+        "| %collector% | %command% | %value% | %difference% | %age% |",
+        "Columns of `perun status`: text with the tags %command% (cmd, args and workload), %value%, "
+        "%difference% (from the nearest ancestor), %age%, %type%, %cmd%, %args%, %workload%, %collector%, "
+        "%time%, %source%, %postprocessors%, %checksum%.",
     ),
     Key(
         "format.shortlog", Kind.TEXT, Scope.RECURSIVE, "%checksum:6% (%stats%) %desc% %changes%",
