@@ -19,3 +19,28 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """The first names, and how many more there are: `a, b, c and 2 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+_AGES = (
+    (365.25 * 86400, "year"),
+    (30.44 * 86400, "month"),
+    (7 * 86400, "week"),
+    (86400, "day"),
+    (3600, "h"),
+    (60, "min"),
+    (1, "s"),
+)
+_SKEW = 60
+
+
+def ago(seconds: float) -> str:
+    """An age as people say it: `12 s ago`, `3 min ago`, `5 days ago`, `2 years ago`, rounded down.
+
+    What is a little in the future, as another machine's clock may say, is `just now`.
+    """
+    if -_SKEW < seconds < 1:
+        return "just now"
+    size, unit = next((step for step in _AGES if abs(seconds) >= step[0]), _AGES[-1])
+    count = int(abs(seconds) / size)
+    text = plural(count, unit) if len(unit) > 3 or unit == "day" else f"{count} {unit}"
+    return f"{text} ago" if seconds > 0 else f"in {text}"

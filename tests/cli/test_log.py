@@ -10,6 +10,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.store import Store
 from perun.store.changes import ChangeRecord
 
+MANUAL = "%checksum:6% (%stats%) %desc% %changes%"
 HEADER = "minor    (a|m|x|t profiles) info changes"
 
 
@@ -39,6 +40,7 @@ def test_short(perun, project, write_profile):
         write_profile(f"{name}.perf", type_=type_)
     write_profile("e.perf", origin="HEAD~1")
     perun("add", "--to-origin", "0@p-9@p")
+    perun("config", "set", "format.shortlog", MANUAL)
     heads = [project.git("rev-parse", f"HEAD~{n}")[:8] for n in range(3)]
     assert perun("log", "--short").lines == [
         HEADER,
@@ -98,7 +100,7 @@ def test_from_a_version(perun, project, spelling):
     project.git("tag", "-a", "-m", "one", "v1", "HEAD~1")
     full = project.git("rev-parse", "HEAD~1")
     lines = perun("log", "-s", spelling.format(full=full, short=full[:7])).lines
-    assert [line.rpartition(") ")[2] for line in lines[1:]] == ["Commit 2", "Commit 1"]
+    assert [line.partition(") ")[2].strip() for line in lines[1:]] == ["Commit 2", "Commit 1"]
 
 
 @pytest.mark.parametrize("option", [(), ("--short",), ("--json",)])
@@ -122,7 +124,7 @@ def test_before_the_first_commit(perun, git_repository, option):
 
 def test_merges_in_the_order_of_git(perun, merged):
     expected = merged.git("log", "--date-order", "--format=%s").splitlines()
-    assert [line.rpartition(") ")[2] for line in perun("log", "-s").lines[1:]] == expected
+    assert [line.partition(") ")[2].strip() for line in perun("log", "-s").lines[1:]] == expected
 
 
 def test_tags(shortlog, project):
@@ -208,7 +210,7 @@ def test_odd_encodings(perun, project):
     project.git(
         "commit", "--quiet", "--allow-empty", "-F", str(message), environ={"GIT_AUTHOR_NAME": "Zdeněk"}
     )
-    subjects = [line.rpartition("profiles--) ")[2] for line in perun("log", "-s").lines[1:4]]
+    subjects = [line.rpartition("profiles--) ")[2].strip() for line in perun("log", "-s").lines[1:4]]
     assert subjects[0] == "日本語の件名 🎉"
     assert subjects[1].startswith("Not text: ")
     assert subjects[2] == "Opraveno: žluťoučký kůň"
@@ -267,7 +269,7 @@ def test_a_shallow_clone_ends_where_it_was_cut(perun, project, tmp_path):
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "--depth=2", f"file://{project.path}", str(clone)], check=True)
     perun("init", cwd=clone)
-    assert [line.rpartition(") ")[2] for line in perun("log", "-s", cwd=clone).lines[1:]] == [
+    assert [line.rpartition(") ")[2].strip() for line in perun("log", "-s", cwd=clone).lines[1:]] == [
         "Commit 3",
         "Commit 2",
     ]
@@ -292,5 +294,81 @@ def test_a_long_history(perun, git_repository):
     )
     perun("init", cwd=repository.path)
     shown = perun("log", "-s", cwd=repository.path).lines
-    assert [line.rpartition(") ")[2] for line in shown[1:]] == [str(number) for number in range(3000, 0, -1)]
+    subjects = [line.rpartition(") ")[2].strip() for line in shown[1:]]
+    assert subjects == [str(number) for number in range(3000, 0, -1)]
     assert len(perun("log", "--json", cwd=repository.path).json["versions"]) == 3000
+
+
+def test_values_and_differences(perun, merged, write_profile):
+    """Those of the first configuration that was measured, beside the nearest ancestor, also over a merge."""
+    side, first = merged.git("rev-parse", "side", "HEAD~1").split()
+    write_profile("a.perf", origin=first, amounts=(1.0, 1.02, 0.98))
+    write_profile("b.perf", origin=side, amounts=(2.0, 2.02, 1.98))
+    write_profile("c.perf", amounts=(3.0, 3.02, 2.98))
+    write_profile("d.perf", cmd="./other", amounts=(0.25,))
+    perun("add", "--to-origin", "0@p-3@p")
+    lines = perun("log", "-s").lines
+    assert lines[0] == "minor    (a|m|x|t profiles) value              difference info changes"
+    shown = {line.split()[0]: line for line in lines[1:]}
+    assert [line[28:57] for line in lines[1:]].count(" " * 18 + " " + " " * 10) == 2
+    assert shown[merged.head[:8]][28:] == "3.00 s ± 0.02 (+1) +50.0 %    Merge side"
+    assert shown[side[:8]][28:] == f"{'2.00 s ± 0.02':18} {'':10} On the side"
+    assert shown[first[:8]][28:] == f"{'1.00 s ± 0.02':18} {'':10} Commit 3"
+    versions = {one["checksum"]: one for one in perun("log", "--json").json["versions"]}
+    value, other = versions[merged.head]["values"]
+    assert (value["cmd"], value["workload"], value["collector"]) == ("./app", "input.txt", "time")
+    assert value["measured"]["value"] == pytest.approx(3.0)
+    assert value["difference"]["since"] == side
+    assert value["difference"]["percent"] == pytest.approx(50.0)
+    assert other["difference"] is None
+    assert versions[side]["values"][0]["difference"] is None  # it branched off before
+    assert "\x1b[31m+50.0 %\x1b[0m" in perun("log", "-s", env={"CLICOLOR_FORCE": "1"}).out
+
+
+def test_widths_of_numbers(shortlog, perun, write_profile):
+    write_profile("a.perf", amounts=(1.0, 1.02, 0.98))
+    perun("add", "0@p")
+    assert shortlog("%value:3%|%desc%")[:3] == [
+        "value|info",
+        "1.00 s ± 0.02|Commit 3",  # a part of a number is another number
+        "     |Commit 2",
+    ]
+
+
+def test_a_graph_before_short_lines(perun, merged):
+    def subjects(lines):
+        return [line.replace(" (--no--profiles--)", "").split() for line in lines]
+
+    lines = perun("log", "--graph", "-s").lines
+    short = [merged.git("rev-parse", name)[:8] for name in ("HEAD", "side", "HEAD~1", "HEAD~2", "HEAD~3")]
+    assert lines[0].startswith("  minor ")
+    assert subjects(lines[1:]) == [
+        ["*", short[0], "Merge", "side"],
+        ["|\\"],
+        ["|", "*", short[1], "On", "the", "side"],
+        ["*", "|", short[2], "Commit", "3"],
+        ["|/"],
+        ["*", short[3], "Commit", "2"],
+        ["*", short[4], "Commit", "1"],
+    ]
+    assert perun("log", "-s", "--graph", "-n", "2").lines == lines[:4]
+
+
+def test_a_graph_before_whole_versions(perun, merged):
+    lines = perun("log", "--graph").lines
+    assert lines[:4] == [
+        f"* Minor Version {merged.head}",
+        "| (no registered profiles)",
+        f"| Parents: {merged.git('rev-parse', 'HEAD~1')[:10]} {merged.git('rev-parse', 'side')[:10]}",
+        "| Author: Ada Lindqvist <ada@example.org> 2024-03-04 09:00:00",
+    ]
+    assert "|     Merge side" in lines
+    plain = [line.lstrip("*|\\/ ") for line in lines]
+    assert [line for line in plain if line] == [line.strip() for line in perun("log").lines if line.strip()]
+
+
+def test_a_graph_of_a_part_is_refused(perun, project):
+    for option in ("--changes-only", "--json"):
+        failed = perun("log", "--graph", option, check=False)
+        assert (failed.code, failed.out) == (2, "")
+        assert f"--graph and {option} contradict each other" in failed.err

@@ -14,6 +14,8 @@ SPELLINGS = [
     ["log", "-s"],
     ["log", "--json"],
     ["log", "--changes-only", "--json"],
+    ["log", "-s", "-n", "2"],
+    ["log", "--max-count", "1", "--graph"],
     ["--no-pager", "-nc", "log", "--short"],
     ["-v", "status"],
 ]
@@ -37,6 +39,9 @@ def test_both_ways_answer_the_same(perun, project, spelling):
         ["status", "--help"],
         ["log", "HEAD~1"],
         ["log", "-x"],
+        ["log", "-n"],
+        ["log", "-n", "-1"],
+        ["status", "-n", "1"],
         ["--metrics", "f", "i", "log"],
         ["add", "--short"],
         ["status", "--changes-only"],

@@ -24,7 +24,12 @@ def test_nothing_yet(perun, project):
     )
 
 
+MANUAL = "| %type% | %cmd% | %args% | %workload% | %collector% | (%time%) |"
+"""A format as the manual has it (12.1)."""
+
+
 def test_the_tables(perun, project, write_profile):
+    perun("config", "set", "format.status", MANUAL)
     write_profile("a.perf", workload="small.txt", args="-v")
     write_profile("b.perf", type_="memory", collector="memory", cmd="./other")
     write_profile("c.perf", type_="mixed")
@@ -52,7 +57,7 @@ def test_short(perun, project, write_profile):
     lines = perun("status", "--short").lines
     assert lines[0] == f"On major version main (minor version: {project.head[:12]})"
     assert "Ada Lindqvist" not in "\n".join(lines)
-    assert lines[-2].startswith("0@p | [time]")
+    assert lines[-2].startswith("0@p | time ")
 
 
 def test_json(perun, project, write_profile):
@@ -68,6 +73,14 @@ def test_json(perun, project, write_profile):
         **{"type": "time", "cmd": "./app", "workload": "input.txt", "collector": "time"},
         "other_machine": None,
         "incomplete": None,
+        "difference": None,
+        "measured": {
+            "metric": "real time",
+            "value": 1.5,
+            "unit": "s",
+            "standard_deviation": 0.5,
+            "count": 3,
+        },
     }
     assert answer == {
         "schema": "perun.status/1",
@@ -288,13 +301,13 @@ def test_on_a_narrow_terminal_columns_are_shortened(terminal, write_profile):
 def test_colours(perun, terminal, write_profile):
     write_profile()
     shown = terminal("status").out
-    assert "\x1b[1m./app\x1b[0m" in shown
-    assert "\x1b[31m0@p\x1b[0m | \x1b[34m[time]\x1b[0m" in shown  # pending; a type as in the log
+    assert "\x1b[1m./app input.txt\x1b[0m" in shown
+    assert "\x1b[31m0@p\x1b[0m" in shown  # pending
     assert "\x1b" not in terminal("status", env={"NO_COLOR": "1"}).out
     assert "\x1b" not in terminal("status", env={"TERM": "dumb"}).out
     assert "\x1b" not in terminal("--no-color", "status").out
     assert "\x1b" not in perun("status").out
-    assert "\x1b[1m./app\x1b[0m" in perun("status", env={"CLICOLOR_FORCE": "1"}).out
+    assert "\x1b[1m./app input.txt\x1b[0m" in perun("status", env={"CLICOLOR_FORCE": "1"}).out
 
 
 def test_paging(perun, terminal, project, tmp_path):
@@ -312,7 +325,106 @@ def test_paging(perun, terminal, project, tmp_path):
 
 def test_it_writes_nothing(perun, project, write_profile):
     write_profile()
+    perun("status")  # it may note what it had to read from profiles
     before = {path: path.stat().st_mtime_ns for path in (project.path / ".perun").rglob("*")}
     perun("status")
     perun("log")
     assert {path: path.stat().st_mtime_ns for path in (project.path / ".perun").rglob("*")} == before
+
+
+@pytest.fixture
+def measured(project, write_profile, perun):
+    """Profiles of two versions, registered: HEAD is slower than HEAD~1; one more of HEAD is pending."""
+    write_profile("old.perf", origin="HEAD~1", amounts=(1.0, 1.02, 0.98))
+    write_profile("new.perf", amounts=(1.5, 1.52, 1.48), args="")
+    write_profile("other.perf", cmd="./other", workload="", amounts=(0.25,))
+    perun("add", "--to-origin", "0@p-2@p")
+    write_profile("more.perf", amounts=(1.0, 1.02, 0.98))
+    return project
+
+
+def test_what_was_measured_and_how_it_differs(perun, measured):
+    registered, pending = perun("status").out.split("    Commit 3\n\n")[1].split("\n\n")
+    assert registered.splitlines()[2].split(" | ") == [
+        *("id ", "collector", "command        ", "value                ", "difference"),
+        *registered.splitlines()[2].split(" | ")[5:],
+    ]
+    rows = [[cell.strip() for cell in line.split("|")] for line in registered.splitlines()[4:6]]
+    assert [row[:5] for row in rows] == [
+        ["0@i", "time", "./app input.txt", "1.50 s ± 0.02 (n = 3)", "+50.0 %"],
+        ["1@i", "time", "./other", "250 ms", ""],
+    ]
+    assert all(row[5].endswith(" years ago") for row in rows)
+    # The pending profile is of HEAD, and is compared with HEAD~1 as well.
+    row = [cell.strip() for cell in pending.splitlines()[4].split("|")]
+    assert row[:5] == ["0@p", "time", "./app input.txt", "1.00 s ± 0.02 (n = 3)", "0.0 %"]
+
+
+def test_verbose_names_files_and_versions(perun, measured):
+    before = measured.git("rev-parse", "HEAD~1")
+    line = next(line for line in perun("-v", "status").lines if line.startswith("0@i"))
+    assert f"+50.0 % [+43.9, +56.1] since {before[:7]}" in line
+    assert line.endswith("| new.perf")
+    assert "new.perf" not in perun("status").out
+    perun("config", "set", "format.status", "%source% %value%")
+    assert perun("-v", "status", "-s").out.count("new.perf") == 1
+
+
+def test_numbers_in_json(perun, measured):
+    answer = perun("status", "--json").json
+    first, second = answer["registered"]
+    assert first["measured"] == {
+        "metric": "real time",
+        "value": pytest.approx(1.5),
+        "unit": "s",
+        "standard_deviation": pytest.approx(0.02),
+        "count": 3,
+    }
+    difference = first["difference"]
+    assert difference["since"] == measured.git("rev-parse", "HEAD~1")
+    assert difference["percent"] == pytest.approx(50.0)
+    assert difference["interval"][0] < 50 < difference["interval"][1]
+    assert second["measured"]["standard_deviation"] is None
+    assert second["difference"] is None
+
+
+def test_of_another_version(perun, measured):
+    before = measured.git("rev-parse", "HEAD~1")
+    for revision in ("HEAD~1", "main~1", before):
+        done = perun("status", revision)
+        assert done.lines[0] == f"Minor version {before}"
+        assert "    Commit 2" in done.lines
+        assert "pending" not in done.out
+        tag = f"{before[:10]}:0@i" if revision == before else f"{revision}:0@i"
+        assert done.lines[-2].startswith(f"{tag} | time ")
+        answer = perun("status", revision, "--json").json
+        assert (answer["minor_version"]["checksum"], answer["pending"]) == (before, [])
+        assert [one["tag"] for one in answer["registered"]] == [tag]
+        assert '"amount"' in perun("show", tag, "raw").out
+    failed = perun("status", "no-such-branch", check=False)
+    assert (failed.code, failed.out) == (4, "")
+
+
+def test_colours_of_differences(terminal, measured):
+    shown = terminal("status").out
+    assert "\x1b[31m+50.0 %\x1b[0m" in shown
+    assert " 0.0 % " in shown  # within its interval it has no colour
+
+
+def test_a_store_without_facts_shows_values_too(perun, measured):
+    expected = perun("status").out
+    for path in (measured.path / ".perun/cache/facts").iterdir():
+        path.unlink()
+    assert perun("status").out == expected
+    facts = sorted(path.stem for path in (measured.path / ".perun/cache/facts").iterdir())
+    assert facts == sorted(["pending", *measured.git("rev-list", "-2", "HEAD").split()])
+
+
+def test_large_profiles_are_not_read_for_a_list(perun, project, write_profile):
+    write_profile("large.perf", amounts=[n / 7 for n in range(80_000)])
+    done = perun("status")
+    assert "(n =" not in done.out
+    assert done.err == (
+        "note: the values of 1 profile are not known yet; read them all with: perun fsck --repair\n"
+    )
+    assert perun("status", "--json").json["pending"][0]["measured"] is None

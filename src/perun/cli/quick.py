@@ -16,7 +16,9 @@ _FLAGS = {
     "-v": "verbose",
 }
 _OPTIONS = {"-s": "short", "--short": "short", "--json": "as_json"}
-_OF_VERB = {"status": _OPTIONS, "log": {**_OPTIONS, "--changes-only": "changes_only"}}
+_OF_VERB = {"status": _OPTIONS, "log": {**_OPTIONS, "--changes-only": "changes_only", "--graph": "graph"}}
+_NUMBER = ("-n", "--max-count")
+"""The options of `log` that a number follows."""
 
 
 def recognised(arguments: Sequence[str]) -> tuple[list[str], str, list[str]] | None:
@@ -28,9 +30,21 @@ def recognised(arguments: Sequence[str]) -> tuple[list[str], str, list[str]] | N
         position += 1
     verb, rest = arguments[position : position + 1], arguments[position + 1 :]
     known = _OF_VERB.get(verb[0]) if verb else None
-    if known is None or any(word not in known for word in rest):
+    if known is None:
         return None
-    return flags, verb[0], [known[word] for word in rest]
+    options: list[str] = []
+    words = iter(rest)
+    for word in words:
+        if verb[0] == "log" and word in _NUMBER:
+            number = next(words, "")
+            if not (number.isascii() and number.isdecimal()):
+                return None
+            options.append(f"limit={number}")
+        elif word in known:
+            options.append(known[word])
+        else:
+            return None
+    return flags, verb[0], options
 
 
 def run(arguments: Sequence[str], flags: Sequence[str], verb: str, options: Sequence[str]) -> int:
@@ -48,8 +62,15 @@ def run(arguments: Sequence[str], flags: Sequence[str], verb: str, options: Sequ
         if verb == "log":
             from perun.cli.answers.log import answer
 
-            changes_only = "changes_only" in options
-            return answer(session, short=short, as_json=as_json, changes_only=changes_only)
+            limits = [int(one.partition("=")[2]) for one in options if one.startswith("limit=")]
+            return answer(
+                session,
+                short=short,
+                as_json=as_json,
+                changes_only="changes_only" in options,
+                limit=limits[-1] if limits else None,
+                graph="graph" in options,
+            )
         from perun.cli.answers import status
 
         status.answer(session, short=short, as_json=as_json)

@@ -78,6 +78,7 @@ class Column(NamedTuple):
     :param before: raw text between the column before and this one, in every row and the heading.
     :param paint: gives a shown text a colour; the blanks that fill the column stay as they are.
     :param right: whether the text stands at the right.
+    :param styled: what gives each of the cells a colour, instead of `paint`.
     :param shrink: whether it may be shortened if the table is wider than the terminal.
     """
 
@@ -87,6 +88,7 @@ class Column(NamedTuple):
     paint: Callable[[str], str] | None = None
     right: bool = False
     shrink: bool = False
+    styled: Sequence[Callable[[str], str]] = ()
 
 
 def table(
@@ -108,7 +110,10 @@ def table(
         _shrink(widths, [column.shrink for column in columns], most - fixed)
     rule = ("═" if unicode else "-") * (sum(widths) + fixed)
     filled = [
-        [_fill(cut(text, room, ellipsis), room, column) for text in texts]
+        [
+            _fill(cut(text, room, ellipsis), room, column, number - 1)
+            for number, text in enumerate(texts)
+        ]
         for column, texts, room in zip(columns, shown, widths, strict=True)
     ]
     number = 0
@@ -122,9 +127,10 @@ def table(
         yield rule
 
 
-def _fill(text: str, room: int, column: Column) -> str:
+def _fill(text: str, room: int, column: Column, number: int) -> str:
     blanks = " " * (room - width(text))
-    painted = column.paint(text) if column.paint else text
+    paint = column.styled[number] if column.styled and number >= 0 else column.paint
+    painted = paint(text) if paint else text
     return blanks + painted if column.right else painted + blanks
 
 

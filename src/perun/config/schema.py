@@ -110,14 +110,17 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "format.status", Kind.TEXT, Scope.RECURSIVE,
-        "| %type% | %cmd% | %args% | %workload% | %collector% | (%time%) |",
-        "Columns of `perun status`: text with the tags %type%, %cmd%, %args%, %workload%, %collector%, "
-        "%time%, %source%.",
+        "| %collector% | %command% | %value% | %difference% | %age% |",
+        "Columns of `perun status`: text with the tags %command% (cmd, args and workload), %value%, "
+        "%difference% (from the nearest ancestor), %age%, %type%, %cmd%, %args%, %workload%, %collector%, "
+        "%time%, %source%, %postprocessors%, %checksum%.",
     ),
     Key(
-        "format.shortlog", Kind.TEXT, Scope.RECURSIVE, "%checksum:6% (%stats%) %desc% %changes%",
-        "Line of `perun log --short`: text with the tags %checksum%, %stats%, %changes%, %desc%, %date%, "
-        "%author%, %email%, %parents%; `:number` in a tag shortens it.",
+        "format.shortlog", Kind.TEXT, Scope.RECURSIVE,
+        "%checksum:6% (%stats%) %value:18% %difference% %desc% %changes%",
+        "Line of `perun log --short`: text with the tags %checksum%, %stats%, %value%, %difference% (from "
+        "the nearest ancestor), %changes%, %desc%, %date%, %author%, %email%, %parents%; `:number` in a tag "
+        "shortens it.",
     ),
     Key(
         "format.output_profile_template", Kind.TEXT, Scope.RECURSIVE,

@@ -77,20 +77,22 @@ def nearest(
 
     What cannot be read is passed over: these values are shown beside others, `perun fsck` names the damage.
 
+    :param wanted: read only if there is an ancestor with profiles.
     :param known: as in :func:`of_version`. :param most: ancestors that are looked at.
     """
-    open_ = set(wanted)
+    open_: set[Wanted] | None = None
     found: dict[Wanted, Earlier] = {}
-    if not open_:
-        return found
     known = known or KnownFacts(repo)
     try:
         for number, version in enumerate(repo.vcs.walk_subjects(minor_version)):
             checksum = version.checksum
-            if number > most or not open_:
+            if number > most:
                 break
             if checksum == minor_version or not repo.store.indexes.has(checksum):
                 continue
+            open_ = set(wanted) if open_ is None else open_
+            if not open_:
+                break
             try:
                 values = of_version(repo, checksum, known)
             except DamagedStore:

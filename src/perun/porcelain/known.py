@@ -56,15 +56,15 @@ class KnownFacts:
         infos = list(infos)
         if not infos:
             return {}
-        objects = self._store.objects
-        noted = self._store.facts.of_version(minor)
+        store = self._store
+        noted = store.facts.of_version(minor)
         found = {info: noted[info.checksum] for info in infos if info.checksum in noted}
         new = self._read(
             infos,
             found,
             lambda info: (
-                str(tree.object_path(objects.root, info.checksum)),
-                lambda: objects.get(info.checksum),
+                str(tree.object_path(store.indexes.root, info.checksum)),
+                lambda: store.objects.get(info.checksum),
             ),
         )
         if new:

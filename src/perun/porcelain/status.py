@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import itertools
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
+from perun.porcelain.earlier import Earlier, Wanted, nearest, wanted_of
+from perun.porcelain.known import KnownFacts
 from perun.porcelain.ordering import in_order
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
 from perun.store.facts import Fact
+
+MOST_ORIGINS: Final = 8
+"""Versions that pending profiles are of, for which earlier values are looked for."""
+_UNKNOWN = Fact()
 
 
 class Status(NamedTuple):
@@ -19,7 +27,9 @@ class Status(NamedTuple):
 
     `damaged` are pending files that cannot be read, with the reason. `from_other_machines` are the profiles
     of machines of another class than this one, each with that class; `facts` is what else is known of
-    profiles beyond their head.
+    profiles beyond their head, and `unread` how many nothing is known of. `earlier` has the values of the
+    same configurations in the nearest ancestors. `revision` is the version that was asked for, as it was
+    spelled, empty for the current one; of another version no pending profiles are listed.
     """
 
     major_version: str
@@ -30,38 +40,84 @@ class Status(NamedTuple):
     changes: list[ChangeRecord]
     from_other_machines: dict[ProfileInfo, str]
     facts: dict[ProfileInfo, Fact]
+    earlier: dict[ProfileInfo, Earlier]
+    unread: int = 0
+    revision: str = ""
 
     def fact(self, info: ProfileInfo) -> Fact:
         """What is known of the profile beyond its head; an empty fact if nothing is."""
-        return self.facts.get(info, Fact())
+        return self.facts.get(info, _UNKNOWN)
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the tags of registered profiles: `HEAD~1:` for another version than the
+        current one."""
+        if self.head is not None and self.revision == self.head.checksum:
+            return f"{self.revision[:10]}:"
+        return f"{self.revision}:" if self.revision else ""
 
 
-def status(repo: Repository) -> Status:
-    """The state of the current version and its profiles. Reads only."""
+def status(repo: Repository, revision: str | None = None) -> Status:
+    """The state of a version, the current one if None, and its profiles.
+
+    It writes nothing but the cache of facts, without a lock, where that lacked some.
+
+    :raises VersionControlError: if there is no such version.
+    """
     major_version = repo.vcs.get_head_major_version()
-    head = _head(repo, major_version)
+    if revision is None:
+        head = _head(repo, major_version)
+        scan = repo.store.pending.scan()
+        damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
+        pending = in_order(repo, scan.profiles)
+    else:
+        head = repo.vcs.get_minor_version_info(repo.version(revision))
+        damaged, pending = [], []
     registered = lookup.registered(repo, head.checksum) if head else []
     changes = repo.store.changes.read(head.checksum) if head else []
-    scan = repo.store.pending.scan()
-    damaged = [(problem.path.name, problem.message) for problem in scan.damaged]
-    pending = in_order(repo, scan.profiles)
-    facts = _facts(repo, head.checksum if head else "", registered, pending)
+    known = KnownFacts(repo)
+    facts = known.of_pending(pending)
+    if head:
+        facts |= known.of_version(head.checksum, registered)
+    earlier = _earlier(repo, head.checksum, registered, pending, facts, known) if head else {}
     others = _from_other_machines(facts)
-    return Status(major_version, head, registered, pending, damaged, changes, others, facts)
+    return Status(
+        major_version, head, registered, pending, damaged, changes, others, facts, earlier,
+        known.unread, revision or "",
+    )  # fmt: skip
 
 
-def _facts(
-    repo: Repository, head: str, registered: list[ProfileInfo], pending: list[ProfileInfo]
-) -> dict[ProfileInfo, Fact]:
-    """What is known of the profiles."""
-    found: dict[ProfileInfo, Fact | None] = {}
-    if pending:
-        of_pending = repo.store.facts.of_pending()
-        found = {info: of_pending.get((info.source, info.time)) for info in pending}
-    if registered:
-        of_version = repo.store.facts.of_version(head)
-        found |= {info: of_version.get(info.checksum) for info in registered}
-    return {info: fact for info, fact in found.items() if fact is not None}
+def _earlier(
+    repo: Repository,
+    head: str,
+    registered: list[ProfileInfo],
+    pending: list[ProfileInfo],
+    facts: dict[ProfileInfo, Fact],
+    known: KnownFacts,
+) -> dict[ProfileInfo, Earlier]:
+    """The earlier values of the profiles, each seen from the version that it is of."""
+    by_version: dict[str, list[ProfileInfo]] = {head: [info for info in registered if info in facts]}
+    for info in pending:
+        if info in facts:
+            by_version.setdefault(facts[info].origin or head, []).append(info)
+    found: dict[ProfileInfo, Earlier] = {}
+    for version, infos in itertools.islice(by_version.items(), MOST_ORIGINS):
+        wanted: dict[ProfileInfo, Wanted] = {}
+        values = nearest(repo, version, _noted(wanted, infos, facts), known) if infos else {}
+        found |= {info: values[one] for info, one in wanted.items() if one in values}
+    return found
+
+
+def _noted(
+    wanted: dict[ProfileInfo, Wanted], infos: list[ProfileInfo], facts: dict[ProfileInfo, Fact]
+) -> Iterator[Wanted]:
+    """What is looked for beside each of the profiles, put into `wanted` as it is read: seldom needed, and it
+    takes as long as the list itself."""
+    for info in infos:
+        one = wanted_of(info.configuration, facts[info])
+        if one is not None:
+            wanted[info] = one
+            yield one
 
 
 def _from_other_machines(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:

@@ -128,12 +128,15 @@ def pooled(parts: Sequence[Measured]) -> Measured:
     return parts[-1]._replace(value=mean, spread=math.sqrt(squares / (count - 1)), samples=count)
 
 
-def difference(earlier: Measured, later: Measured) -> Difference | None:
-    """How the later value differs; None where they are of two metrics or units, or the earlier one is 0."""
+def difference(earlier: Measured, later: Measured, *, interval: bool = True) -> Difference | None:
+    """How the later value differs; None where they are of two metrics or units, or the earlier one is 0.
+
+    :param interval: compute the interval too, which takes most of the time.
+    """
     if (earlier.metric, earlier.unit) != (later.metric, later.unit) or earlier.value <= 0:
         return None
     share = later.value / earlier.value - 1
-    if earlier.spread is None or later.spread is None:
+    if earlier.spread is None or later.spread is None or not interval:
         return Difference(share, None, None)
     # Welch's standard error and degrees of freedom; the error of the ratio by the delta method.
     old = earlier.spread**2 / earlier.samples / earlier.value**2

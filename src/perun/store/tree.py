@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from perun.errors import DamagedStore, ProfileNotFound
 from perun.regular import IrregularFile, open_regular, read_regular
 
+try:
+    from _sha1 import sha1 as _small_sha1  # type: ignore[import-not-found]
+except ImportError:  # not a CPython, or built without it
+    _small_sha1 = None
+
 if TYPE_CHECKING:
     import hashlib
     from pathlib import Path
@@ -128,6 +133,8 @@ def _first_bytes(path: Path | str) -> bytes:
 
 def sha1(*data: bytes) -> bytes:
     """The SHA-1 of `data`, one after the other; 20 bytes."""
+    if len(data) == 1:  # nearly always, and for each profile of a list
+        return sha1_of(data[0], len(data[0])).digest()
     first, *others = data or (b"",)
     found = sha1_of(first, sum(map(len, data)))
     for one in others:
@@ -141,14 +148,9 @@ def sha1_of(data: bytes, size: int) -> hashlib._Hash:
     hashlib brings OpenSSL along, which hashes large objects quickly but takes longer to load than `status`
     takes to read its index; small data is left to the function that Python falls back to itself.
     """
-    if size < OPENSSL_FROM:
-        try:
-            from _sha1 import sha1 as small  # type: ignore[import-not-found]
-        except ImportError:
-            pass  # not a CPython, or built without it
-        else:
-            found: hashlib._Hash = small(data)
-            return found
+    if size < OPENSSL_FROM and _small_sha1 is not None:
+        found: hashlib._Hash = _small_sha1(data)
+        return found
     import hashlib
 
     return hashlib.sha1(data, usedforsecurity=False)

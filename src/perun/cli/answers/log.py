@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from perun.cli import formats
+from perun.cli.answers import measured
 from perun.cli.answers.data import TYPE_COLOURS
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line
-from perun.errors import DamagedStore
+from perun.errors import DamagedStore, UsageError
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
+from perun.porcelain.log_values import LogValue
+from perun.profile.measured import difference as difference_of
+from perun.store.summaries import Summary
 from perun.wording import plural
 
+if TYPE_CHECKING:
+    from perun.cli.graph import ChangeKind
+
 PAGED = ("always", "only-log")
-TAGS = ("checksum", "stats", "changes", "desc", "date", "author", "email", "parents")
+TAGS = (
+    *("checksum", "stats", "changes", "desc", "date", "author", "email", "parents"),
+    *("value", "difference"),
+)
+VALUES = ("value", "difference")
+"""Tags for which the values of the versions are read."""
 TYPES = tuple((name, letter, TYPE_COLOURS[name]) for name, letter in zip(TYPE_COLOURS, "mxt", strict=True))
 """Types of profiles that `%stats%` counts, with the letter of its header and the colour."""
 NO_PROFILES = "--no--profiles--"
@@ -33,15 +45,32 @@ def answer(
     as_json: bool = False,
     changes_only: bool = False,
     limit: int | None = None,
+    graph: bool = False,
 ) -> int:
-    """Print the history down from `minor`, HEAD if None; the exit code, which reports damage."""
+    """Print the history down from `minor`, HEAD if None; the exit code, which reports damage.
+
+    :param graph: draw the branches at the left.
+    :raises UsageError: for a graph where versions are left out, or in JSON.
+    """
+    if graph and (changes_only or as_json):
+        other = "--changes-only" if changes_only else "--json"
+        raise UsageError(f"--graph and {other} contradict each other", "give one of them")
     damages: list[str] = []
-    entries = run(session.repository, minor, subjects_only=short, changes_only=changes_only, limit=limit)
+    pieces = _pieces(session) if short and not as_json else []
+    entries = run(
+        session.repository,
+        minor,
+        subjects_only=short,
+        changes_only=changes_only,
+        limit=limit,
+        ordered=graph,
+        with_values=as_json or any(isinstance(one, formats.Tag) and one.name in VALUES for one in pieces),
+    )
     counted = _CountedEntries(entries, damages)
     if as_json:
         _json(session, counted)
     else:
-        _text(session, counted, short)
+        _text(session, counted, pieces, graph)
     if changes_only and not counted.count and limit != 0:
         session.note("no version has stored changes; find them with: perun check all")
     for damage in damages:
@@ -68,25 +97,58 @@ class _CountedEntries:
             yield entry
 
 
-def _text(session: Session, entries: Iterable[LogEntry], short: bool) -> None:
+def _text(
+    session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | formats.Tag], graph: bool
+) -> None:
     from perun.cli.pager import paged
 
     enabled = session.pager and session.repository.config.get("general.paging") in PAGED
     with paged(enabled, session.environ, session.out) as out, session.writing_to(out):
-        if short:
-            _short(session, entries)
-        else:
-            for entry in entries:
-                _long(session, entry)
+        draw = _draw(session) if graph else _undrawn
+        if pieces:
+            _short(session, entries, pieces, draw)
+            return
+        for entry in entries:
+            session.out.write(draw(entry, long_text(session, entry)))
 
 
-def _short(session: Session, entries: Iterable[LogEntry]) -> None:
-    line = short_line(session)
+def _undrawn(entry: LogEntry, text: str) -> str:
+    return text
+
+
+def _draw(session: Session) -> Callable[[LogEntry, str], str]:
+    """What puts the lines of the graph before those of a version, the versions in order."""
+    from perun.cli.graph import Graph
+
+    graph = Graph(paint=session.paint if session.coloured else None)
+
+    def draw(entry: LogEntry, text: str) -> str:
+        rows = graph.commit(entry.version.checksum, entry.version.parents, _change(entry.summary))
+        first, *others = text.splitlines()
+        lines = [rows.commit + first, *(rows.text + line for line in others), *rows.links]
+        return "".join(f"{line.rstrip()}\n" for line in lines)
+
+    return draw
+
+
+def _change(summary: Summary | None) -> ChangeKind | None:
+    if summary is None or not (summary.degradations or summary.optimizations):
+        return None
+    return "degradation" if summary.degradations else "optimization"
+
+
+def _short(
+    session: Session,
+    entries: Iterable[LogEntry],
+    pieces: Sequence[str | formats.Tag],
+    draw: Callable[[LogEntry, str], str],
+) -> None:
+    line = short_line(session, pieces, "  " if draw is not _undrawn else "")
     write = session.out.write
     batch: list[str] = []
     size = 1
     for entry in entries:
-        batch.append(line(entry))
+        batch.append(draw(entry, line(entry)))
         if len(batch) >= size:
             write("".join(batch))
             session.out.flush()
@@ -95,13 +157,20 @@ def _short(session: Session, entries: Iterable[LogEntry]) -> None:
     write("".join(batch))
 
 
-def short_line(session: Session) -> Callable[[LogEntry], str]:
-    """What makes one line of `log --short`, compiled from `format.shortlog`; the header is written now.
+def _pieces(session: Session) -> list[str | formats.Tag]:
+    return formats.parse(str(session.repository.config.get("format.shortlog")), TAGS, "format.shortlog")
+
+
+def short_line(
+    session: Session, pieces: Sequence[str | formats.Tag], before: str = ""
+) -> Callable[[LogEntry], str]:
+    """What makes one line of `log --short` of the pieces of its format; the header is written now.
 
     The pieces are put together once, so that a history of 100,000 versions costs little more than git's own.
+
+    :param before: stands before the header.
     """
-    pieces = formats.parse(str(session.repository.config.get("format.shortlog")), TAGS, "format.shortlog")
-    title = "".join(_title(piece) for piece in pieces)
+    title = before + "".join(_title(piece) for piece in pieces)
     session.say(session.paint(title.rstrip(), "bold"))
     makers = [_maker(session, piece) for piece in pieces]
     nothing, damaged = session.paint(NO_PROFILES, "dim"), session.paint(DAMAGED, "bold red")
@@ -109,7 +178,7 @@ def short_line(session: Session) -> Callable[[LogEntry], str]:
     changes = _changes(session)
 
     def line(entry: LogEntry) -> str:
-        version, summary, damage = entry
+        version, summary, damage, values = entry
         parts = []
         for maker in makers:
             if maker == "stats":
@@ -118,6 +187,8 @@ def short_line(session: Session) -> Callable[[LogEntry], str]:
                 parts.append(changes(summary) if summary else "")
             elif isinstance(maker, str):
                 parts.append(maker)
+            elif isinstance(maker, _OfValues):
+                parts.append(maker(values))
             else:
                 parts.append(maker(version))
         return "".join(parts).rstrip() + "\n"
@@ -125,11 +196,40 @@ def short_line(session: Session) -> Callable[[LogEntry], str]:
     return line
 
 
+class _OfValues:
+    """Makes the text of `%value%` or `%difference%`: that of the first configuration, and how many more there
+    are. A number is never cut, as a part of it is another number."""
+
+    def __init__(self, session: Session, tag: formats.Tag) -> None:
+        self._session = session
+        self._name = tag.name
+        self._width = max(tag.width or 0, len(tag.name))
+        self._blank = " " * self._width
+
+    def __call__(self, values: Sequence[LogValue]) -> str:
+        if not values:
+            return self._blank
+        first, others = values[0], len(values) - 1
+        style = ""
+        if self._name == "value":
+            text = measured.value(first.measured, counted=False) + (f" (+{others})" if others else "")
+        else:
+            earlier = first.earlier
+            if earlier is None:
+                return self._blank
+            difference = difference_of(earlier.measured, first.measured, interval=self._session.coloured)
+            text = measured.percent(difference, interval=False)
+            style = measured.style(difference, first.measured)
+        return self._session.paint(text, style) + " " * (self._width - len(text))
+
+
 def _title(piece: str | formats.Tag) -> str:
     if isinstance(piece, str):
         return piece
     if piece.name == "stats":
         return "a|m|x|t profiles"
+    if piece.name in VALUES:
+        return piece.name.ljust(piece.width or 0)
     name = {"checksum": "minor", "desc": "info"}.get(piece.name, piece.name)
     return name.ljust(max(piece.width, len(piece.name))) if piece.width else name
 
@@ -137,6 +237,8 @@ def _title(piece: str | formats.Tag) -> str:
 def _maker(session: Session, piece: str | formats.Tag) -> Any:
     if isinstance(piece, str) or piece.name in ("stats", "changes"):
         return piece if isinstance(piece, str) else piece.name
+    if piece.name in VALUES:
+        return _OfValues(session, piece)
     name = piece.name
     size = max(piece.width, len(name)) if piece.width else None
 
@@ -177,44 +279,56 @@ def _changes(session: Session) -> Callable[[Any], str]:
     return changes
 
 
-def _long(session: Session, entry: LogEntry) -> None:
-    version, summary, damage = entry
-    session.say(session.paint(f"Minor Version {version.checksum}", "yellow"))
+def long_text(session: Session, entry: LogEntry) -> str:
+    """The lines of one version, the last one blank."""
+    version, summary, damage, _ = entry
+    lines = [session.paint(f"Minor Version {version.checksum}", "yellow")]
     if summary and sum(summary.profiles.values()):
         total = sum(summary.profiles.values())
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.profiles.items()))
-        session.say(f"{plural(total, 'registered profile')} ({kinds})")
+        lines.append(f"{plural(total, 'registered profile')} ({kinds})")
     elif damage:
-        session.say(session.paint("damaged: ", "bold red") + one_line(damage))
+        lines.append(session.paint("damaged: ", "bold red") + one_line(damage))
     else:
-        session.say("(no registered profiles)")
+        lines.append("(no registered profiles)")
     changes = session.repository.store.changes.read(version.checksum) if summary else []
     if changes:
         from perun.cli.answers.changes import change_lines, kinds_of  # most versions have none
 
-        session.say(f"Changes: {kinds_of(session, [record.info for record in changes])}")
-        for line in change_lines(session, changes):
-            session.say(f"  {line}")
+        lines.append(f"Changes: {kinds_of(session, [record.info for record in changes])}")
+        lines += [f"  {line}" for line in change_lines(session, changes)]
     if version.parents:
         word = "Parent: " if len(version.parents) == 1 else "Parents: "
-        session.say(word + " ".join(parent[:10] for parent in version.parents))
-    session.say(f"Author: {one_line(version.author)} <{one_line(version.email)}> {version.date}\n")
-    for line in version.desc.strip().splitlines():
-        session.say("    " + clean(line))
-    session.say()
+        lines.append(word + " ".join(parent[:10] for parent in version.parents))
+    lines += [f"Author: {one_line(version.author)} <{one_line(version.email)}> {version.date}", ""]
+    lines += ["    " + clean(line) for line in version.desc.strip().splitlines()]
+    return "\n".join(lines) + "\n\n"
 
 
 def _json(session: Session, entries: Iterable[LogEntry]) -> None:
     session.out.write('{"schema": "perun.log/1", "versions": [')
     separator = "\n"
-    for version, summary, damage in entries:
+    for version, summary, damage, values in entries:
         data = {
             **version._asdict(),
             "profiles": dict(summary.profiles) if summary else {},
             "optimizations": summary.optimizations if summary else 0,
             "degradations": summary.degradations if summary else 0,
             "damage": damage or None,
+            "values": [_value_data(value) for value in values],
         }
         session.out.write(separator + json.dumps(data))
         separator = ",\n"
     session.out.write("\n]}\n")
+
+
+def _value_data(value: LogValue) -> dict[str, Any]:
+    earlier = value.earlier
+    difference = None if earlier is None else difference_of(earlier.measured, value.measured)
+    data = measured.difference_data(difference)
+    since = {} if earlier is None else {"since": earlier.minor_version}
+    return {
+        **value.configuration._asdict(),
+        "measured": measured.as_data(value.measured),
+        "difference": None if data is None else {**data, **since},
+    }

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli import formats
+from perun.cli.answers import measured
 from perun.cli.answers.data import TYPE_COLOURS, change_data, write_json
+from perun.cli.formats import Tag
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
 from perun.porcelain.tags import identity
-from perun.wording import plural
+from perun.profile.measured import Difference, difference
+from perun.wording import ago, plural
 
 if TYPE_CHECKING:
     from perun.porcelain.status import Status
     from perun.profile.helpers import ProfileInfo
     from perun.store.changes import ChangeRecord
 
+UNCUT = ("value", "age")
+"""Tags that are never cut: a part of a number is another number."""
 PAGED = ("always", "only-status")
-TAGS = ("type", "cmd", "args", "workload", "collector", "time", "source", "postprocessors", "checksum")
+TAGS = (
+    *("type", "cmd", "args", "workload", "collector", "time", "source", "postprocessors", "checksum"),
+    *("command", "value", "difference", "age"),
+)
 
 
-def answer(session: Session, *, short: bool = False, as_json: bool = False) -> None:
-    """Print the current version, its profiles and changes."""
+def answer(
+    session: Session, revision: str | None = None, *, short: bool = False, as_json: bool = False
+) -> None:
+    """Print a version, the current one if None, with its profiles and changes."""
     from perun.porcelain.status import status
 
-    found = status(session.repository)
+    found = status(session.repository, revision)
     if as_json:
         write_json(session.out, as_data(found))
         return
@@ -40,10 +50,12 @@ def answer(session: Session, *, short: bool = False, as_json: bool = False) -> N
         _print(session, found, pieces, short)
 
 
-def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag], short: bool) -> None:
+def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: bool) -> None:
     head = found.head
     minor = "none yet" if head is None else head.checksum[:12] if short else head.checksum
-    if head and found.major_version == head.checksum:
+    if found.revision:
+        session.say(f"Minor version {session.paint(minor, 'yellow')}")
+    elif head and found.major_version == head.checksum:
         session.say(f"On no major version, HEAD is detached (minor version: {minor})")
     else:
         major = session.paint(one_line(found.major_version), "green")
@@ -53,11 +65,17 @@ def _print(session: Session, found: Status, pieces: Sequence[str | formats.Tag],
         session.say("\n" + "\n".join("    " + clean(line) for line in head.desc.strip().splitlines()))
     session.say()
     _profiles(session, found.registered, "i", "registered", pieces, found)
-    session.say()
-    _profiles(session, found.pending, "p", "pending", pieces, found)
+    if not found.revision:
+        session.say()
+        _profiles(session, found.pending, "p", "pending", pieces, found)
     for machine in sorted(set(found.from_other_machines.values())):
         session.note(
             f"note: collected on another machine, times do not compare with this one's: {one_line(machine)}"
+        )
+    if found.unread and any(isinstance(piece, Tag) and piece.name == "value" for piece in pieces):
+        session.note(
+            f"note: the values of {plural(found.unread, 'profile')} are not known yet; "
+            "read them all with: perun fsck --repair"
         )
     for name, reason in found.damaged:
         session.warn(reason)
@@ -76,14 +94,15 @@ def _profiles(
     infos: Sequence[ProfileInfo],
     kind: str,
     word: str,
-    pieces: Sequence[str | formats.Tag],
+    pieces: Sequence[str | Tag],
     found: Status,
 ) -> None:
     if not infos:
         session.say(f"no {word} profiles")
         return
     untracked = partial(session.paint, style="red") if kind == "p" else None
-    columns = [Column("id", [f"{n}@{kind}" for n in range(len(infos))], paint=untracked)]
+    names = [f"{found.prefix}{n}@{kind}" for n in range(len(infos))]
+    columns = [Column("id", names, paint=untracked)]
     raw = " "
     if session.verbosity:
         columns.append(Column("stable id", [f"{identity(info)}@{kind}" for info in infos], raw))
@@ -91,8 +110,12 @@ def _profiles(
         if isinstance(piece, str):
             raw += piece
             continue
-        paint = _paints(session).get(piece.name)
-        columns.append(Column(piece.name, [_cell(info, piece) for info in infos], raw, paint, shrink=True))
+        column = _column(session, piece, infos, raw, found)
+        if column is not None:
+            columns.append(column)
+        raw = ""
+    if session.verbosity and not any(isinstance(piece, Tag) and piece.name == "source" for piece in pieces):
+        columns.append(Column("source", [info.source for info in infos], raw + " "))
         raw = ""
     machines = ["other machine" if info in found.from_other_machines else "" for info in infos]
     reasons = [one_line(found.fact(info).incomplete) for info in infos]
@@ -108,22 +131,60 @@ def _profiles(
 
 def _paints(session: Session) -> dict[str, Callable[[str], str]]:
     """What gives the cells of a column their colour, by the name of the column."""
+    bold = partial(session.paint, style="bold")
     return {
-        "cmd": partial(session.paint, style="bold"),
+        "cmd": bold,
+        "command": bold,
         "type": lambda text: session.paint(text, TYPE_COLOURS.get(text.strip("[]"), "")),
     }
 
 
-def _cell(info: ProfileInfo, piece: formats.Tag) -> str:
-    if piece.name == "time":
+def _column(
+    session: Session, tag: Tag, infos: Sequence[ProfileInfo], raw: str, found: Status
+) -> Column | None:
+    """The column of a tag; None for differences where no profile of the list has one."""
+    if tag.name != "difference":
+        paint = _paints(session).get(tag.name)
+        shrink = tag.name not in UNCUT
+        return Column(tag.name, [_cell(info, tag, found) for info in infos], raw, paint, shrink=shrink)
+    values = [found.fact(info).measured for info in infos]
+    differences = [_difference(info, found) for info in infos]
+    if not any(differences):
+        return None
+    texts = [measured.percent(one, interval=session.verbosity > 0) for one in differences]
+    if session.verbosity:
+        pairs = zip(texts, infos, strict=True)
+        texts = [f"{text} {_since(info, found)}" if text else "" for text, info in pairs]
+    styles = [measured.style(one, value) for one, value in zip(differences, values, strict=True)]
+    return Column(tag.name, texts, raw, styled=[partial(session.paint, style=style) for style in styles])
+
+
+def _difference(info: ProfileInfo, found: Status) -> Difference | None:
+    earlier, value = found.earlier.get(info), found.fact(info).measured
+    return None if earlier is None or value is None else difference(earlier.measured, value)
+
+
+def _since(info: ProfileInfo, found: Status) -> str:
+    return f"since {found.earlier[info].minor_version[: measured.SHORT]}"
+
+
+def _cell(info: ProfileInfo, piece: Tag, found: Status) -> str:
+    name = piece.name
+    if name == "time":
         text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time))
-    elif piece.name == "postprocessors":
+    elif name == "postprocessors":
         text = " ".join(info.head.postprocessors)
+    elif name == "command":
+        text = " ".join(filter(None, (info.head.cmd, info.head.args, info.head.workload)))
+    elif name == "value":
+        return measured.value(found.fact(info).measured)
+    elif name == "age":
+        return ago(time.time() - info.time)
     else:
-        text = str(getattr(info, piece.name))
+        text = str(getattr(info, name))
     if piece.width:
-        text = text[: max(piece.width, len(piece.name))]
-    return f"[{text}]" if piece.name == "type" else text
+        text = text[: max(piece.width, len(name))]
+    return f"[{text}]" if name == "type" else text
 
 
 def change_counts(session: Session, changes: Sequence[ChangeRecord]) -> str:
@@ -135,6 +196,7 @@ def change_counts(session: Session, changes: Sequence[ChangeRecord]) -> str:
 
 def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
     """A profile in the JSON of `status`."""
+    fact = found.fact(info)
     return {
         "tag": tag,
         "id": f"{identity(info)}@{tag[-1]}",
@@ -143,19 +205,32 @@ def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
         "time": info.time,
         "checksum": info.checksum or None,
         "other_machine": found.from_other_machines.get(info),
-        "incomplete": found.fact(info).incomplete or None,
+        "incomplete": fact.incomplete or None,
+        "measured": measured.as_data(fact.measured),
+        "difference": _difference_data(info, found) if info in found.earlier else None,
     }
 
 
+def _difference_data(info: ProfileInfo, found: Status) -> dict[str, Any] | None:
+    data = measured.difference_data(_difference(info, found))
+    return None if data is None else {**data, "since": found.earlier[info].minor_version}
+
+
+def _profiles_data(
+    infos: Sequence[ProfileInfo], before: str, kind: str, found: Status
+) -> Iterator[dict[str, Any]]:
+    return (profile_data(info, f"{before}{n}@{kind}", found) for n, info in enumerate(infos))
+
+
 def as_data(found: Status) -> dict[str, Any]:
-    """The whole status as JSON data, schema `perun.status/1`."""
+    """The whole status as JSON data, schema `perun.status/1`; its profiles are made as they are read."""
     head = found.head
     return {
         "schema": "perun.status/1",
         "major_version": found.major_version,
         "minor_version": head._asdict() if head else None,
-        "registered": [profile_data(info, f"{n}@i", found) for n, info in enumerate(found.registered)],
-        "pending": [profile_data(info, f"{n}@p", found) for n, info in enumerate(found.pending)],
+        "registered": _profiles_data(found.registered, found.prefix, "i", found),
+        "pending": _profiles_data(found.pending, "", "p", found),
         "damaged": [{"name": name, "reason": reason} for name, reason in found.damaged],
         "changes": [
             {**change_data(record.info), "baseline": record.baseline, "command": record.command}
