@@ -15,9 +15,11 @@ from perun.view._common.plot import write_plots
 from perun.view.bars import BarsView
 from perun.view.bars.view import BarsParams
 from perun.view.bars.view import chart as bars
+from perun.view.boxplot import BoxplotView
 from perun.view.flow import FlowView
 from perun.view.flow.view import FlowParams
 from perun.view.flow.view import chart as flow
+from perun.view.histogram import HistogramView
 from perun.view.scatter import ScatterView
 from perun.view.scatter.charts import charts as scatter
 from perun.view.scatter.params import ScatterParams
@@ -289,10 +291,50 @@ def test_whiskers_are_hidden_with_their_series(opened: Open, screenshot: Any) ->
     assert kinds == ["VBar", "Segment", "Scatter", "Scatter"] * 3
     screenshot(page, "bars-mean")
     point_at(page, -0.28, 250)
-    assert tooltip(page).endswith("standard deviation: 32 µs n: 10")
+    assert tooltip(page).endswith("standard deviation: 31.9 µs n: 10")
     page.mouse.click(*legend_at(page, 0))
     settled(page)
     assert page.evaluate(f"{FIGURE}.renderers.map(one => one.visible)") == [False] * 4 + [True] * 8
+
+
+def runs(number: int) -> Profile:
+    """Times of repeated runs, some of which take longer."""
+    return profile_of(
+        [
+            {
+                "uid": "./app",
+                "subtype": clock,
+                "amount": share * (50_000 + 900 * (run * 37 % 11) + 16_000 * (run % 5 == 4)),
+                "order": run,
+            }
+            for run in range(number)
+            for clock, share in (("real", 1.0), ("user", 0.8), ("sys", 0.15 + run % 9 / 300))
+        ],
+        header={"type": "time", "cmd": "./app", "args": "", "workload": "in.txt", "units": {"mixed": "us"}},
+        collector_info={"name": "time", "params": {}},
+    )
+
+
+def test_boxplot(opened: Open, screenshot: Any) -> None:
+    page = opened(BoxplotView(), runs(31))
+    assert page.locator("h1").inner_text() == "Time of ./app in.txt: real, user, sys"
+    assert labels(page, "below") == ["real", "user", "sys"]
+    screenshot(page, "boxplot")
+    point_at(page, 0, 55_000)
+    told = tooltip(page)
+    assert told.startswith("subtype: real upper whisker: ")
+    assert told.endswith("n: 31")
+
+
+def test_histogram(opened: Open, screenshot: Any) -> None:
+    page = opened(HistogramView(), runs(400))
+    assert page.locator("#chooser option").all_inner_texts() == ["real", "user", "sys"]
+    assert all(text.endswith("ms") for text in labels(page, "below"))
+    screenshot(page, "histogram")
+    bottom, top = page.evaluate(f"[{FIGURE}.y_range.start, {FIGURE}.y_range.end]")
+    assert bottom == 0 < top
+    point_at(page, 50_500, 1)
+    assert tooltip(page).startswith("time [s]: 50 ms to 5")
 
 
 def test_sizes_go_by_powers_of_two(opened: Open, screenshot: Any) -> None:

@@ -39,6 +39,8 @@ PAGES: dict[str, dict[str, Any]] = {
     "heapmap": {},
     "flow": {"of": "amount", "through": "order", "by": "uid"},
     "scatter": {"per": "order"},
+    "boxplot": {},
+    "histogram": {},
 }
 """Views that write a page to a file, and the parameters that they cannot do without."""
 

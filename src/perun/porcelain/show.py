@@ -48,7 +48,7 @@ CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
 OTHERWISE: Final = Choice(("tableof", "resources"))
 """What shows a profile of any other collector."""
 _WITHOUT_PAGES: Final = "--terminal"
-_CHARTS: Final = ("bars", "flow", "scatter")
+_CHARTS: Final = ("bars", "boxplot", "flow", "histogram", "scatter")
 """Views that draw in the terminal, too."""
 
 

@@ -17,7 +17,9 @@ from perun.profile.factory import Profile
 from perun.view._common.chart import short_names, shortened
 from perun.view._common.plot import bokeh_script
 from perun.view.bars import BarsView
+from perun.view.boxplot import BoxplotView
 from perun.view.flow import FlowView
+from perun.view.histogram import HistogramView
 from perun.view.scatter import ScatterView
 
 Read = Callable[[Path], list[dict[str, Any]]]
@@ -28,6 +30,8 @@ VIEWS: list[tuple[Any, dict[str, Any]]] = [
     (FlowView(), {"of": "amount", "through": "structure-unit-size", "by": "uid"}),
     (FlowView(), {"of": "amount", "through": "uid", "by": "subtype", "stacked": True}),
     (ScatterView(), {}),
+    (BoxplotView(), {"per": "subtype", "by": "uid"}),
+    (HistogramView(), {}),
     (BarsView(), {"function": "mean", "per": "subtype", "by": "uid", "grouped": True}),
     (FlowView(), {"function": "mean", "through": "subtype", "by": "uid", "accumulate": False}),
 ]

@@ -11,7 +11,9 @@ from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view._common.screen import Screen, width_of
 from perun.view.bars import BarsView
+from perun.view.boxplot import BoxplotView
 from perun.view.flow import FlowView
+from perun.view.histogram import HistogramView
 from perun.view.scatter import ScatterView
 
 VIEWS: list[tuple[Any, dict[str, Any]]] = [
@@ -20,6 +22,8 @@ VIEWS: list[tuple[Any, dict[str, Any]]] = [
     (FlowView(), {"of": "amount", "through": "structure-unit-size", "by": "uid"}),
     (FlowView(), {"of": "amount", "through": "uid", "by": "subtype", "stacked": True}),
     (ScatterView(), {}),
+    (BoxplotView(), {"per": "subtype", "by": "uid"}),
+    (HistogramView(), {"by": "type"}),
 ]
 
 

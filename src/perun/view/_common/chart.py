@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-Kind = Literal["bars", "line", "area", "step", "points"]
+Kind = Literal["bars", "line", "area", "step", "points", "box"]
 _LONGEST_COMMAND: Final = 80
 _SHORTEST_FOLDER: Final = 6
 """A common folder with fewer characters is not worth leaving out."""
@@ -37,6 +37,21 @@ class Axis(NamedTuple):
     log: bool = False
 
 
+class Box(NamedTuple):
+    """How values are distributed.
+
+    :param low: the end of the lower whisker. :param first: the first quartile, and so on up to
+    :param high: the end of the upper whisker. :param outliers: values beyond the whiskers.
+    """
+
+    low: float
+    first: float
+    median: float
+    third: float
+    high: float
+    outliers: tuple[float, ...] = ()
+
+
 class Series(NamedTuple):
     """Data that share a colour and an entry in the legend.
 
@@ -45,11 +60,12 @@ class Series(NamedTuple):
     :param value: the values themselves, shape (n,), where `y` is the end of a stack; None where `y` is the
         value.
     :param colour: number of the colour in the palette; -1 for the neutral colour of a sum.
-    :param width: width of bars, in units of x.
+    :param width: width of bars, in units of x; of each one where they differ, shape (n,).
     :param note: a remark beside the name: the number of points, or the formula of a line.
     :param dashed: whether the line is dashed. :param marked: whether its points have markers if they are few.
     :param spread: standard deviation of the values that each `y` is the mean of, shape (n,), NaN if it is not
         known; None if `y` is no mean. :param counts: how many these values are, shape (n,).
+    :param labels: of bars on an axis of numbers, what each stands for. :param boxes: of each x, the box.
     """
 
     name: str
@@ -59,12 +75,14 @@ class Series(NamedTuple):
     colour: int = 0
     base: Floats | None = None
     value: Floats | None = None
-    width: float = 0.8
+    width: float | Floats = 0.8
     note: str = ""
     dashed: bool = False
     marked: bool = False
     spread: Floats | None = None
     counts: Floats | None = None
+    labels: tuple[str, ...] = ()
+    boxes: tuple[Box, ...] = ()
 
 
 class Density(NamedTuple):

@@ -1,4 +1,4 @@
-"""The base of the views bars, flow and scatter, which differ only in the charts that they make."""
+"""The base of the views that draw charts, which differ only in the charts that they make."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ class ChartView(ABC, Generic[P]):
     """A view whose charts go to a page or to the terminal; a subclass makes the charts."""
 
     name: ClassVar[str]
+    DRAWN: ClassVar[int] = 1
+    """How many charts are drawn in the terminal."""
+    CHOSEN_BY: ClassVar[str] = "choose another one with --uid"
+    """What shows the other ones."""
 
     @abstractmethod
     def charts(self, profile: Profile, params: P) -> Sequence[Chart]:
@@ -49,7 +53,7 @@ class ChartView(ABC, Generic[P]):
         return readiness()
 
     def render(self, profile: Profile, params: P, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT) -> None:
-        """Write the charts to a page and its name to `out`, or draw the first chart on `out` as text.
+        """Write the charts to a page and its name to `out`, or draw the first ones on `out` as text.
 
         :raises UsageError: if no resource has a key, options contradict each other, or the file cannot be
             written.
@@ -58,7 +62,7 @@ class ChartView(ABC, Generic[P]):
         """
         charts = self.charts(profile, params)
         if params.terminal:
-            _draw(charts, params, out, ctx)
+            self._draw(charts, params, out, ctx)
             return
         from perun.view._common.files import destination, report
         from perun.view._common.plot import write_plots
@@ -67,15 +71,18 @@ class ChartView(ABC, Generic[P]):
         write_plots(path, charts)
         report(path, out, ctx, browse=params.view_in_browser)
 
+    def _draw(self, charts: Sequence[Chart], params: P, out: TextIO, ctx: ViewContext) -> None:
+        from perun.errors import UsageError
+        from perun.view._common.screen import Screen
+        from perun.view._common.terminal import chart_text
 
-def _draw(charts: Sequence[Chart], params: ChartParams, out: TextIO, ctx: ViewContext) -> None:
-    from perun.errors import UsageError
-    from perun.view._common.screen import Screen
-    from perun.view._common.terminal import chart_text
-
-    if params.filename or params.view_in_browser:
-        option = "--filename" if params.filename else "--view-in-browser"
-        raise UsageError(f"--terminal and {option} exclude each other", f"leave out --terminal or {option}")
-    out.write(chart_text(charts[0], Screen.of(out, ctx)))
-    if len(charts) > 1:
-        ctx.note(f"the terminal shows the first of {len(charts)} charts; choose another one with --uid")
+        if params.filename or params.view_in_browser:
+            option = "--filename" if params.filename else "--view-in-browser"
+            raise UsageError(
+                f"--terminal and {option} exclude each other", f"leave out --terminal or {option}"
+            )
+        screen = Screen.of(out, ctx)
+        out.write("\n".join(chart_text(one, screen) for one in charts[: self.DRAWN]))
+        if len(charts) > self.DRAWN:
+            which = "the first" if self.DRAWN == 1 else f"the first {self.DRAWN}"
+            ctx.note(f"the terminal shows {which} of {len(charts)} charts; {self.CHOSEN_BY}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 BARS: Final = ("snapshots", "workload", "order", "uid")
 LINES: Final = ("snapshots", "structure-unit-size", "workload", "order", "call-order")
 POINTS: Final = ("structure-unit-size", "workload", "order", "snapshots", "call-order", "timestamp")
+BOXES: Final = ("workload", "uid", "subtype")
 """Keys of the x axis, the first choice first."""
 SERIES: Final = ("uid", "subtype")
 """Keys whose values get a series each."""
@@ -21,12 +22,12 @@ CLOCK: Final = "subtype"
 
 
 def varied(resources: Resources, candidates: Sequence[str], but: Collection[str] = ()) -> str:
-    """The first candidate with different values among the resources; the first of all if none has.
+    """The first candidate with different values among the resources; the first that there is if none has.
 
     :param but: keys that are shown already.
     """
     found = (key for key in candidates if key not in but and resources.is_varied(key))
-    return next(found, candidates[0])
+    return next(found, next(filter(resources.has, candidates), candidates[0]))
 
 
 def numeric(resources: Resources, candidates: Sequence[str]) -> str:

@@ -31,12 +31,24 @@ _MANY_POINTS: Final = 500
 """More points than these are drawn smaller."""
 _MAX_MARKED: Final = 60
 """A line with more points has no markers."""
+_OF_BOX: Final = (
+    ("upper whisker", "@high"),
+    ("third quartile", "@third"),
+    ("median", "@y"),
+    ("first quartile", "@first"),
+    ("lower whisker", "@low"),
+)
+"""What the tooltip of a box tells, and from which column."""
 _MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
 _DENSITY_COLOURS: Final = 48
 _DIGITS: Final = 7
 """Significant digits of coordinates: more than a screen has pixels, fewer than make a page large."""
 _SUM_COLOUR: Final = "#8a8a8a"
 _WHISKER_COLOUR: Final = "#3b4048"
+_QUAD: Final = 4
+"""Which renderer of a series of boxes draws the boxes."""
+_SOLID: Final = ("bars", "box")
+"""Kinds whose x has a name."""
 _WHISKERS: Final = 3
 """Renderers that whiskers take: the line and its two ends."""
 _NO_BOKEH: Final = "Bokeh is not installed, and pages with charts need it"
@@ -216,7 +228,7 @@ class _Document:
         chart = self._chart
         if chart.x.names:
             return self._model("Range1d", start=-0.7, end=len(chart.x.names) - 0.3)
-        ends = [chart.density.x] if chart.density else [_extent(one.x) for one in chart.series if one.x.size]
+        ends = [chart.density.x] if chart.density else [_span_of(one) for one in chart.series if one.x.size]
         return self._range(ends, log=chart.x.log)
 
     def _y_range(self) -> Json:
@@ -254,14 +266,22 @@ class _Document:
             columns["base"] = _json_numbers(series.base)
         if series.value is not None:
             columns["value"] = _json_numbers(series.value)
-        if series.kind == "bars":
+        if series.kind in _SOLID:
             names = self._chart.x.names
-            columns["at"] = [shortened(names[round(at)], _NAME_IN_HOVER) for at in series.x.tolist()]
+            found = series.labels or [names[round(at)] for at in series.x.tolist()]
+            columns["at"] = [shortened(one, _NAME_IN_HOVER) for one in found]
+            if not isinstance(series.width, float):
+                columns["width"] = _json_numbers(series.width)
+        if series.kind == "box":
+            return self._boxes(series, shade, columns)
         has_spread = _has_spread(series)
         if has_spread:
             columns |= self._spread_columns(series)
         source = self._source(columns)
         glyphs = [*self._glyphs(series, shade), *(self._whiskers() if has_spread else ())]
+        return self._drawn(series, source, glyphs)
+
+    def _drawn(self, series: Series, source: Json, glyphs: Sequence[Json]) -> list[Json]:
         name = shortened(_hover_name(series), _NAME_IN_HOVER)
         drawn = []
         for number, glyph in enumerate(glyphs):
@@ -269,12 +289,44 @@ class _Document:
             drawn.append(self._model("GlyphRenderer", name=name, **settings))
         return drawn
 
+    def _boxes(self, series: Series, shade: str, columns: Json) -> list[Json]:
+        import numpy as np
+
+        assert isinstance(series.width, float) and series.counts is not None
+        x, half = series.x, series.width / 2
+        for name in ("low", "first", "third", "high"):
+            columns[name] = _json_numbers(np.array([getattr(box, name) for box in series.boxes]))
+        columns["left"], columns["right"] = _json_numbers(x - half), _json_numbers(x + half)
+        columns["n"] = [f"{count:,.0f}" for count in series.counts.tolist()]
+        style = {"line_color": _value(shade), "line_width": _value(1.6)}
+        cap = {"marker": _value("dash"), "size": _value(12), **style}
+        at, y, first, third = (_field(name) for name in ("x", "y", "first", "third"))
+        fill = {"fill_color": _value(shade), "fill_alpha": _value(0.35)}
+        sides = {"left": _field("left"), "right": _field("right")}
+        glyphs = [
+            self._model("Segment", x0=at, x1=at, y0=_field("low"), y1=first, **style),
+            self._model("Segment", x0=at, x1=at, y0=third, y1=_field("high"), **style),
+            self._model("Scatter", x=at, y=_field("low"), **cap),
+            self._model("Scatter", x=at, y=_field("high"), **cap),
+            self._model("Quad", top=third, bottom=first, **sides, **fill, **style),
+            self._model("Segment", x0=sides["left"], x1=sides["right"], y0=y, y1=y,
+                        **(style | {"line_width": _value(3)})),
+        ]  # fmt: skip
+        drawn = self._drawn(series, self._source(columns), glyphs)
+        places = np.repeat(x, [len(box.outliers) for box in series.boxes])
+        if places.size:
+            beyond = np.array([one for box in series.boxes for one in box.outliers])
+            source = self._source({"x": _json_numbers(places), "y": _json_numbers(beyond)})
+            drawn += self._drawn(series, source, [self._points(series, shade, 5, 0.55)])
+        return drawn
+
     def _glyphs(self, series: Series, shade: str) -> list[Json]:
         x, y = _field("x"), _field("y")
         if series.kind == "bars":
             style = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
             thin = _value(0.5)
-            base, width = _field("base"), _value(series.width)
+            base = _field("base")
+            width = _value(series.width) if isinstance(series.width, float) else _field("width")
             return [self._model("VBar", x=x, width=width, top=y, bottom=base, line_width=thin, **style)]
         if series.kind == "points":
             return [self._points(series, shade, 5 if len(series.x) > _MANY_POINTS else 7, 0.55)]
@@ -401,11 +453,11 @@ class _Document:
             self._model("SaveTool"),
         ]
         # Series whose tooltips are alike share one tool.
-        hovers: dict[tuple[str, bool, bool, bool], list[Json]] = {}
+        hovers: dict[tuple[str, str, bool, bool], list[Json]] = {}
         for series, group in zip(self._chart.series, drawn, strict=True):
             value = "@y" if series.value is None else "@value"
             between = series.kind == "line" and not series.marked
-            key = (value, series.kind == "bars", between, _has_spread(series))
+            key = (value, series.kind if series.kind in _SOLID else "", between, _has_spread(series))
             hovers.setdefault(key, []).append(_ref(_reacting(series, group)))
         tools += [self._hover(*key, renderers) for key, renderers in hovers.items()]
         tools += [self._density_hover(image) for image in density]
@@ -426,17 +478,18 @@ class _Document:
         )
 
     def _hover(
-        self, value: str, bars: bool, between: bool, has_spread: bool, renderers: Sequence[Json]
+        self, value: str, solid: str, between: bool, has_spread: bool, renderers: Sequence[Json]
     ) -> Json:
         """The tooltip of the renderers.
 
-        :param value: the column that it shows. :param bars: whether x is a category.
+        :param value: the column that it shows. :param solid: `bars` or `box` if x has a name, else empty.
         :param between: whether it also appears between the points of a line.
         :param has_spread: whether it tells the spread and the number of values, too.
         """
         chart = self._chart
-        formatters = {value: self._formatter(chart.y.unit)}
-        if not bars:
+        shown = [*_OF_BOX] if solid == "box" else [(shortened(chart.y.label, _NAME_IN_LEGEND), value)]
+        formatters = {column: self._formatter(chart.y.unit) for _, column in shown}
+        if not solid:
             formatters["@x"] = self._formatter(chart.x.unit, chart.x.names)
         rows = [
             *(
@@ -444,9 +497,10 @@ class _Document:
                 if any(one.name for one in chart.series)
                 else []
             ),
-            (shortened(chart.x.label, _NAME_IN_LEGEND), "@at" if bars else "@x{custom}"),
-            (shortened(chart.y.label, _NAME_IN_LEGEND), f"{value}{{custom}}"),
-            *([("standard deviation", "@spread"), ("n", "@n")] if has_spread else []),
+            (shortened(chart.x.label, _NAME_IN_LEGEND), "@at" if solid else "@x{custom}"),
+            *((label, f"{column}{{custom}}") for label, column in shown),
+            *([("standard deviation", "@spread")] if has_spread else []),
+            *([("n", "@n")] if has_spread or solid == "box" else []),
         ]
         return self._model(
             "HoverTool",
@@ -471,7 +525,9 @@ def _has_spread(series: Series) -> bool:
 
 
 def _reacting(series: Series, renderers: Sequence[Json]) -> Json:
-    """The renderer that reacts to the pointer: the last one that is no whisker."""
+    """The renderer that reacts to the pointer: the box, or the last one that is no whisker."""
+    if series.kind == "box":
+        return renderers[_QUAD]
     return renderers[-1 - _WHISKERS if _has_spread(series) else -1]
 
 
@@ -513,6 +569,14 @@ def _json_numbers(values: Floats) -> list[float]:
 
 def _extent(values: Floats) -> Span:
     return float(values.min()), float(values.max())
+
+
+def _span_of(series: Series) -> Span:
+    """The lowest and the highest x that the series takes."""
+    if isinstance(series.width, float):
+        return _extent(series.x)
+    halves = series.width / 2
+    return float((series.x - halves)[0]), float((series.x + halves)[-1])
 
 
 def _finite(value: float) -> float:

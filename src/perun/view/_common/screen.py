@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+
+from perun.view._common.chart import short_names, shortened
 
 if TYPE_CHECKING:
     from perun.plugin.api import ViewContext
 
 _USUAL_WIDTH: Final = 80
+_NAME: Final = 30
 _LEAST_WIDTH: Final = 40
 _MAX_WIDTH: Final = 160
 _COLOURS: Final = (33, 166, 36, 175, 74, 178, 245, 227)
@@ -86,6 +89,12 @@ def width_of(text: str) -> int:
 def right_aligned(text: str, width: int) -> str:
     """The text with blanks before it, so that it takes `width` columns."""
     return " " * (width - width_of(text)) + text
+
+
+def axis_names(names: Sequence[str], screen: Screen) -> list[str]:
+    """The names of categories, short enough to stand before a row."""
+    shown = [screen.printable(name) for name in short_names(names, _NAME)]
+    return [name if width_of(name) <= _NAME else shortened(name, _NAME // 2) for name in shown]
 
 
 def legend(names: Iterable[tuple[str, int, str]], title: str, screen: Screen) -> list[str]:

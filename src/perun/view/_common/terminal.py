@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from perun.view._common.boxes import box_lines
 from perun.view._common.canvas import plot_lines
-from perun.view._common.chart import Axis, Chart, Series, short_names, shortened
+from perun.view._common.chart import Axis, Chart, Series, short_names
 from perun.view._common.numbers import readable
-from perun.view._common.screen import Screen, legend, right_aligned, width_of
+from perun.view._common.screen import Screen, axis_names, legend, right_aligned, width_of
 from perun.view._common.span import share_of
 
-_NAME: Final = 30
 _VALUE: Final = 14
 """Columns for the text behind a bar, if none is wider."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -24,7 +24,9 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 def chart_text(chart: Chart, screen: Screen) -> str:
     """The chart as text that ends with a line break."""
     lines = [screen.printable(line) for line in (chart.title, *chart.notes)] + [""]
-    if any(series.kind == "bars" for series in chart.series):
+    if any(series.kind == "box" for series in chart.series):
+        lines += box_lines(chart, screen)
+    elif any(series.kind == "bars" for series in chart.series):
         lines += _bars(chart, screen)
     else:
         lines += plot_lines(chart, screen)
@@ -51,8 +53,7 @@ def _bars(chart: Chart, screen: Screen) -> list[str]:
     for series in chart.series:
         for place, bar in _bars_of(series):
             found.setdefault(place, []).append(bar)
-    labels = [screen.printable(name) for name in short_names(chart.x.names, _NAME)]
-    labels = [name if width_of(name) <= _NAME else shortened(name, _NAME // 2) for name in labels]
+    labels = axis_names(chart.x.names or chart.series[0].labels, screen)
     margin = max(map(width_of, labels), default=0)
     ends = [end for bars in found.values() for bar in bars for end in (bar.start, bar.end)]
     rows = [
@@ -85,8 +86,9 @@ def _bars_of(series: Series) -> Iterable[tuple[int, _Bar]]:
     spread = unknown if series.spread is None else series.spread
     counts = unknown if series.spread is None or series.counts is None else series.counts
     columns = (one.tolist() for one in (series.x, base, series.y, values, spread, counts))
-    for at, start, end, value, deviation, count in zip(*columns, strict=True):
-        yield round(at), _Bar(start, end, value, series.colour, deviation, count)
+    rows = enumerate(zip(*columns, strict=True))
+    for number, (at, start, end, value, deviation, count) in rows:
+        yield number if series.labels else round(at), _Bar(start, end, value, series.colour, deviation, count)
 
 
 def _value(row: Sequence[_Bar], axis: Axis) -> str:

@@ -1,0 +1,168 @@
+"""The histogram view: how many values lie in each of some intervals of equal width."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from perun.plugin.params import param
+from perun.view._common import options
+from perun.view._common.chart_view import ChartView
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+    from perun.view._common.chart import Axis, Chart, Floats, Series
+    from perun.view._common.values import Resources
+
+MAX_BINS: Final = 100
+MAX_ROWS: Final = 24
+"""More intervals are not chosen automatically, on a page and in the terminal."""
+MAX_CHARTS: Final = 200
+
+
+@dataclass(frozen=True)
+class HistogramParams:
+    """The key to show, and where the charts go."""
+
+    of: str = param(
+        "amount", short="-o", metavar="<of_resource_key>", help="The key whose values are counted (X axis)."
+    )
+    by: str = param(
+        "",
+        short="-b",
+        metavar="<by_resource_key>",
+        help="The key with a histogram for each of its values. By default, uid, or subtype if there is one "
+        "uid only.",
+    )
+    bins: int = param(
+        0,
+        short="-n",
+        minimum=1,
+        metavar="<number>",
+        help="The number of intervals; by default, the values decide.",
+    )
+    filename: str = options.filename()
+    x_axis_label: str = options.axis_label("X")
+    y_axis_label: str = options.axis_label("Y")
+    x_scale: str = options.scale("X")
+    graph_title: str = options.title("chart")
+    view_in_browser: bool = options.view_in_browser()
+    terminal: bool = options.terminal()
+
+
+class HistogramView(ChartView[HistogramParams]):
+    """The view of histograms.
+
+    Shows how many of the measured values lie in which interval: whether there are two groups of runs, or few
+    that take much longer. One page holds a histogram for each value of `--by`.
+    """
+
+    name: ClassVar[str] = "histogram"
+    help: ClassVar[str] = "Histogram: how many of the values lie in which interval."
+    Params: ClassVar[type] = HistogramParams
+    DRAWN: ClassVar[int] = 4
+    CHOSEN_BY: ClassVar[str] = "a page shows them all, without --terminal"
+
+    def charts(self, profile: Profile, params: HistogramParams) -> tuple[Chart, ...]:
+        """A histogram for each value of the key, those of most values if there are too many."""
+        import numpy as np
+
+        from perun.view._common import keys
+        from perun.view._common.values import Resources
+
+        resources = Resources(profile)
+        values = resources.numbers(params.of, "--of")
+        by = params.by or keys.varied(resources, keys.SERIES)
+        groups = resources.categories(by, "--by") if params.by or resources.has(by) else None
+        if groups is None:
+            return (_chart(resources, params, values[~np.isnan(values)], ""),)
+        codes = np.where(np.isnan(values), -1, groups.codes)
+        # Sorted by group once, so that the values of each are one slice.
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(groups.names) + 1))
+        sizes = np.diff(bounds)
+        largest = np.argsort(-sizes, kind="stable")[:MAX_CHARTS].tolist()
+        return tuple(
+            _chart(resources, params, values[order[bounds[one] : bounds[one + 1]]], groups.names[one])
+            for one in sorted(largest)
+            if sizes[one]
+        )
+
+
+def _chart(resources: Resources, params: HistogramParams, values: Floats, name: str) -> Chart:
+    import numpy as np
+
+    from perun.view._common.chart import Axis, Chart, axis_label, profile_summary
+    from perun.view._common.numbers import readable
+    from perun.view._common.scale import is_logarithmic, note_of
+    from perun.view._common.words import quantity, title_of
+
+    unit = resources.unit(params.of)
+    what = quantity(params.of, unit)
+    log = is_logarithmic(params.x_scale, [values], "--x-scale")
+    halves = values / 2  # the sum of large floats may be infinite
+    mean, median = float(np.mean(halves / len(values)) * len(values)) * 2, float(np.median(halves)) * 2
+    notes = [
+        profile_summary(resources.profile, resources.size),
+        f"n = {len(values):,}, mean {readable(mean, unit)}, median {readable(median, unit)}",
+        note_of("x", "--x-scale") if log and params.x_scale == "auto" else "",
+    ]
+    title = title_of(resources.profile, what, "", ())
+    x = Axis(params.x_axis_label or axis_label(what, unit), unit, log=log)
+    return Chart(
+        title=params.graph_title or (f"{title}: {name}" if name else title),
+        notes=tuple(filter(None, notes)),
+        x=x,
+        y=Axis(params.y_axis_label or "number of values"),
+        series=(_bars(values, params.bins, MAX_ROWS if params.terminal else MAX_BINS, x),),
+        name=name or "(all)",
+    )
+
+
+def _bars(values: Floats, number: int, most: int, axis: Axis) -> Series:
+    """A bar for each interval, also for those without values."""
+    import numpy as np
+
+    from perun.view._common.chart import Series
+    from perun.view._common.numbers import readable
+
+    edges = _edges(np.log10(values) if axis.log else values, number, most)
+    edges = 10**edges if axis.log else edges
+    places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    counts = np.bincount(places, minlength=len(edges) - 1).astype(float)
+    ends = [readable(edge, axis.unit, 4) for edge in edges.tolist()]
+    return Series(
+        *("", "bars", edges[:-1] / 2 + edges[1:] / 2, counts, 0, np.zeros(len(counts)), counts),
+        width=np.diff(edges),
+        labels=tuple(f"{start} to {end}" for start, end in pairwise(ends)),
+    )
+
+
+def _edges(values: Floats, number: int, most: int) -> Floats:
+    """The ends of the intervals, ascending, one more than there are intervals.
+
+    Their width is the smaller one of those of D. Freedman and P. Diaconis (2 IQR / n^(1/3), Zeitschrift für
+    Wahrscheinlichkeitstheorie 57, 1981) and H. A. Sturges (range / (1 + log2 n), JASA 21, 1926), as numpy's
+    `auto`; of whole numbers it is a whole number.
+
+    :param values: shape (n,), at least one. :param number: how many intervals; 0 to choose by that rule.
+    :param most: how many are chosen at most.
+    """
+    import numpy as np
+
+    from perun.view._common.span import widened
+
+    low, high = widened(float(values.min()), float(values.max()), 0.05)
+    extent = high / 2 - low / 2
+    if not number:
+        first, third = np.percentile(values / 2, [25, 75])
+        sturges = extent / (1 + math.log2(len(values)))
+        diaconis = 2 * float(third - first) / len(values) ** (1 / 3)
+        width = min(sturges, diaconis) if diaconis > 0 else sturges
+        number = max(1, min(most, math.ceil(extent / width)))
+        if (values == np.floor(values)).all() and max(abs(low), abs(high)) < 2**53:
+            whole = math.ceil(2 * extent / number)
+            return low + whole * np.arange(math.ceil(2 * extent / whole) + 1.0)
+    return np.linspace(low / 2, high / 2, number + 1) * 2
