@@ -109,7 +109,7 @@ def test_in_the_terminal(profile_of: Any) -> None:
     out = io.StringIO()
     HistogramView().render(profile_of(CLOCKED), HistogramParams(terminal=True, bins=2), out)
     lines = out.getvalue().splitlines()
-    assert lines[5].startswith("  1 µs to 15.5 µs │█")
+    assert lines[5].startswith(" 1 µs to 15.5 µs │█")
     assert lines[5].endswith("█ 9")
     assert sum("number of values per time [s]" in line for line in lines) == 2
 
