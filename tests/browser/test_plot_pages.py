@@ -12,6 +12,7 @@ import pytest
 from perun.profile.factory import Profile
 from perun.view._common.numbers import readable
 from perun.view._common.plot import write_plots
+from perun.view._common.theme import SERIES
 from perun.view.bars import BarsView
 from perun.view.bars.view import BarsParams
 from perun.view.bars.view import chart as bars
@@ -460,6 +461,39 @@ def test_a_narrow_window_has_the_legend_below(opened: Open) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+def test_sixteen_series_on_a_telephone_in_the_dark(opened: Open) -> None:
+    rows = [
+        {"uid": f"/home/me/project/list_{n}.cpp:SLList_operation_{n}(SLList*, int)", "amount": n + x, "at": x}
+        for n in range(18)
+        for x in (1, 2, 3)
+    ]
+    window = {"width": 390, "height": 844, "dark": True}
+    page = opened(FlowView(), profile_of(rows), through="at", accumulate=False, window=window)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    legend = f"{FIGURE}.below.find(one => one.type === 'Legend')"
+    assert page.evaluate(f"Bokeh.index.find_one({legend}).el.getBoundingClientRect().right < 390")
+    lines, points = (
+        page.evaluate(
+            f"{FIGURE}.renderers.map(one => one.glyph).filter(one => one.type === '{kind}').map({styled})"
+        )
+        for kind, styled in (
+            ("Line", "one => String([one.line_color.value, one.line_dash.value])"),
+            ("Scatter", "one => String([one.fill_color.value, one.marker.value])"),
+        )
+    )
+    assert len(set(lines)) == len(set(points)) == 16
+    assert {one.split(",")[0] for one in (*lines, *points)} == {pair[1] for pair in SERIES}
+
+
+def test_a_dense_page_names_its_charts(opened: Open) -> None:
+    rows = [{"uid": f"f{n % 3}", "amount": n % 97, "structure-unit-size": n % 89} for n in range(31_000)]
+    page = opened(ScatterView(), profile_of(rows), window={"width": 390})
+    assert page.locator("#chooser option").all_inner_texts() == ["all 3 uids", "f0", "f1", "f2"]
+    assert page.evaluate(f"{FIGURE}.below.map(one => one.type)") == ["LinearAxis", "ColorBar"]
+    assert page.evaluate(f"{FIGURE}.renderers.map(one => one.glyph.type)") == ["Image"]
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
 def test_the_page_writes_numbers_as_the_program(opened: Open) -> None:
     page = opened(BarsView(), profile_of([{"uid": "f", "amount": 1}]), of="amount")
     values = [0, 1, 999.96, 1e6, -1500, 12345, 0.125, 2.5e-6, 1e22, 1e-300, 5.5, 1023.99, 2**30, 86400]
@@ -497,7 +531,7 @@ def test_hostile_names_are_text(
     made = [CHARTS[view](named(name), **options) for name in names]
     charts = [chart._replace(title=f"{name} {chart.title}") for name, chart in zip(names, made, strict=True)]
     write_plots(tmp_path / "page.html", charts)
-    page = open_page(tmp_path / "page.html", width=800, height=540)
+    page = open_page(tmp_path / "page.html", width=800, height=640)
     for number, name in enumerate(names):
         wait(page, number)
         if name.isprintable():

@@ -103,13 +103,13 @@ def test_in_the_terminal(profile_of: Any) -> None:
     BoxplotView().render(profile_of(CLOCKED), BoxplotParams(terminal=True), out)
     assert out.getvalue().splitlines()[5:] == [
         "real │├──▒▒▒█▒▒▒┤                         · 5.5 µs [3.25 µs, 7.75 µs] (n = 10)",
-        "user │├▒▒█▒┤            ·                   2.75 µs [1.62 µs, 3.88 µs] (n = 10)",
-        "      500 ns                         30 µs",
+        "user │├▒█▒▒┤            ·                   2.75 µs [1.62 µs, 3.88 µs] (n = 10)",
+        "      500 ns                          30 µs",
     ]
     out = io.StringIO()
     HistogramView().render(profile_of(CLOCKED), HistogramParams(terminal=True, bins=2), out)
     lines = out.getvalue().splitlines()
-    assert lines[5].startswith("  1 µs to 15.5 µs │█")
+    assert lines[5].startswith(" 1 µs to 15.5 µs │█")
     assert lines[5].endswith("█ 9")
     assert sum("number of values per time [s]" in line for line in lines) == 2
 

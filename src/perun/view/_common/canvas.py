@@ -12,7 +12,7 @@ import numpy as np
 
 from perun.view._common.chart import Axis, Chart, Series, short_names
 from perun.view._common.numbers import is_size, readable
-from perun.view._common.screen import Screen, legend, right_aligned, width_of
+from perun.view._common.screen import COLOURS, Screen, legend, right_aligned, width_of
 from perun.view._common.span import Span, share_of, widened
 
 if TYPE_CHECKING:
@@ -44,13 +44,15 @@ def plot_lines(chart: Chart, screen: Screen) -> list[str]:
     margin = max(map(width_of, labels), default=0) + 1
     canvas = _Canvas(max(20, screen.columns - margin - 2), _ROWS, x_ends, y_ends, screen)
     alone = len(chart.series) == 1 and not chart.density
+    # Dots differ by their colour alone, signs also where colours repeat.
+    dots = alone or (screen.coloured and max((one.colour for one in chart.series), default=0) < COLOURS)
     if chart.density:
         canvas.shade(chart.density)
     # Drawn from back to front: points, then lines, of which the first series is the most important.
     points = [series for series in chart.series if series.kind == "points"]
     lines_drawn = [series for series in chart.series if series.kind != "points"]
     for series in (*points, *reversed(lines_drawn)):
-        canvas.draw(series, dots=alone or screen.coloured)
+        canvas.draw(series, dots=dots)
     edge, corner, across = ("┤", "└", "─") if screen.unicode else ("|", "+", "-")
     at = {canvas.row(value): label for (value, _), label in zip(y_ticks, labels, strict=True)}
     side = "│" if screen.unicode else "|"
@@ -64,7 +66,7 @@ def plot_lines(chart: Chart, screen: Screen) -> list[str]:
     lines.append(" " * (margin + 1) + screen.printable(chart.x.label))
     short = short_names([series.name for series in chart.series], screen.columns - 4)
     signs = (
-        (canvas.sign(one, alone or screen.coloured), one.colour, name)
+        (canvas.sign(one, dots), one.colour, name)
         for one, name in zip(chart.series, short, strict=True)
     )
     return [screen.printable(chart.y.label), *lines, *legend(signs, chart.legend, screen)]

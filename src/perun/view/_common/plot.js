@@ -54,6 +54,34 @@ function perunCell(source, [logX, logY], {x, y}) {
     };
   }
 
+  // The colours of series, which a dark page has others of; texts of the profile are in other attributes.
+  function darken(attributes) {
+    const other = colour => perunDarkColours[colour] ?? colour;
+    for (const [name, one] of Object.entries(attributes)) {
+      // The low end of the ramp is as dark as the page.
+      if (name === "palette") attributes[name] = one.slice(Math.round(one.length * 0.4));
+      if (!name.endsWith("_color")) continue;
+      if (typeof one === "string") attributes[name] = other(one);
+      else if (one?.type === "value") attributes[name] = {...one, value: other(one.value)};
+    }
+  }
+
+  // Makes a legend or a colour bar fit below the chart of a narrow window, and tells the height that it takes.
+  function narrowed({name, attributes}) {
+    const width = host.clientWidth - 110; // without the room of the y axis
+    if (name === "ColorBar") {
+      Object.assign(attributes, {orientation: "horizontal", width: Math.max(width - 40, 60), height: 14});
+      return 60;
+    }
+    const most = Math.floor((width - 30) / 7);
+    for (const {attributes: item} of attributes.items) {
+      const text = item.label.value;
+      const end = Math.floor((most - 1) / 2);
+      if (text.length > most) item.label = {...item.label, value: text.slice(0, end) + "\u2026" + text.slice(-end)};
+    }
+    return 19 * attributes.items.length;
+  }
+
   // The document with the theme applied to its models; in a narrow window the legend is below the chart.
   function themed(value, models) {
     if (Array.isArray(value)) return value.map(one => themed(one, models));
@@ -61,11 +89,13 @@ function perunCell(source, [logX, logY], {x, y}) {
     if (value.type === "ndarray") return value;
     const made = {};
     for (const [key, one] of Object.entries(value)) made[key] = themed(one, models);
+    if (dark.matches && made.type === "object" && made.attributes) darken(made.attributes);
     if (made.type === "object" && models[made.name]) made.attributes = {...models[made.name], ...made.attributes};
     if (made.name === "Figure") {
       const room = window.innerHeight - host.getBoundingClientRect().top - window.scrollY - 90;
       made.attributes.height = Math.round(Math.max(420, Math.min(900, room)));
       if (host.clientWidth < 760) {
+        for (const panel of made.attributes.right) made.attributes.height += narrowed(panel);
         made.attributes.below = [...made.attributes.below, ...made.attributes.right];
         made.attributes.right = [];
       }

@@ -17,7 +17,7 @@ from perun.plugin.api import Readiness
 from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
 from perun.view._common.numbers import is_size, numbers_script, readable
 from perun.view._common.span import Span
-from perun.view._common.theme import colour, ramp
+from perun.view._common.theme import SERIES, WHISKER, colour, ramp
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Floats
@@ -40,11 +40,12 @@ _OF_BOX: Final = (
 )
 """What the tooltip of a box tells, and from which column."""
 _MARKERS: Final = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
+_DASHES: Final[tuple[str | list[int], ...]] = ("dashed", "dashed", "dotted", "dotdash")
+_HATCHES: Final = ("", "right_diagonal_line", "cross", "dot")
+"""What tells the uses of a colour apart: dashes of lines, patterns of bars, and another marker of points."""
 _DENSITY_COLOURS: Final = 48
 _DIGITS: Final = 7
 """Significant digits of coordinates: more than a screen has pixels, fewer than make a page large."""
-_SUM_COLOUR: Final = "#8a8a8a"
-_WHISKER_COLOUR: Final = "#3b4048"
 _QUAD: Final = 4
 """Which renderer of a series of boxes draws the boxes."""
 _SOLID: Final = ("bars", "box")
@@ -60,8 +61,10 @@ def write_plots(path: Path, charts: Sequence[Chart]) -> None:
     :raises UsageError: if the file cannot be written.
     :raises PluginError: if Bokeh is not installed.
     """
+    import json
+
     from perun.view._common.page import data_block, escape, text_beside, write_page
-    from perun.view._common.theme import CSS
+    from perun.view._common.theme import CSS, dark_colours
 
     data = [
         {
@@ -79,7 +82,8 @@ def write_plots(path: Path, charts: Sequence[Chart]) -> None:
         chooser=_CHOOSER if len(charts) > 1 else "",
         data=data_block("charts", data),
     )
-    scripts = (bokeh_script(), numbers_script(), text_beside(__file__, "plot.js"))
+    colours = f"const perunDarkColours = {json.dumps(dark_colours())};\n"
+    scripts = (bokeh_script(), numbers_script(), colours + text_beside(__file__, "plot.js"))
     write_page(
         path,
         title=shortened(first.title, _NAME_IN_HOVER),
@@ -260,7 +264,7 @@ class _Document:
 
     def _renderers(self, series: Series) -> list[Json]:
         """The renderers of one series; :func:`_reacting` is the one that reacts to the pointer."""
-        shade = _SUM_COLOUR if series.colour < 0 else colour(series.colour)
+        shade = colour(series.colour)
         columns: Json = {"x": _json_numbers(series.x), "y": _json_numbers(series.y)}
         if series.base is not None:
             columns["base"] = _json_numbers(series.base)
@@ -324,6 +328,9 @@ class _Document:
         x, y = _field("x"), _field("y")
         if series.kind == "bars":
             style = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
+            if hatch := _HATCHES[_use(series) % len(_HATCHES)]:
+                light = {"hatch_color": _value("#ffffff"), "hatch_alpha": _value(0.75)}
+                style |= {"hatch_pattern": _value(hatch), "hatch_scale": _value(8), **light}
             thin = _value(0.5)
             base = _field("base")
             width = _value(series.width) if isinstance(series.width, float) else _field("width")
@@ -331,8 +338,8 @@ class _Document:
         if series.kind == "points":
             return [self._points(series, shade, 5 if len(series.x) > _MANY_POINTS else 7, 0.55)]
         line: Json = {"line_color": shade, "line_width": 2.5}
-        if series.dashed:
-            line["line_dash"] = "dashed"
+        if series.dashed or _use(series):
+            line["line_dash"] = _DASHES[_use(series) % len(_DASHES)]
         if series.kind == "step":
             return [self._model("Step", x=x, y=y, mode="after", **line)]
         drawn = self._model("Line", x=x, y=y, **line)
@@ -361,7 +368,7 @@ class _Document:
 
     def _whiskers(self) -> list[Json]:
         x, lower, upper = _field("x"), _field("lower"), _field("upper")
-        style = {"line_color": _value(_WHISKER_COLOUR), "line_width": _value(1.4)}
+        style = {"line_color": _value(WHISKER[0]), "line_width": _value(1.4)}
         caps = {"marker": _value("dash"), "size": _value(9), **style}
         return [
             self._model("Segment", x0=x, x1=x, y0=lower, y1=upper, **style),
@@ -375,11 +382,10 @@ class _Document:
             x=_field("x"),
             y=_field("y"),
             size=_value(size),
-            marker=_value(_MARKERS[series.colour % len(_MARKERS)]),
+            marker=_value(_MARKERS[(series.colour + 3 * _use(series)) % len(_MARKERS)]),
             fill_color=_value(shade),
             fill_alpha=_value(alpha),
             line_color=_value(shade),
-            line_alpha=_value(min(1.0, alpha + 0.2)),
         )
 
     def _image(self, density: Density) -> Json:
@@ -423,7 +429,7 @@ class _Document:
             for name, one, group in zip(names, series, drawn, strict=True)
             if one.name
         ]
-        if len(items) > 1 or (items and density) or any(one.kind == "points" for one in series):
+        if len(items) > 1 or (items and (density or any(one.kind == "points" for one in series))):
             shown = items[::-1] if any(one.kind == "area" for one in series) else items
             title = {"title": shortened(self._chart.legend, _NAME_IN_LEGEND)} if self._chart.legend else {}
             legends.append(self._model("Legend", items=shown, click_policy="hide", **title))
@@ -522,6 +528,11 @@ class _Document:
 def _has_spread(series: Series) -> bool:
     """Whether whiskers show how far the values of some mean lie apart."""
     return series.spread is not None and bool((series.spread == series.spread).any())
+
+
+def _use(series: Series) -> int:
+    """How often its colour was used before, by the series that come first."""
+    return max(0, series.colour) // len(SERIES)
 
 
 def _reacting(series: Series, renderers: Sequence[Json]) -> Json:

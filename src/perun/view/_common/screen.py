@@ -17,6 +17,8 @@ _LEAST_WIDTH: Final = 40
 _MAX_WIDTH: Final = 160
 _COLOURS: Final = (33, 166, 36, 175, 74, 178, 245, 227)
 """The palette of the pages in the 256 colours of a terminal."""
+COLOURS: Final = len(_COLOURS)
+"""How many series differ by their colour."""
 _FILLS: Final = "█▓▒░▚▞▄▀abcdefgh"
 _ASCII_FILLS: Final = "#=+o*x%@abcdefgh"
 
@@ -50,10 +52,8 @@ class Screen(NamedTuple):
 
     def fill(self, number: int) -> str:
         """The character that fills the bars of series `number`."""
-        if self.coloured:
-            return "█" if self.unicode else "#"
         fills = _FILLS if self.unicode else _ASCII_FILLS
-        return fills[number % len(fills)]
+        return fills[(max(0, number) // COLOURS if self.coloured else number) % len(fills)]
 
     def printable(self, text: str) -> str:
         """Text of a profile in one line, with control characters and what the screen cannot show escaped."""

@@ -21,7 +21,26 @@ PALETTE: Final = (
     "#8a8a8a",  # grey
     "#f0e442",  # yellow: last, as it has little contrast on white
 )
-"""Colours of up to eight series; the first ones have contrast on a light and on a dark page."""
+"""Colours of areas that names are written on; the first ones have contrast on light and on dark pages."""
+
+SERIES: Final = (
+    ("#0072b2", "#4690ee"),  # blue
+    ("#d55e00", "#e8692c"),  # vermilion
+    ("#009e73", "#14b585"),  # bluish green
+    ("#cc79a7", "#dd91ce"),  # reddish purple
+    ("#1295ff", "#84d4ff"),  # sky blue
+    ("#7a4a00", "#e69f00"),  # brown, orange
+    ("#5e6b6c", "#908595"),  # grey
+    ("#583564", "#f0e442"),  # violet, yellow
+)
+"""Colours of the series of charts on a light and on a dark page.
+
+They begin with those of Okabe and Ito. Each has a contrast of 3:1 at least to its page, as WCAG 2.2 (1.4.11)
+asks of graphics, and any two differ by 17 (CIE 1976) for all kinds of colour vision, simulated after
+G. Machado, M. Oliveira, L. Fernandes (IEEE TVCG 15(6), 2009).
+"""
+SUM: Final = ("#6f6f6f", "#b0b0b0")
+WHISKER: Final = ("#3b4048", "#d5dae1")
 
 RAMP: Final = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369",
                "#e1cc55", "#fee838")  # fmt: skip
@@ -52,9 +71,16 @@ MONO: Final = 'ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Men
 
 
 def colour(number: int) -> str:
-    """The colour of series `number`, counted from 0; each further use of the palette is darker or lighter."""
-    use, place = divmod(number, len(PALETTE))
-    return mixed(PALETTE[place], "#ffffff" if use % 2 == 0 else "#000000", min(use, 4) * 0.18)
+    """The colour of series `number`, counted from 0, on a light page; -1 is that of a sum.
+
+    Colours repeat, so that dashes, markers and hatches must tell their uses apart.
+    """
+    return SERIES[number % len(SERIES)][0] if number >= 0 else SUM[0]
+
+
+def dark_colours() -> dict[str, str]:
+    """What takes the place of each colour of series on a dark page."""
+    return dict((*SERIES, SUM, WHISKER))
 
 
 def ramp(share: float) -> str:
