@@ -6,6 +6,7 @@ import http.server
 import lzma
 import os
 import shutil
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from perun.collect._calls.binary import Binary
-from perun.collect._common import elf as elf_module
-from perun.collect._common import symbol_table
+from perun.collect._common import debug_files, symbol_table
+from perun.collect._common.debug_files import with_debug_file
 from perun.collect._common.debuginfod import URLS, Debuginfod
 from perun.collect._common.elf import read_elf
 from perun.collect._common.packages import debug_packages
@@ -47,7 +48,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the stripped file alone; no debug information is on the machine."""
-    monkeypatch.setattr(elf_module, "DEBUG_FOLDER", str(tmp_path / "debug"))
+    monkeypatch.setattr(debug_files, "DEBUG_FOLDER", str(tmp_path / "debug"))
     shutil.copy(built / "stripped.so", tmp_path)
     return tmp_path
 
@@ -66,7 +67,7 @@ def addresses(built: Path) -> dict[str, int]:
 
 def names(path: Path, built: Path, debug_file: str = "") -> dict[str, str]:
     """What the memory collector calls each function; empty for no name."""
-    elf = read_elf(str(path))
+    elf = with_debug_file(read_elf(str(path)), str(path))
     assert elf
     if debug_file:
         elf = elf._replace(debug_file=debug_file)
@@ -126,7 +127,7 @@ def test_debug_information_in_a_file_of_its_own(folder: Path, built: Path, place
     shutil.copy(built / "lib.debug", debug)
     if place != "by build-id":
         run(built, f"objcopy --add-gnu-debuglink=lib.debug {folder}/stripped.so")
-    found = read_elf(str(folder / "stripped.so"))
+    found = with_debug_file(read_elf(str(folder / "stripped.so")), str(folder / "stripped.so"))
     assert found and Path(found.debug_file) == debug
     assert names(folder / "stripped.so", built) == WHOLE
     frames = Symboliser(find_tool(os.environ)).frames(
@@ -143,11 +144,11 @@ def test_debug_information_of_another_build_does_not_count(folder: Path, built: 
     run(folder, "gcc -g -O1 -fPIC -shared -Wl,--build-id -o other.so lib.c")
     run(folder, "objcopy --only-keep-debug other.so lib.debug")
     run(built, f"objcopy --add-gnu-debuglink=lib.debug {folder}/stripped.so")
-    found = read_elf(str(folder / "stripped.so"))
+    found = with_debug_file(read_elf(str(folder / "stripped.so")), str(folder / "stripped.so"))
     assert found and found.debug_file == ""
     assert names(folder / "stripped.so", built)["hidden"] == ""
     (folder / "lib.debug").write_bytes(b"\x7fELF damaged")
-    found = read_elf(str(folder / "stripped.so"))
+    found = with_debug_file(read_elf(str(folder / "stripped.so")), str(folder / "stripped.so"))
     assert found and found.debug_file == ""
 
 
@@ -256,6 +257,19 @@ def test_every_address_of_every_function(built: Path) -> None:
             covered.add(address)
     assert all(table.at(address) == () for address in range(0x2000) if address not in covered)
     assert SymbolTable([]).at(1) == SymbolTable([str(built / "lib.c"), str(built / "no")]).at(1) == ()
+
+
+def test_a_damaged_file_has_no_names_or_some(folder: Path) -> None:
+    data = (folder / "stripped.so").read_bytes()
+    (start,) = struct.unpack_from("<Q", data, 0x28)
+    path = folder / "damaged.so"
+    for place in [*range(0x28, 0x40), *range(start, len(data), 19)]:
+        for value in (0, 0x7F, 0xFF):
+            path.write_bytes(data[:place] + bytes([value]) + data[place + 1 :])
+            assert len(SymbolTable([str(path)]).at(0x1110)) <= 2
+    for size in (0, 5, 63, 64, start, len(data) - 1):
+        path.write_bytes(data[:size])
+        assert SymbolTable([str(path)]).at(0x1110) == ()
 
 
 def test_the_package_with_the_names(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from perun import atomic
 from perun.collect._calls.names import demangled, is_called_by_go, is_own, is_rust, match, plain_name
 from perun.collect._calls.probeable import is_probeable
 from perun.collect._calls.split import Skeleton, read_split
-from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
+from perun.collect._common.debug_files import debug_file
+from perun.collect._common.elf import Segment, build_id, load_segments
 from perun.collect._common.symbol_table import unpacked
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.params import nearest
@@ -145,7 +146,7 @@ class Binary:
     @cached_property
     def _debug_elf(self) -> Any:
         """The separate file with the debug information; None where there is none."""
-        path = debug_file(self._elf, self.path)
+        path = debug_file(self.path, self.build_id)
         return self._open(path) if path else None
 
     def description(self, function: Function) -> Any:

@@ -1,15 +1,10 @@
-"""Reads ELF files with pyelftools: build-id, segments, and where the debug information is."""
+"""Reads ELF files with pyelftools: build-id, segments, and what names they hold."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
-import zlib
 from typing import Any, BinaryIO, Final, NamedTuple
 
-DEBUG_FOLDER: Final = "/usr/lib/debug"
-"""The folder of the debug information of stripped packages."""
 _MAX_HEADERS: Final = 1 << 16
 """The most headers of segments or sections. A damaged file may claim billions, all of which would be read."""
 
@@ -32,7 +27,7 @@ class Elf(NamedTuple):
     :param entry: address of the first instruction of a program.
     :param has_symbols: whether the file has the names of all its functions, not only of those that others
         use.
-    :param debug_file: path of the separate debug information; empty where there is none.
+    :param debug_file: path of the separate debug information, where that was looked for (`debug_files.py`).
     """
 
     build_id: str
@@ -70,13 +65,13 @@ def read_elf(path: str) -> Elf | None:
     """The ELF file at `path`; None if it cannot be read or is not an ELF file."""
     try:
         with open(path, "rb") as file:
-            return _read(file, path) if file.read(4) == b"\x7fELF" else None
+            return _read(file) if file.read(4) == b"\x7fELF" else None
     # Every layer of pyelftools raises errors of its own for a damaged file: there is no common base.
     except Exception:
         return None
 
 
-def _read(file: BinaryIO, path: str) -> Elf | None:
+def _read(file: BinaryIO) -> Elf | None:
     from elftools.elf.elffile import ELFFile
 
     elf = ELFFile(file)
@@ -92,7 +87,6 @@ def _read(file: BinaryIO, path: str) -> Elf | None:
         load_segments(elf),
         elf.get_section_by_name(".symtab") is not None
         or elf.get_section_by_name(".gnu_debugdata") is not None,
-        debug_file(elf, path),
     )
 
 
@@ -111,60 +105,3 @@ def load_segments(elf: Any) -> tuple[Segment, ...]:
         Segment(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"])
         for segment in elf.iter_segments("PT_LOAD")
     )
-
-
-def debug_file(elf: Any, path: str) -> str:
-    """Path of the separate debug information of an opened ELF file; empty where there is none.
-
-    It is named by the build-id, or by the section `.gnu_debuglink`, as debuggers know it (gdb's manual,
-    "Debugging Information in Separate Files"). A file of another build does not count.
-    """
-    own = build_id(elf)
-    by_id = os.path.join(DEBUG_FOLDER, ".build-id", own[:2], own[2:] + ".debug")
-    if own and _is_debug_file(by_id, own, None):
-        return by_id
-    name, checksum = _debug_link(elf)
-    folder = os.path.dirname(os.path.realpath(path))
-    for place in (folder, os.path.join(folder, ".debug"), DEBUG_FOLDER + folder):
-        found = os.path.join(place, name)
-        if name and not _is_same(found, path) and _is_debug_file(found, own, checksum):
-            return found
-    return ""
-
-
-def _debug_link(elf: Any) -> tuple[str, int]:
-    """Name and checksum of the file that `.gnu_debuglink` names; an empty name where there is none."""
-    section = elf.get_section_by_name(".gnu_debuglink")
-    data = section.data() if section is not None else b""
-    name, ending, _ = data.partition(b"\0")
-    if not ending or len(data) < len(name) + 5:
-        return "", 0
-    return os.path.basename(name.decode("utf-8", "replace")), int.from_bytes(data[-4:], sys.byteorder)
-
-
-def _is_debug_file(path: str, wanted: str, checksum: int | None) -> bool:
-    """Whether a file is an ELF file of the same build: by its build-id, else by the checksum of its bytes."""
-    from elftools.elf.elffile import ELFFile
-
-    if not os.path.isfile(path):
-        return False
-    with contextlib.suppress(Exception), open(path, "rb") as file:  # pyelftools raises errors of many kinds
-        found = build_id(ELFFile(file))
-        if wanted and found:
-            return found == wanted
-        file.seek(0)
-        return checksum is not None and _checksum(file) == checksum
-    return False
-
-
-def _checksum(file: BinaryIO) -> int:
-    found = 0
-    while piece := file.read(1 << 20):
-        found = zlib.crc32(piece, found)
-    return found
-
-
-def _is_same(one: str, other: str) -> bool:
-    with contextlib.suppress(OSError):
-        return os.path.samefile(one, other)
-    return False

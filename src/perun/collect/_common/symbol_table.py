@@ -8,12 +8,16 @@ in stripped files (compressed by xz).
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS, EXECUTABLE, SYMBOLS, Section, read_sections
 
 MAX_DEBUGDATA: Final = 64 * 2**20
 """The most bytes that `.gnu_debugdata` may have when it is unpacked."""
@@ -22,9 +26,7 @@ _ENTRY: Final = np.dtype(
 )
 """A symbol of a 64-bit file for a little-endian machine (`Elf64_Sym`)."""
 _NO_TYPE, _FUNCTION, _INDIRECT_FUNCTION = 0, 2, 10
-_TABLES: Final = {".symtab": "SHT_SYMTAB", ".dynsym": "SHT_DYNSYM"}
 _LOCAL: Final = 0
-_SPECIAL: Final = 0xFF00  # numbers of sections from here on are no sections
 _LOOK_BACK: Final = 64
 
 
@@ -87,27 +89,18 @@ _Part = tuple[NDArray[Any], bytes, bool, NDArray[np.uint64]]
 
 
 def _tables(path: str) -> Iterator[_Part]:
-    # Every layer of pyelftools raises errors of its own for a damaged file: there is no common base.
-    try:
-        with open(path, "rb") as file:
-            yield from _tables_of(file)
-    except Exception:
-        return
+    damaged = (ValueError, OverflowError, IndexError, struct.error)
+    with contextlib.suppress(OSError, *damaged), open(path, "rb") as file:
+        yield from _tables_of(file)
 
 
-def _tables_of(file: Any, *, inner: bool = False) -> Iterator[_Part]:
-    from elftools.elf.elffile import ELFFile
-
-    elf = ELFFile(file)
-    if elf.elfclass != 64 or not elf.little_endian:
-        return
-    for name, kind in _TABLES.items():
-        section = elf.get_section_by_name(name)
-        if section is not None and section["sh_type"] == kind:
-            yield _functions(elf, section, complete=name == ".symtab")
-    packed = elf.get_section_by_name(".gnu_debugdata")
-    if packed is not None and not inner:
-        yield from _tables_of(io.BytesIO(unpacked(packed.data())), inner=True)
+def _tables_of(file: BinaryIO, *, inner: bool = False) -> Iterator[_Part]:
+    sections = read_sections(file)
+    for section in sections:
+        if section.type in (SYMBOLS, DYNAMIC_SYMBOLS) and section.link < len(sections):
+            yield _functions(file, section, sections)
+        elif section.name == ".gnu_debugdata" and not inner:
+            yield from _tables_of(io.BytesIO(unpacked(section.content(file))), inner=True)
 
 
 def unpacked(data: bytes) -> bytes:
@@ -122,21 +115,20 @@ def unpacked(data: bytes) -> bytes:
     return found if unpacker.eof else b""
 
 
-def _functions(elf: Any, section: Any, *, complete: bool) -> _Part:
-    data = section.data()
+def _functions(file: BinaryIO, section: Section, sections: Sequence[Section]) -> _Part:
+    data = section.content(file)
     symbols = np.frombuffer(data[: len(data) // _ENTRY.itemsize * _ENTRY.itemsize], _ENTRY)
-    ends = np.zeros(_SPECIAL, np.uint64)
-    for number, one in enumerate(elf.iter_sections()):
-        if number < _SPECIAL and one["sh_flags"] & 4:  # SHF_EXECINSTR
-            ends[number] = one["sh_addr"] + one["sh_size"]
+    complete = section.type == SYMBOLS
+    ends = np.zeros(1 << 16, np.uint64)  # by number of a section; 0 for what holds no code
+    for number, one in enumerate(sections):
+        if one.flags & EXECUTABLE:
+            ends[number] = one.address + one.size
     kind = symbols["info"] & 0xF
-    wanted = np.isin(kind, (_FUNCTION, _INDIRECT_FUNCTION)) | ((kind == _NO_TYPE) & complete)
-    wanted &= (symbols["section"] > 0) & (symbols["section"] < _SPECIAL)
-    kept = symbols[wanted]
-    inside = ends[kept["section"]] > kept["value"]
-    kept = kept[inside]
-    names = elf.get_section(section["sh_link"]).data()
-    return kept, names, complete, ends[kept["section"]]
+    kept = symbols[np.isin(kind, (_FUNCTION, _INDIRECT_FUNCTION)) | ((kind == _NO_TYPE) & complete)]
+    limits = ends[kept["section"]]
+    inside = limits > kept["value"]
+    names = sections[section.link].content(file)
+    return kept[inside], names, complete, limits[inside]
 
 
 def _ends(

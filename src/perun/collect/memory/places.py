@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from perun.collect._common.debug_files import with_debug_file
 from perun.collect._common.debuginfod import Debuginfod
 from perun.collect._common.elf import Elf, read_elf
 from perun.collect.memory.records import UNWINDERS, Module, Recording, Stack
@@ -156,7 +157,7 @@ class Places:
 
     def _elf(self, path: str) -> Elf | None:
         if path not in self._elves:
-            self._elves[path] = read_elf(path) if path else None
+            self._elves[path] = with_debug_file(read_elf(path), path) if path else None
         return self._elves[path]
 
 
