@@ -9,7 +9,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "perun"
 
 SLOW = {
-    "asyncio", "bokeh", "click", "concurrent", "dataclasses", "elftools", "importlib.metadata", "ipaddress",
+    "asyncio", "bokeh", "click", "concurrent", "dataclasses", "elftools", "http.client",
+    "importlib.metadata", "ipaddress",
     "memray", "msgspec", "multiprocessing", "numpy", "pandas", "pyarrow", "rich", "ruamel", "scipy",
     "sqlite3", "tabulate", "unittest", "urllib.request", "xml",
 }  # fmt: skip

@@ -15,6 +15,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,14 +23,16 @@ from perun import atomic
 from perun.collect._calls.names import demangled, is_called_by_go, is_own, is_rust, match, plain_name
 from perun.collect._calls.probeable import is_probeable
 from perun.collect._calls.split import Skeleton, read_split
-from perun.collect._common.elf import Segment, build_id, debug_file, load_segments
+from perun.collect._common.debug_files import debug_file
+from perun.collect._common.elf import Segment, build_id, load_segments
+from perun.collect._common.symbol_table import unpacked
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.plugin.params import nearest
 from perun.wording import listed
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 5  # of the files of the cache
+_VERSION: Final = 6  # of the files of the cache
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unwind_RaiseException")
 """Functions whose use shows that a program may throw or catch an exception, or a panic of Rust."""
 _SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
@@ -137,11 +140,14 @@ class Binary:
         """The debug information (DWARFInfo of pyelftools), maybe from a separate file; None without any."""
         elf = self._elf
         if not elf.has_dwarf_info():
-            path = debug_file(self.build_id)
-            if not path:
-                return None
-            elf = self._open(path)
-        return elf.get_dwarf_info() if elf.has_dwarf_info() else None
+            elf = self._debug_elf
+        return elf.get_dwarf_info() if elf is not None and elf.has_dwarf_info() else None
+
+    @cached_property
+    def _debug_elf(self) -> Any:
+        """The separate file with the debug information; None where there is none."""
+        path = debug_file(self.path, self.build_id)
+        return self._open(path) if path else None
 
     def description(self, function: Function) -> Any:
         """The entry (DIE) of the debug information that describes `function`; None where there is none."""
@@ -256,7 +262,10 @@ class Binary:
     def _contents(self) -> _Contents:
         import msgspec
 
-        file = self._cache / f"{self.build_id}.functions-{_VERSION}.json" if self._cache else None
+        # Debug information that is installed later gives more names.
+        debug = "-debug" if self._debug_elf is not None else ""
+        name = f"{self.build_id}{debug}.functions-{_VERSION}.json"
+        file = self._cache / name if self._cache else None
         if file is None or not self.build_id:
             return self._read()
         with contextlib.suppress(OSError, msgspec.MsgspecError):
@@ -290,12 +299,10 @@ class Binary:
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
-        for name in (".symtab", ".dynsym"):
-            table = self._elf.get_section_by_name(name)
-            if table is None:
-                continue
+        for tables in self._symbol_tables():
             found = [
                 (symbol["st_info"]["bind"] == "STB_LOCAL", symbol.name, symbol["st_value"], symbol["st_size"])
+                for table in tables
                 for symbol in table.iter_symbols()
                 if symbol["st_info"]["type"] == "STT_FUNC"
                 and symbol["st_shndx"] != "SHN_UNDEF"
@@ -308,6 +315,22 @@ class Binary:
                 yield symbol.partition("@")[0], address, size
             if found:
                 return
+
+    def _symbol_tables(self) -> Iterator[list[Any]]:
+        """The tables with the functions of the file, the best first: all its own, those of the file with its
+        debug information, the small one of a stripped file, and those that other files use."""
+        used_by_others = self._elf.get_section_by_name(".dynsym")
+        others = [used_by_others] if used_by_others is not None else []
+        for elf in (self._elf, self._debug_elf):
+            table = elf.get_section_by_name(".symtab") if elf is not None else None
+            if table is not None:
+                yield [table]
+        small = self._elf.get_section_by_name(".gnu_debugdata")
+        if small is not None:
+            with contextlib.suppress(Exception):  # pyelftools raises what it likes for what it cannot read
+                elf = type(self._elf)(BytesIO(unpacked(small.data())))
+                yield [elf.get_section_by_name(".symtab"), *others]
+        yield others
 
     def _entries(self) -> Iterator[tuple[int, int]]:
         """Address and offset in the debug information of every function that has code."""

@@ -1,12 +1,10 @@
-"""Reads ELF files with pyelftools: build-id, segments, and where the debug information is."""
+"""Reads ELF files with pyelftools: build-id, segments, and what names they hold."""
 
 from __future__ import annotations
 
 import os
 from typing import Any, BinaryIO, Final, NamedTuple
 
-DEBUG_FILES: Final = "/usr/lib/debug/.build-id"
-"""The folder of the debug information of stripped packages, by build-id."""
 _MAX_HEADERS: Final = 1 << 16
 """The most headers of segments or sections. A damaged file may claim billions, all of which would be read."""
 
@@ -27,6 +25,9 @@ class Elf(NamedTuple):
         there is none.
     :param bits: 32 or 64. :param has_lines: whether the file itself holds line numbers.
     :param entry: address of the first instruction of a program.
+    :param has_symbols: whether the file has the names of all its functions, not only of those that others
+        use.
+    :param debug_file: path of the separate debug information, where that was looked for (`debug_files.py`).
     """
 
     build_id: str
@@ -35,6 +36,8 @@ class Elf(NamedTuple):
     has_lines: bool
     entry: int
     segments: tuple[Segment, ...]
+    has_symbols: bool = False
+    debug_file: str = ""
 
     @property
     def dynamic(self) -> bool:
@@ -56,11 +59,6 @@ class Elf(NamedTuple):
             if segment.offset <= offset < segment.offset + segment.size:
                 return offset - segment.offset + segment.address
         return offset
-
-    @property
-    def debug_file(self) -> str:
-        """Path of the separate debug information; empty where there is none."""
-        return debug_file(self.build_id)
 
 
 def read_elf(path: str) -> Elf | None:
@@ -87,6 +85,8 @@ def _read(file: BinaryIO) -> Elf | None:
         elf.get_section_by_name(".debug_line") is not None,
         elf["e_entry"],
         load_segments(elf),
+        elf.get_section_by_name(".symtab") is not None
+        or elf.get_section_by_name(".gnu_debugdata") is not None,
     )
 
 
@@ -105,11 +105,3 @@ def load_segments(elf: Any) -> tuple[Segment, ...]:
         Segment(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"])
         for segment in elf.iter_segments("PT_LOAD")
     )
-
-
-def debug_file(build_id: str) -> str:
-    """Path of the separate debug information for a build-id; empty where there is none."""
-    if not build_id:
-        return ""
-    path = os.path.join(DEBUG_FILES, build_id[:2], build_id[2:] + ".debug")
-    return path if os.path.isfile(path) else ""

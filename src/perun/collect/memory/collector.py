@@ -10,7 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from perun.collect._common import native
 from perun.collect._common import params as common
+from perun.collect._common.debuginfod import Debuginfod
+from perun.collect._common.packages import debug_packages
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
@@ -114,7 +117,6 @@ class MemoryCollector:
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """Whether the recorder was built, and whether a symboliser and memray are installed."""
-        from perun.collect._common import native
         from perun.collect.memory.symbols import find_tool
 
         recorder = native.readiness(self._library, _RECORDER)
@@ -147,7 +149,6 @@ class MemoryCollector:
                     "leave out one of both",
                 )
             return _record_python(run, params, ctx)
-        from perun.collect._common import native
         from perun.collect.memory.native import load
         from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
@@ -206,7 +207,9 @@ class _ProfileBuilder:
         self._params = params
         self._ctx = ctx
         self._tool, second = find_tool(run.environ), find_second(run.environ)
-        self._places: Places = Places(Symboliser(self._tool, ctx.cache, second), run.cwd)
+        self._debuginfod = Debuginfod(run.environ, ctx.cache / "debuginfod" if ctx.cache else None)
+        symboliser = Symboliser(self._tool, ctx.cache, second)
+        self._places: Places = Places(symboliser, run.cwd, self._debuginfod)
         self._notes: list[str] = []
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
@@ -241,13 +244,14 @@ class _ProfileBuilder:
 
     def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
         """The processes after their replay; several have their joint peak."""
-        from perun.collect.memory import joint_peak, native
+        from perun.collect.memory import joint_peak
         from perun.collect.memory.analysis import Analysis
+        from perun.collect.memory.native import NativeAnalysis, load
 
         sampling, first = self._params.sampling, recordings[0]
         interval, snapshots = round((sampling or SAMPLING) * _SECOND), 0 if sampling else MAX_SNAPSHOTS
-        if len(recordings) == 1 and not self._params.raw and (library := native.load()):
-            analysis = native.NativeAnalysis(library, interval, snapshots)
+        if len(recordings) == 1 and not self._params.raw and (library := load()):
+            analysis = NativeAnalysis(library, interval, snapshots)
             for events in self._events(first, first):
                 analysis.add(events)
             return [self._process(first, analysis)]
@@ -332,11 +336,8 @@ class _ProfileBuilder:
                 "installed; " + _SYMBOLISER
             )
         elif self._places.without_lines and not self._params.all:
-            names = sorted(readable(os.path.basename(path)) for path in self._places.without_lines)
-            notes.append(
-                f"without debug information, sources and lines of {listed(names)} are unknown; compile with "
-                "-g, or install the package with the debug symbols"
-            )
+            notes.append(self._names_missing())
+        notes += self._debuginfod.notes
         if self._params.unwind not in ("auto", first.unwinder) and not self._params.python:
             hint = "; install it with: apt-get install libunwind8" * (self._params.unwind == "libunwind")
             wanted = self._params.unwind
@@ -346,6 +347,20 @@ class _ProfileBuilder:
         early = self._early_end(first, sample)
         if early:
             notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
+
+    def _names_missing(self) -> str:
+        """The note on files without debug information, and what would bring it."""
+        from perun.collect.memory.places import readable
+
+        places = self._places
+        names = sorted(readable(os.path.basename(path)) for path in places.without_lines)
+        what = "names of functions, sources and lines" if places.without_names else "sources and lines"
+        packages = debug_packages(sorted(places.without_lines), self._run.environ)
+        package = listed(packages) if packages else "the package with the debug symbols"
+        return (
+            f"without debug information, {what} of {listed(names)} are unknown; compile with -g, or install "
+            f"{package}"
+        )
 
     @staticmethod
     def _unseen(recording: Recorded) -> Iterator[str]:

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from perun.collect._common.debug_files import with_debug_file
+from perun.collect._common.debuginfod import Debuginfod
 from perun.collect._common.elf import Elf, read_elf
 from perun.collect.memory.records import UNWINDERS, Module, Recording, Stack
 from perun.collect.memory.symbols import NOTHING, Frame, Frames, Symboliser
@@ -76,14 +78,18 @@ class Places:
 
     :param folder: where the program ran. Sources below it get relative names, so that they are the same
         wherever a version is measured.
+    :param debuginfod: who is asked for debug information that is not on the machine; None for nobody.
     """
 
-    def __init__(self, symboliser: Symboliser, folder: Path) -> None:
+    def __init__(self, symboliser: Symboliser, folder: Path, debuginfod: Debuginfod | None = None) -> None:
         self._symboliser = symboliser
+        self._debuginfod = debuginfod
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._elves: dict[str, Elf | None] = {}
         self.without_lines: set[str] = set()
         """Paths of modules without line numbers that are on a stack, but for runtime libraries."""
+        self.without_names: set[str] = set()
+        """Those of them without the names of all functions."""
 
     def of(self, recording: Recording, *, whole: bool) -> list[Site | None]:
         """The sites of all stacks of a recording; all are `unknown` in a recording without stacks."""
@@ -127,10 +133,14 @@ class Places:
         elf = self._elf(path)
         name = readable(os.path.basename(path)) or "generated-code"
         runtime = is_runtime(path)
+        if elf and not runtime and not elf.has_lines and not elf.debug_file and self._debuginfod:
+            elf = self._elves[path] = elf._replace(debug_file=self._debuginfod.debug_file(elf.build_id))
         addresses = {number: elf.address_of(at) if elf else at for number, at in offsets.items()}
         frames = self._symboliser.frames(path, elf, addresses.values())
         if elf and not runtime and not elf.has_lines and not elf.debug_file:
             self.without_lines.add(path)
+            if not elf.has_symbols:
+                self.without_names.add(path)
         for number, address in addresses.items():
             starts = elf is not None and elf.entry <= address < elf.entry + _START_SIZE
             inside = frames.get(address, NOTHING)
@@ -147,7 +157,7 @@ class Places:
 
     def _elf(self, path: str) -> Elf | None:
         if path not in self._elves:
-            self._elves[path] = read_elf(path) if path else None
+            self._elves[path] = with_debug_file(read_elf(path), path) if path else None
         return self._elves[path]
 
 

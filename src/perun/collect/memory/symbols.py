@@ -15,14 +15,18 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from shutil import which
 from typing import Any, Final, NamedTuple
 
+from perun import atomic
+from perun.collect._calls.names import demangled
 from perun.collect._common.elf import Elf
+from perun.collect._common.symbol_table import SymbolTable
 
 TOOLS: Final = ("addr2line", "llvm-symbolizer")
 CACHED_MODULES: Final = 300
 """How many modules the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 2
+_VERSION: Final = 3
 _ARTIFICIAL: Final = "<artificial>"
 """What addr2line calls the source of code that was optimised together with that of other sources."""
 _CLONE: Final = re.compile(r"\.(isra|constprop|part|lto_priv|localalias|llvm|cold)(\.[0-9A-F]+)?(?=\.|$)")
@@ -69,9 +73,11 @@ class Symboliser:
         known = self._cache.read(elf) if self._cache else {}
         missing = [address for address in wanted if address not in known]
         if missing:
-            answers = self._ask(path, missing)
-            if self._second and elf.has_lines:
-                answers |= self._second.better(path, answers)
+            subject = elf.debug_file or path
+            answers = self._ask(subject, missing)
+            if self._second and (elf.has_lines or elf.debug_file):
+                answers |= self._second.better(subject, answers)
+            answers = _checked(answers, [path, *filter(None, [elf.debug_file])])
             known |= answers
             if self._cache and answers:
                 self._cache.write(elf, known)
@@ -111,6 +117,29 @@ class Symboliser:
         return {address: _frames(block) for address, block in zip(addresses, blocks, strict=False)}
 
 
+def _checked(answers: Mapping[int, Frames], paths: Sequence[str]) -> dict[int, Frames]:
+    """The answers without the names of functions that do not have the address, and with those that only the
+    tables of symbols in `paths` have: symbolisers name the nearest function.
+
+    A frame with a source, or of an inlined function, comes from the debug information, which knows where
+    functions end.
+    """
+    unsure = [
+        address
+        for address, frames in answers.items()
+        if len(frames) < 2 and not any(frame.source for frame in frames)
+    ]
+    table = SymbolTable(paths if unsure else ())
+    doubtful = {address: table.at(address) for address in unsure}
+    names = demangled({symbol for symbols in doubtful.values() for symbol in symbols})
+    found = dict(answers)
+    for address, symbols in doubtful.items():
+        known = [_frame(names[symbol], "??:0") for symbol in symbols]
+        told = [frame for frame in answers[address] if frame in known]
+        found[address] = tuple((told or known)[:1])
+    return found
+
+
 def _is_vague(frames: Frames) -> bool:
     """Whether the function or the source of a frame is not known."""
     return not frames or any(not frame.function or not frame.line for frame in frames)
@@ -132,8 +161,6 @@ def find_second(environ: Mapping[str, str]) -> str:
 
 
 def _installed(tool: str, environ: Mapping[str, str]) -> str:
-    from shutil import which
-
     return which(tool, path=environ.get("PATH", os.defpath)) or ""
 
 
@@ -206,7 +233,6 @@ class _Cache:
     def write(self, elf: Elf, known: Mapping[int, Frames]) -> None:
         import msgspec
 
-        from perun import atomic
 
         path = self._path(elf)
         if path is None:

@@ -1,0 +1,281 @@
+"""Names of functions in stripped files: never those of other functions, and from wherever they are kept."""
+
+from __future__ import annotations
+
+import http.server
+import lzma
+import os
+import shutil
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perun.collect._calls.binary import Binary
+from perun.collect._common import debug_files, symbol_table
+from perun.collect._common.debug_files import with_debug_file
+from perun.collect._common.debuginfod import URLS, Debuginfod
+from perun.collect._common.elf import read_elf
+from perun.collect._common.packages import debug_packages
+from perun.collect._common.symbol_table import SymbolTable
+from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
+
+SOURCE = """\
+#include <stdlib.h>
+__attribute__((noinline)) void tiny(void) { __asm__ volatile(""); }
+static __attribute__((noinline)) void *hidden(int size) { return malloc(size + 1); }
+__attribute__((noinline)) void *shown(int size) { void *p = hidden(size); __asm__ volatile(""); return p; }
+__asm__(".text\\n.globl bare\\nbare: nop\\nnop\\nret\\n");
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`whole.so` with all that a compiler writes, `stripped.so` with exported functions only."""
+    if not find_tool(os.environ):
+        pytest.skip("neither addr2line nor llvm-symbolizer is installed")
+    folder = tmp_path_factory.mktemp("names")
+    (folder / "lib.c").write_text(SOURCE)
+    run(folder, "gcc -g -O1 -fPIC -shared -Wl,--build-id -o whole.so lib.c")
+    run(folder, "objcopy --only-keep-debug whole.so lib.debug")
+    run(folder, "objcopy --strip-all whole.so stripped.so")
+    return folder
+
+
+@pytest.fixture
+def folder(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the stripped file alone; no debug information is on the machine."""
+    monkeypatch.setattr(debug_files, "DEBUG_FOLDER", str(tmp_path / "debug"))
+    shutil.copy(built / "stripped.so", tmp_path)
+    return tmp_path
+
+
+def run(folder: Path, command: str) -> None:
+    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+
+
+def addresses(built: Path) -> dict[str, int]:
+    """The address of each function of the source."""
+    listing = subprocess.run(["nm", built / "whole.so"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in listing.splitlines()]
+    found = {line[2]: int(line[0], 16) for line in lines if len(line) == 3}
+    return {name: found[name] for name in ("tiny", "hidden", "shown", "bare")}
+
+
+def names(path: Path, built: Path, debug_file: str = "") -> dict[str, str]:
+    """What the memory collector calls each function; empty for no name."""
+    elf = with_debug_file(read_elf(str(path)), str(path))
+    assert elf
+    if debug_file:
+        elf = elf._replace(debug_file=debug_file)
+    wanted = addresses(built)
+    found = Symboliser(find_tool(os.environ)).frames(str(path), elf, wanted.values())
+    return {
+        name: found[address][-1].function if found[address] != NOTHING else ""
+        for name, address in wanted.items()
+    }
+
+
+WHOLE = {"tiny": "tiny", "hidden": "hidden", "shown": "shown", "bare": "bare"}
+
+
+def test_nothing_has_the_name_of_its_neighbour(folder: Path, built: Path) -> None:
+    assert names(built / "whole.so", built) == WHOLE
+    # Without a size nobody knows where `bare` ends once its neighbours are gone.
+    assert names(folder / "stripped.so", built) == {**WHOLE, "hidden": "", "bare": ""}
+    with Binary(folder / "stripped.so") as binary:
+        assert {one.name for one in binary.functions} == {"tiny", "shown"}
+
+
+def test_a_small_symbol_table_in_the_file(folder: Path, built: Path) -> None:
+    run(built, f"objcopy --strip-debug --remove-section=.comment whole.so {folder}/small")
+    (folder / "small.xz").write_bytes(lzma.compress((folder / "small").read_bytes()))
+    run(folder, "objcopy --add-section .gnu_debugdata=small.xz stripped.so mini.so")
+    assert names(folder / "mini.so", built) == WHOLE
+    elf = read_elf(str(folder / "mini.so"))
+    assert elf and elf.has_symbols and not elf.has_lines
+    with Binary(folder / "mini.so") as binary:
+        assert {"tiny", "shown", "hidden"} <= {one.name for one in binary.functions}
+
+
+@pytest.mark.parametrize("damage", ["cut", "large", "no xz"])
+def test_a_small_symbol_table_that_is_not_to_be_used(
+    folder: Path, built: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lzma.compress((built / "whole.so").read_bytes())
+    if damage == "large":
+        monkeypatch.setattr(symbol_table, "MAX_DEBUGDATA", 1000)
+    (folder / "small.xz").write_bytes({"cut": data[:200], "large": data, "no xz": b"\x7fELF"}[damage])
+    run(folder, "objcopy --add-section .gnu_debugdata=small.xz stripped.so mini.so")
+    assert names(folder / "mini.so", built) == {**WHOLE, "hidden": "", "bare": ""}
+
+
+@pytest.mark.parametrize("place", ["beside", ".debug", "below the folder of the system", "by build-id"])
+def test_debug_information_in_a_file_of_its_own(folder: Path, built: Path, place: str) -> None:
+    elf = read_elf(str(built / "whole.so"))
+    assert elf
+    debug = {
+        "beside": folder / "lib.debug",
+        ".debug": folder / ".debug" / "lib.debug",
+        "below the folder of the system": Path(f"{folder}/debug{folder}/lib.debug"),
+        "by build-id": folder / "debug/.build-id" / elf.build_id[:2] / f"{elf.build_id[2:]}.debug",
+    }[place]
+    debug.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(built / "lib.debug", debug)
+    if place != "by build-id":
+        run(built, f"objcopy --add-gnu-debuglink=lib.debug {folder}/stripped.so")
+    found = with_debug_file(read_elf(str(folder / "stripped.so")), str(folder / "stripped.so"))
+    assert found and Path(found.debug_file) == debug
+    assert names(folder / "stripped.so", built) == WHOLE
+    frames = Symboliser(find_tool(os.environ)).frames(
+        str(folder / "stripped.so"), found, [addresses(built)["hidden"]]
+    )
+    ((frame,),) = frames.values()
+    assert frame.source.endswith("lib.c") and frame.line == 3
+    with Binary(folder / "stripped.so") as binary:
+        assert {"tiny", "shown", "hidden"} <= {one.name for one in binary.functions}
+
+
+def test_debug_information_of_another_build_does_not_count(folder: Path, built: Path) -> None:
+    (folder / "lib.c").write_text(SOURCE.replace("size + 1", "size + 2"))
+    run(folder, "gcc -g -O1 -fPIC -shared -Wl,--build-id -o other.so lib.c")
+    run(folder, "objcopy --only-keep-debug other.so lib.debug")
+    run(built, f"objcopy --add-gnu-debuglink=lib.debug {folder}/stripped.so")
+    found = with_debug_file(read_elf(str(folder / "stripped.so")), str(folder / "stripped.so"))
+    assert found and found.debug_file == ""
+    assert names(folder / "stripped.so", built)["hidden"] == ""
+    (folder / "lib.debug").write_bytes(b"\x7fELF damaged")
+    found = with_debug_file(read_elf(str(folder / "stripped.so")), str(folder / "stripped.so"))
+    assert found and found.debug_file == ""
+
+
+# -- debuginfod ---------------------------------------------------------------------------------------------
+
+
+class Server(http.server.ThreadingHTTPServer):
+    files: dict[str, bytes]
+    asked: list[str]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        found = self.server.files.get(self.path)
+        self.send_response(404 if found is None else 200)
+        self.end_headers()
+        self.wfile.write(found or b"")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(built: Path) -> Iterator[Server]:
+    elf = read_elf(str(built / "whole.so"))
+    assert elf
+    made = Server(("127.0.0.1", 0), Handler)
+    made.asked = []
+    made.files = {f"/buildid/{elf.build_id}/debuginfo": (built / "lib.debug").read_bytes()}
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def build_id(path: Path) -> str:
+    elf = read_elf(str(path))
+    assert elf
+    return elf.build_id
+
+
+def test_a_server_has_the_debug_information(folder: Path, built: Path, server: Server) -> None:
+    environ = {URLS: f"http://127.0.0.1:{server.server_port}/"}
+    wanted = build_id(folder / "stripped.so")
+    found = Debuginfod(environ, folder / "cache").debug_file(wanted)
+    assert names(folder / "stripped.so", built, found) == WHOLE
+    # The second time it is in the cache; a server is asked once for what it does not have.
+    assert Debuginfod(environ, folder / "cache").debug_file(wanted) == found
+    assert len(server.asked) == 1
+    asking = Debuginfod(environ, folder / "cache")
+    assert asking.debug_file("ab" * 20) == "" and asking.notes == []
+    assert len(server.asked) == 2
+    assert asking.debug_file("../../etc/passwd") == ""
+    assert len(server.asked) == 2
+
+
+def test_nobody_is_asked_unless_the_user_names_a_server(folder: Path, server: Server) -> None:
+    wanted = build_id(folder / "stripped.so")
+    assert Debuginfod({}, folder / "cache").debug_file(wanted) == ""
+    assert Debuginfod({URLS: f"http://127.0.0.1:{server.server_port}"}, None).debug_file(wanted) == ""
+    assert Debuginfod({URLS: "file:///etc ftp://127.0.0.1"}, folder / "cache").debug_file(wanted) == ""
+    assert server.asked == []
+
+
+def test_a_server_that_lies_or_is_not_there(folder: Path, built: Path, server: Server) -> None:
+    wanted = build_id(folder / "stripped.so")
+    (path,) = server.files
+    server.files[path] = Path(shutil.which("true") or "/bin/true").read_bytes()
+    lying = Debuginfod({URLS: f"http://127.0.0.1:{server.server_port}"}, folder / "cache")
+    assert lying.debug_file(wanted) == ""
+    assert "is not the debug information of" in lying.notes[0]
+    assert list((folder / "cache").iterdir()) == []
+    absent = Debuginfod({URLS: "http://127.0.0.1:1/"}, folder / "cache")
+    assert absent.debug_file(wanted) == "" and absent.debug_file("ab" * 20) == ""
+    (note,) = absent.notes
+    assert "no debug information came from http://127.0.0.1:1 (" in note and "unset DEBUGINFOD_URLS" in note
+
+
+def test_a_file_that_is_too_large(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perun.collect._common.debuginfod.MAX_SIZE", 100)
+    asking = Debuginfod({URLS: f"http://127.0.0.1:{server.server_port}"}, folder / "cache")
+    assert asking.debug_file(build_id(folder / "stripped.so")) == ""
+    assert "too large" in asking.notes[0]
+    assert list((folder / "cache").iterdir()) == []
+
+
+# -- tables, packages ---------------------------------------------------------------------------------------
+
+
+def test_every_address_of_every_function(built: Path) -> None:
+    """The table agrees with what `nm` prints: start and size of each function, and nothing between them."""
+    table = SymbolTable([str(built / "stripped.so")])
+    command = ["nm", "-D", "-S", "--defined-only", built / "stripped.so"]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    sized = [line.split() for line in listing.splitlines() if len(line.split()) == 4]
+    assert len(sized) == 2
+    covered = set()
+    for start, size, _, name in sized:
+        for address in range(int(start, 16), int(start, 16) + int(size, 16)):
+            assert table.at(address) == (name,)
+            covered.add(address)
+    assert all(table.at(address) == () for address in range(0x2000) if address not in covered)
+    assert SymbolTable([]).at(1) == SymbolTable([str(built / "lib.c"), str(built / "no")]).at(1) == ()
+
+
+def test_a_damaged_file_has_no_names_or_some(folder: Path) -> None:
+    data = (folder / "stripped.so").read_bytes()
+    (start,) = struct.unpack_from("<Q", data, 0x28)
+    path = folder / "damaged.so"
+    for place in [*range(0x28, 0x40), *range(start, len(data), 19)]:
+        for value in (0, 0x7F, 0xFF):
+            path.write_bytes(data[:place] + bytes([value]) + data[place + 1 :])
+            assert len(SymbolTable([str(path)]).at(0x1110)) <= 2
+    for size in (0, 5, 63, 64, start, len(data) - 1):
+        path.write_bytes(data[:size])
+        assert SymbolTable([str(path)]).at(0x1110) == ()
+
+
+def test_the_package_with_the_names(tmp_path: Path) -> None:
+    if not shutil.which("dpkg"):
+        pytest.skip("dpkg is not installed")
+    path = shutil.which("dpkg") or ""
+    assert debug_packages([path], os.environ) == ["dpkg-dbgsym"]
+    assert debug_packages([str(tmp_path / "mine")], os.environ) == []
+    assert debug_packages([path], {"PATH": str(tmp_path)}) == []
