@@ -108,7 +108,8 @@ def _run_collector(
     with tempfile.TemporaryDirectory(
         prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
     ) as scratch:
-        context = CollectContext(Path(scratch), report, note, _cache(repo, collector.name))
+        cache, logs = _cache(repo, collector.name), repo.root / PERUN_FOLDER / "logs"
+        context = CollectContext(Path(scratch), report, note, cache, logs)
         profile: Profile = collector.collect(run, job.collector.params, context)
     return profile
 
