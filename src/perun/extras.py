@@ -13,8 +13,9 @@ _PACKAGE = "perun-pvs"
 def install_command(extra: str) -> str:
     """The command that installs what an extra of Perun consists of, for the Python that runs Perun.
 
-    It names the packages and not Perun itself, so that it works wherever Perun came from: an index, a wheel
-    or a checkout. Environments that `uv` made have no pip; `uv pip` installs into these.
+    It names the packages and not Perun itself, so that it works wherever Perun came from: a wheel, a
+    repository or a checkout. Where Perun runs from its sources without being installed, it is a command for
+    their folder. Environments that `uv` made have no pip; `uv pip` installs into these.
     """
     python = shlex.quote(sys.executable or "python3")
     with_pip = importlib.util.find_spec("pip") is not None
@@ -36,4 +37,4 @@ def _requirements(extra: str) -> Iterator[str]:
             found = True
             yield requirement.strip()
     if not found:
-        yield f"{_PACKAGE}[{extra}]"
+        yield f".[{extra}]"

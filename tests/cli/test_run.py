@@ -117,6 +117,51 @@ def test_job_with_params_of_units(perun: Callable[..., Any], project: Any, recor
     assert len(record.read_text().splitlines()) == 4
 
 
+FORGETFUL = '''
+from dataclasses import dataclass
+
+from perun.profile.factory import Profile
+
+
+@dataclass(frozen=True)
+class Params:
+    """None."""
+
+
+class Forgetful:
+    name = "forgetful"
+    help = "Returns {result}"
+    Params = Params
+
+    def {verb}:
+        return Profile({result})
+
+
+PLUGIN = Forgetful
+'''
+
+
+@pytest.mark.parametrize("header", ["{}", "{'cmd': 'other', 'args': '-z', 'workload': 'w', 'type': 'mixed'}"])
+def test_what_was_measured_is_said_whatever_plugins_return(
+    perun: Callable[..., Any], project: Any, record: Path, plugin: str, header: str
+) -> None:
+    result = f"header={header}"
+    for family, verb in (("collect", "collect(self, run"), ("postprocess", "process(self, profile")):
+        code = FORGETFUL.format(verb=f"{verb}, params, ctx)", result=result)
+        project.write({f".perun/plugins/{family}/forgetful.py": code})
+    job = ("run", "job", "-b", "./one", "-a", "-x", "-w", "5")
+    perun(*job, "-c", "forgetful")
+    perun(*job, "-c", "time", "-p", "my-scale", "-p", "forgetful")
+    collected, processed = pending(project)
+    for profile in (collected, processed):
+        assert [profile["header"][key] for key in ("cmd", "args", "workload")] == ["./one", "-x", "5"]
+        assert profile["origin"] == project.head
+    assert collected["collector_info"]["name"] == "forgetful"
+    assert processed["collector_info"]["name"] == "time"
+    assert [unit["name"] for unit in processed["postprocessors"]] == ["my_scale", "forgetful"]
+    assert processed["machine"]
+
+
 def test_one_collector_with_several_params(
     perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
 ) -> None:

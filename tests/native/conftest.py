@@ -143,7 +143,7 @@ def trace(tmp_path: Path, notes: list[str], cache: Path) -> Trace:
         scratch = tmp_path / "scratch"
         scratch.mkdir(exist_ok=True)
         run = Run(f"./{program.name}", args, cwd=tmp_path, environ=dict(os.environ))
-        context = CollectContext(scratch, note=note, cache=cache)
+        context = CollectContext(scratch, note=note, cache=cache, logs=tmp_path / "logs")
         given = {"output_handling": "suppress", "timeout": 60.0, **params}
         profile = TraceCollector().collect(run, TraceParams(**given), context)
         assert not list(scratch.iterdir())

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -354,11 +355,11 @@ def test_command_that_runs_the_program(
     assert calls(profile) == {"list_search": 30}
 
 
-def test_what_is_kept(compiled: Callable[..., Path], trace: Trace, engine: str, cache: Path) -> None:
-    shutil.rmtree(cache / "logs", ignore_errors=True)
+def test_what_is_kept(compiled: Callable[..., Path], trace: Trace, engine: str, tmp_path: Path) -> None:
     trace(compiled("trace_list.c"), "5", engine=engine, watchdog=True, zip_temp=True, verbose_trace=True)
-    (archive,) = (cache / "logs").iterdir()
-    assert archive.name.endswith(".tar.gz")
+    (archive,) = (tmp_path / "logs").rglob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        assert any(name.endswith("watchdog.log") for name in packed.getnames())
 
 
 def test_library(trace: Trace, engine: str, tmp_path: Path) -> None:

@@ -62,13 +62,15 @@ class CollectContext(NamedTuple):
     """What a collector may use: a scratch folder that is removed afterwards, and a progress report.
 
     `note` tells the user one line, e.g. what the profile lacks and why; `cache` is a folder of the user for
-    what later runs can use again, None if there is none; it may not exist yet.
+    what later runs can use again, None if there is none; it may not exist yet. `logs` is the folder of the
+    repository for what is kept about a run beside its profile; likewise.
     """
 
     scratch: Path
     report: Report = silent
     note: Callable[[str], None] = quiet
     cache: Path | None = None
+    logs: Path | None = None
 
 
 class PostprocessContext(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import JobFailed
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, PostprocessContext
@@ -15,6 +15,11 @@ from perun.porcelain.repository import Repository
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+_MEASURED: Final = ("cmd", "args", "workload")
+"""Keys of the header that no postprocessor changes."""
+_RESULTS: Final = ("resources", "resource_type_map", "models", "postprocessors")
+"""Regions that are the postprocessor's own."""
+
 
 def process(
     repo: Repository,
@@ -23,14 +28,23 @@ def process(
     params: Any,
     ctx: PostprocessContext = NO_POSTPROCESS_CONTEXT,
 ) -> Profile:
-    """`profile` processed by the postprocessor, which is appended to its `postprocessors`."""
+    """`profile` processed by the postprocessor, which is appended to its `postprocessors`.
+
+    What was measured and how stays what the profile says, whatever the postprocessor returns: without that it
+    would be compared with profiles of other commands.
+    """
     postprocessor = repo.registry.get("postprocess", name)
     with errors_of(postprocessor, f"the postprocessor {postprocessor.name!r}", JobFailed):
         processed: Profile = postprocessor.process(profile.copy(), params, ctx)
-    record = _record(postprocessor.name, params)
+    header = profile.get("header") or {}
+    measured = {key: header[key] for key in _MEASURED if key in header}
+    processed["header"] = {**header, **(processed.get("header") or {}), **measured}
+    for region, value in profile.regions().items():
+        if region not in _RESULTS:
+            processed.setdefault(region, value)
     done = list(profile.get("postprocessors") or ())
-    if len(processed.get("postprocessors") or ()) == len(done):
-        processed["postprocessors"] = [*done, record]
+    if len(processed.get("postprocessors") or ()) <= len(done):
+        processed["postprocessors"] = [*done, _record(postprocessor.name, params)]
     return processed
 
 

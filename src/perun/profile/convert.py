@@ -16,7 +16,7 @@ from perun.errors import PluginError, ProfileError
 from perun.profile.format.grouping import Group
 from perun.profile.heap import to_heap_map_format, to_heat_map_format
 from perun.profile.query import all_items_of
-from perun.profile.strategies import record_of
+from perun.profile.records import record_of
 from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, exact_as_floats, table_of
 from perun.profile.uid import flatten
 

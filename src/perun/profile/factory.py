@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Callable, Container
+from functools import update_wrapper
 from pathlib import Path
+from typing import TypeVar
 
 from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.format.core import MODEL_GROUPS, Profile
 from perun.profile.format.grouping import COLUMNS, Group
 from perun.profile.head import Configuration
 from perun.profile.uid import flatten
+
+R = TypeVar("R")
 
 __all__ = [
     "COLUMNS",
@@ -20,6 +24,7 @@ __all__ = [
     "Profile",
     "flatten",
     "load_profile",
+    "pass_profile",
     "store_profile",
     "store_profile_at",
 ]
@@ -62,6 +67,22 @@ def store_profile(profile: Profile, path: str | os.PathLike[str]) -> None:
         atomic.write(Path(path), data)
     except OSError as problem:
         raise ProfileError(f"cannot write {os.fspath(path)}: {problem.strerror}") from None
+
+
+def pass_profile(function: Callable[..., R]) -> Callable[..., R]:
+    """Give the profile that is shown or postprocessed to a click command, as its first argument.
+
+    The command gets it from what runs it: Perun, or a program that runs the command with the profile as the
+    `obj` of its context (manual 1.6.3).
+    """
+    import click
+
+    @click.pass_context
+    def with_profile(ctx: click.Context, /, *args: object, **kwargs: object) -> R:
+        profile = ctx.find_object(Profile) or ctx.obj.profile
+        return ctx.invoke(function, profile, *args, **kwargs)
+
+    return update_wrapper(with_profile, function)
 
 
 def store_profile_at(profile: Profile, file_path: str | os.PathLike[str]) -> None:

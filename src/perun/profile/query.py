@@ -11,7 +11,7 @@ from typing import Any
 
 from perun.profile.format.columns import Column, is_packed
 from perun.profile.format.core import Profile
-from perun.profile.uid import flatten
+from perun.profile.uid import flatten, too_deep
 
 _PLACE = ("snapshot", "time")
 """Fields that say where a resource stands in the profile; they are no measurement."""
@@ -57,7 +57,7 @@ def all_resource_fields_of(profile: Profile) -> Iterator[str]:
 def all_numerical_resource_fields_of(profile: Profile) -> Iterator[str]:
     """Names of the fields that are a number in some resource, in alphabetical order.
 
-    The number of the snapshot is not among them, as it is no measurement.
+    The number of the snapshot is among them, where resources have one.
     """
     found: set[str] = set()
     for _, constants, columns, size in profile.groups():
@@ -67,16 +67,13 @@ def all_numerical_resource_fields_of(profile: Profile) -> Iterator[str]:
         for name, column in columns.items():
             for value in _shapes(column):
                 found.update(_numerical_fields_of({name: value}))
-    found.discard("snapshot")
     yield from sorted(found)
 
 
 def unique_resource_values_of(
     profile: Profile, resource_key: str, *, uids: Container[str] | None = None
 ) -> Iterator[Any]:
-    """Values of a key over all resources, each once, in the order of their first occurrence.
-
-    Nested values are flattened.
+    """Values of a key over all resources as they are, each once, in the order of their first occurrence.
 
     :param resource_key: may hold `:` and `::`.
     :param uids: leave out groups of other uids, as :meth:`Profile.groups` does.
@@ -99,7 +96,7 @@ def all_key_values_of(resource: Mapping[str, Any], resource_key: str) -> Iterato
 
 
 def unique_model_values_of(profile: Profile, model_key: str) -> Iterator[Any]:
-    """Values of a key over all models, each once, in the order of their first occurrence.
+    """Values of a key over all models as they are, each once, in the order of their first occurrence.
 
     :param model_key: may hold `:` and `::`.
     """
@@ -131,10 +128,26 @@ def _shapes(column: Column) -> Iterable[Any]:
 def _unique(values: Iterable[Any]) -> Iterator[Any]:
     seen: set[Any] = set()
     for value in values:
-        plain = flatten(value)
-        if plain not in seen:
-            seen.add(plain)
-            yield plain
+        known = _hashable(value)
+        if known not in seen:
+            seen.add(known)
+            yield value
+
+
+def _hashable(value: Any) -> Any:
+    """Equal for equal values, and hashable."""
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    try:
+        return _frozen(value)
+    except RecursionError:
+        raise too_deep("a value") from None
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return frozenset((key, _frozen(item)) for key, item in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _numerical_fields_of(values: Mapping[str, Any]) -> Iterator[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 from perun.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.models.regression.best import Rating, best_of
-from perun.profile.uid import flatten, location
+from perun.profile.records import record_of
 
 BEST_OF_ONE: Final = {
     "best-model": ("param", "nonparam"),
@@ -20,39 +21,26 @@ ALL: Final = {"all-models": ("param", "nonparam"), "all-param": ("param",), "all
 STRATEGIES: Final = (*BEST_OF_ONE, *ALL, "best-both")
 """The strategies, in the order of the manual but for `best-both`."""
 
-_VALUES: Final = ("bucket_stats", "kernel_stats")
 
-
-def record_of(model: Mapping[str, Any]) -> ModelRecord:
-    """The record of a model of a profile; what is missing or no number is 0, but for the interval."""
-    coefficients = {one.get("name"): one.get("value") for one in model.get("coeffs") or ()}
-    method = str(model.get("method", ""))
-    values = next((model[key] for key in _VALUES if isinstance(model.get(key), (list, tuple))), ())
-    count = _number(model.get("points"), 0.0)
-    return ModelRecord(
-        type=str(model.get("model") or method),
-        r_square=_number(model.get("r_square"), 0.0),
-        b0=_number(coefficients.get("b0"), 0.0),
-        b1=_number(coefficients.get("b1"), 0.0),
-        b2=_number(coefficients.get("b2"), 0.0),
-        x_start=_number(model.get("x_start"), math.nan),
-        x_end=_number(model.get("x_end"), math.nan),
-        uid=location(str(flatten(model.get("uid", ""))), str(model.get("subtype") or "")),
-        method=method,
-        values=tuple(_number(value, math.nan) for value in values),
-        per_key=str(model.get("per_key") or ""),
-        model=model,
-        explained=_number(model.get("explained"), math.nan),
-        points=int(count) if math.isfinite(count) else 0,
-    )
-
-
-def filtered_models(
-    models: Iterable[Mapping[str, Any]], strategy: str
-) -> dict[str, ModelRecord] | dict[str, list[ModelRecord]]:
-    """The models that the strategy chooses, by uid in the order of the first model of each.
+def named_models(models: Iterable[Mapping[str, Any]], strategy: str) -> dict[str, ModelRecord]:
+    """The models that the strategy chooses, each by a name.
 
     See :meth:`perun.profile.factory.Profile.all_filtered_models`.
+
+    :raises UsageError: names the strategy that does not exist.
+    """
+    found = filtered_models(models, strategy)
+    if strategy in BEST_OF_ONE:
+        return {uid: record for uid, (record,) in found.items()}
+    named: dict[str, ModelRecord] = {}
+    for record in (record for records in found.values() for record in records):
+        names = _names(record)
+        named[next(name for name in names if name not in named)] = record
+    return named
+
+
+def filtered_models(models: Iterable[Mapping[str, Any]], strategy: str) -> dict[str, list[ModelRecord]]:
+    """The models that the strategy chooses, by uid in the order of the first model of each.
 
     :raises UsageError: names the strategy that does not exist.
     """
@@ -62,14 +50,25 @@ def filtered_models(
     for model in models:
         record = record_of(model)
         by_uid.setdefault(record.uid, []).append(record)
-    if strategy in BEST_OF_ONE:
-        leaders = {uid: best(_of_kind(found, BEST_OF_ONE[strategy])) for uid, found in by_uid.items()}
-        return {uid: record for uid, record in leaders.items() if record}
-    if strategy in ALL:
-        chosen = {uid: _of_kind(found, ALL[strategy]) for uid, found in by_uid.items()}
-    else:
-        chosen = {uid: _best_of_both(found) for uid, found in by_uid.items()}
+    chosen = {uid: _chosen(found, strategy) for uid, found in by_uid.items()}
     return {uid: found for uid, found in chosen.items() if found}
+
+
+def _chosen(records: list[ModelRecord], strategy: str) -> list[ModelRecord]:
+    if strategy in ALL:
+        return _of_kind(records, ALL[strategy])
+    kinds = [BEST_OF_ONE[strategy]] if strategy in BEST_OF_ONE else [("param",), ("nonparam",)]
+    return [found for found in (best(_of_kind(records, one)) for one in kinds) if found]
+
+
+def _names(record: ModelRecord) -> Iterator[str]:
+    """Names of the model, the shortest first."""
+    name = f"{record.uid}, {record.type}"
+    yield name
+    if math.isfinite(record.x_start) and math.isfinite(record.x_end):
+        name += f", x {record.x_start:g} to {record.x_end:g}"
+        yield name
+    yield from (f"{name}, {number}" for number in count(2))
 
 
 def _of_kind(records: Iterable[ModelRecord], kinds: Sequence[str]) -> list[ModelRecord]:
@@ -85,17 +84,3 @@ def rating(record: ModelRecord) -> Rating:
     """What of a model says how well it fits."""
     interval = record.x_start, record.x_end
     return Rating(record.type, record.r_square, record.explained, record.points, interval)
-
-
-def _best_of_both(records: list[ModelRecord]) -> list[ModelRecord]:
-    chosen = (best(_of_kind(records, (kind,))) for kind in ("param", "nonparam"))
-    return [record for record in chosen if record]
-
-
-def _number(value: Any, default: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return default
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return default

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from perun.models.record import ModelRecord
 from perun.plugin.api import MajorVersion, MinorVersion
 from perun.plugin.legacy.calling import Executable
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -18,6 +19,7 @@ __all__ = [
     "Job",
     "MajorVersion",
     "MinorVersion",
+    "ModelRecord",
     "PerformanceChange",
     "PostprocessStatus",
     "Unit",

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from perun.errors import VersionControlError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from perun.plugin.api import MajorVersion, MinorVersion, Vcs
+
+
+class NoHead(VersionControlError, ValueError):
+    """There is no current version; the manual makes a ValueError of that."""
+
 
 _chosen: ContextVar[Vcs | None] = ContextVar("perun.vcs", default=None)
 
@@ -41,9 +48,13 @@ def walk_major_versions() -> Iterator[MajorVersion]:
 def get_minor_head() -> str:
     """Checksum of the current version.
 
-    :raises ~perun.errors.VersionControlError: if there is none yet.
+    :raises NoHead: if there is none yet.
     """
-    return _current().get_minor_head()
+    vcs = _current()
+    try:
+        return vcs.get_minor_head()
+    except VersionControlError as problem:
+        raise NoHead(problem.message, problem.hint) from None
 
 
 def get_head_major_version() -> str:

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.check._common.difference import Limits, Samples, compare, measure, sample, scatter_of
-from perun.check._common.parts import best, extent, parts, without_fringes
+from perun.check._common.parts import extent, parts, without_fringes
 from perun.check._common.shapes import DEGREES, OTHER, polynomial, regression, straight
 from perun.models.record import ModelRecord
 from perun.profile.changes import PerformanceChange
-from perun.profile.strategies import record_of
+from perun.profile.records import record_of
+from perun.profile.strategies import best
 
 X = np.linspace(1, 100, 1000)
 LIMITS = Limits()

@@ -69,7 +69,7 @@ class TestDataFrames:
         ]  # fmt: skip
         assert found.to_dict("records")[0] == {
             "address": 19284560, "amount": 4, "snapshots": 0, "subtype": "malloc",
-            "trace": "unreachable:malloc:0", "type": "memory", "uid": f"{SOURCE}:main:22",
+            "trace": "malloc:unreachable:0", "type": "memory", "uid": f"{SOURCE}:main:22",
             "uid:function": "main", "uid:line": 22, "uid:source": SOURCE,
         }  # fmt: skip
         assert found["uid:line"].tolist() == [22, 27]
@@ -147,7 +147,7 @@ class TestArrow:
         expected = [
             {
                 "address": 19284560, "amount": amount, "snapshots": 0, "subtype": subtype,
-                "trace": f"unreachable:{subtype}:0", "type": "memory", "uid": f"{SOURCE}:main:{line}",
+                "trace": f"{subtype}:unreachable:0", "type": "memory", "uid": f"{SOURCE}:main:{line}",
                 "uid:function": "main", "uid:line": line, "uid:source": SOURCE,
             }
             for subtype, amount, line in (("malloc", 4, 22), ("free", 0, 27))

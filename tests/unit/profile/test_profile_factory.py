@@ -251,7 +251,7 @@ def test_flattened_resources() -> None:
     ((snapshot, resource),) = profile.all_resources(flatten_values=True)
     assert snapshot == 0
     assert resource["uid"] == "../memory_collect_test.c:main:22"
-    assert resource["trace"] == "../memory_collect_test.c:main:22"
+    assert resource["trace"] == "main:../memory_collect_test.c:22"
     assert resource["amount"] == 4
 
 

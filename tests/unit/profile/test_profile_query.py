@@ -83,8 +83,15 @@ def test_all_items_of() -> None:
     ]
 
 
+def test_the_function_comes_first_in_a_trace() -> None:
+    items = dict(query.all_items_of(FREE))
+    assert items["trace"].startswith(f"free:unreachable:0,main:{SOURCE}:27,__libc_start_main:unreachable:0,")
+
+
 def test_all_numerical_resource_fields_of(memory: Profile, time: Profile, trace: Profile) -> None:
-    assert list(query.all_numerical_resource_fields_of(memory)) == ["address", "amount", "uid:line"]
+    assert list(query.all_numerical_resource_fields_of(memory)) == [
+        "address", "amount", "snapshot", "uid:line"
+    ]  # fmt: skip
     assert list(query.all_numerical_resource_fields_of(time)) == ["amount"]
     assert list(query.all_numerical_resource_fields_of(trace)) == ["amount", "structure-unit-size"]
 
@@ -106,7 +113,8 @@ def test_unique_resource_values_of(memory: Profile, time: Profile, trace: Profil
 @pytest.mark.parametrize(
     ("key", "values"),
     [
-        ("uid", [f"{SOURCE}:main:22", f"{SOURCE}:main:27"]),
+        ("uid", [MALLOC["uid"], FREE["uid"]]),
+        ("trace", [MALLOC["trace"], FREE["trace"]]),
         ("uid:line", [22, 27]),
         ("trace::function", ["main", "__libc_start_main", "_start", "free"]),
         ("snapshot", [0, 1]),
@@ -125,7 +133,7 @@ def test_nested_values_in_a_column() -> None:
     profile = Profile()
     profile.update_resources([{"uid": "f", "amount": {"self": n % 2}} for n in range(4)])
     assert list(query.unique_resource_values_of(profile, "amount:self")) == [0, 1]
-    assert list(query.unique_resource_values_of(profile, "amount")) == ["0", "1"]
+    assert list(query.unique_resource_values_of(profile, "amount")) == [{"self": 0}, {"self": 1}]
 
 
 def test_all_key_values_of() -> None:
@@ -140,6 +148,7 @@ def test_unique_model_values_of(trace: Profile) -> None:
     assert list(query.unique_model_values_of(trace, "model")) == ["constant", "exponential", "linear"]
     assert list(query.unique_model_values_of(trace, "r_square")) == [0, 1, 2, 3]
     assert list(query.unique_model_values_of(trace, "coeffs::name")) == ["b0"]
+    assert list(query.unique_model_values_of(trace, "coeffs"))[:1] == [[{"name": "b0", "value": 0}]]
 
 
 def test_all_resources_and_models_of(memory: Profile, trace: Profile) -> None:

@@ -47,11 +47,8 @@ def profile() -> Profile:
     return Profile(models=[POWER, LINEAR, BUCKETS, KERNEL, HOPELESS])
 
 
-def chosen(found: dict[str, Any]) -> dict[str, Any]:
-    return {
-        uid: [one.model for one in record] if isinstance(record, list) else record.model
-        for uid, record in found.items()
-    }
+def chosen(found: dict[str, ModelRecord]) -> dict[str, Any]:
+    return {name: record.model for name, record in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -60,10 +57,22 @@ def chosen(found: dict[str, Any]) -> dict[str, Any]:
         ("best-model", {"f": BUCKETS, "a.c:g": KERNEL}),
         ("best-param", {"f": LINEAR}),
         ("best-nonparam", {"f": BUCKETS, "a.c:g": KERNEL}),
-        ("best-both", {"f": [LINEAR, BUCKETS], "a.c:g": [KERNEL]}),
-        ("all-models", {"f": [POWER, LINEAR, BUCKETS], "a.c:g": [KERNEL], "h": [HOPELESS]}),
-        ("all-param", {"f": [POWER, LINEAR], "h": [HOPELESS]}),
-        ("all-nonparam", {"f": [BUCKETS], "a.c:g": [KERNEL]}),
+        (
+            "best-both",
+            {"f, linear": LINEAR, "f, regressogram": BUCKETS, "a.c:g, kernel_regression": KERNEL},
+        ),
+        (
+            "all-models",
+            {
+                "f, power": POWER,
+                "f, linear": LINEAR,
+                "f, regressogram": BUCKETS,
+                "a.c:g, kernel_regression": KERNEL,
+                "h, constant": HOPELESS,
+            },
+        ),
+        ("all-param", {"f, power": POWER, "f, linear": LINEAR, "h, constant": HOPELESS}),
+        ("all-nonparam", {"f, regressogram": BUCKETS, "a.c:g, kernel_regression": KERNEL}),
     ],
 )
 def test_strategies(profile: Profile, strategy: str, expected: dict[str, Any]) -> None:
@@ -107,10 +116,29 @@ def test_the_first_of_equally_good_models_is_the_best() -> None:
 def test_a_model_that_does_not_fit_is_never_the_best(r_square: Any) -> None:
     profile = Profile(models=[parametric("f", "power", r_square), parametric("f", "linear", "0.5")])
     assert profile.all_filtered_models("best-model")["f"].type == "linear"
-    assert len(profile.all_filtered_models("all-models")["f"]) == 2
+    assert len(profile.all_filtered_models("all-models")) == 2
+
+
+def test_names_of_models_of_one_kind() -> None:
+    pieces = [parametric("f", "linear", 0.5, x_end=end) for end in (5, 10, 10, 10)]
+    assert list(Profile(models=pieces).all_filtered_models("all-param")) == [
+        "f, linear", "f, linear, x 0 to 10", "f, linear, x 0 to 10, 2", "f, linear, x 0 to 10, 3"
+    ]  # fmt: skip
+
+
+def test_the_best_model_is_chosen_on_one_scale() -> None:
+    constant = parametric("f", "constant", 0.7, explained=0.0, points=20)
+    power = parametric("f", "power", 0.6, explained=0.9, points=20)
+    for strategy in ("best-model", "best-param"):
+        assert Profile(models=[constant, power]).all_filtered_models(strategy)["f"].type == "power"
+
+
+def test_clocks_are_told_apart() -> None:
+    clocks = [parametric("./prog", "linear", 0.9, subtype=clock) for clock in ("real", "sys")]
+    assert list(Profile(models=clocks).all_filtered_models("best-model")) == ["./prog [real]", "./prog [sys]"]
 
 
 def test_models_of_old_profiles() -> None:
     profile = Profile(models=[{"x_interval_start": 1, "x_interval_end": 2, "coeffs": None}])
-    (record,) = profile.all_filtered_models("all-models")[""]
+    (record,) = profile.all_filtered_models("all-models").values()
     assert (record.x_start, record.x_end, record.r_square, record.type) == (1.0, 2.0, 0.0, "")

@@ -10,7 +10,7 @@ from perun.check._common.model_pairs import ABSENT, units_by_uid
 from perun.errors import ProfileError
 from perun.models.record import ModelRecord
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.strategies import ALL, BEST_OF_ONE
+from perun.profile.strategies import ALL, BEST_OF_ONE, filtered_models
 from perun.profile.units import readable
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ def keys_of(model: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _chosen(profile: Profile, strategy: str) -> _Models:
-    found = profile.all_filtered_models(strategy)
-    every = profile.all_filtered_models("all-models")
+    models = [model for _, model in profile.all_models()]
+    every = filtered_models(models, "all-models")
     chosen: _Models = {}
-    for uid, records in found.items():
-        for record in [records] if isinstance(records, ModelRecord) else records:
+    for uid, records in filtered_models(models, strategy).items():
+        for record in records:
             if not record.r_square > 0:
                 continue
             own = chosen.setdefault(uid, {})

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from perun.errors import ProfileError
 from perun.models.record import ModelRecord
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.records import record_of
 from perun.profile.series import subtype_of
-from perun.profile.strategies import best, record_of
+from perun.profile.strategies import best
 from perun.profile.uid import flatten, location
 from perun.profile.units import units
 

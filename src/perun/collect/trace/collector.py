@@ -106,7 +106,7 @@ class TraceParams:
     zip_temp: bool = param(
         False,
         short="-z",
-        help="Compress the temporary files into an archive in the cache folder before deleting them.",
+        help="Compress the temporary files into an archive in .perun/logs before deleting them.",
     )
     keep_temp: bool = param(False, short="-k", help="Keep the temporary files.")
     verbose_trace: bool = param(
@@ -398,10 +398,11 @@ class _Session:
             copytree(self._folder, kept, dirs_exist_ok=True, symlinks=True)
             self._ctx.note(f"--keep-temp: the temporary files are in {kept}")
         if params.zip_temp:
-            folder = (self._ctx.cache or Path(os.path.dirname(self._ctx.scratch))) / "logs"
+            folder = self._ctx.logs or Path(os.path.dirname(self._ctx.scratch), "logs")
             folder.mkdir(parents=True, exist_ok=True)
-            name = time.strftime("trace-%Y-%m-%d-%H-%M-%S")
-            archive = make_archive(str(folder / name), "gztar", self._folder)
+            # A folder of its own, as another run may pack its files in the same second.
+            kept = mkdtemp(prefix=time.strftime("trace-%Y-%m-%d-%H-%M-%S-"), dir=folder)
+            archive = make_archive(os.path.join(kept, "trace"), "gztar", self._folder)
             self._ctx.note(f"--zip-temp: the temporary files are in {archive}")
         rmtree(self._folder, ignore_errors=True)
 

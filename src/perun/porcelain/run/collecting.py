@@ -110,7 +110,8 @@ def _run_collector(
     with tempfile.TemporaryDirectory(
         prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
     ) as scratch:
-        context = CollectContext(Path(scratch), report, note, _cache(repo, collector.name))
+        cache, logs = _cache(repo, collector.name), repo.root / PERUN_FOLDER / "logs"
+        context = CollectContext(Path(scratch), report, note, cache, logs)
         with errors_of(collector, f"the collector {collector.name!r}", JobFailed):
             profile: Profile = collector.collect(run, job.collector.params, context)
     return profile

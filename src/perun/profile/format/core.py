@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import ProfileError
 from perun.profile.format import older
@@ -225,34 +225,19 @@ class Profile(MutableMapping[str, Any]):
             if group in ("model", "both") or (group == "param") == ("coeffs" in model):
                 yield position, model
 
-    @overload
-    def all_filtered_models(
-        self, models_strategy: Literal["best-model", "best-param", "best-nonparam"]
-    ) -> dict[str, ModelRecord]: ...
+    def all_filtered_models(self, models_strategy: str) -> dict[str, ModelRecord]:
+        """Models chosen by a strategy of `perun check --models-type` (manual 2.2 and 3.2).
 
-    @overload
-    def all_filtered_models(
-        self, models_strategy: Literal["all-param", "all-nonparam", "all-models", "best-both"]
-    ) -> dict[str, list[ModelRecord]]: ...
-
-    @overload
-    def all_filtered_models(
-        self, models_strategy: str
-    ) -> dict[str, ModelRecord] | dict[str, list[ModelRecord]]: ...
-
-    def all_filtered_models(
-        self, models_strategy: str
-    ) -> dict[str, ModelRecord] | dict[str, list[ModelRecord]]:
-        """Models by uid, chosen by a strategy of `perun check --models-type` (manual 2.2 and 3.2).
-
-        :param models_strategy: `best-model`, `best-param` and `best-nonparam` give the one model of each uid
-            with the highest `r_square` above 0; `best-both` the best parametric and the best non-parametric
-            one, as a list; `all-models`, `all-param` and `all-nonparam` all models of each uid, as a list.
+        :param models_strategy: `best-model`, `best-param` and `best-nonparam` give the best model of each
+            uid, by uid, see :mod:`perun.models.regression.best`. `best-both` gives the best parametric and
+            the best non-parametric one, `all-models`, `all-param` and `all-nonparam` all models of each uid;
+            these are by the uid and the type of the model, as in `main, linear`, and where that is not
+            enough by the interval and a number besides.
         :raises UsageError: names the strategy that does not exist.
         """
-        from perun.profile.strategies import filtered_models
+        from perun.profile.strategies import named_models
 
-        return filtered_models((model for _, model in self.all_models()), models_strategy)
+        return named_models((model for _, model in self.all_models()), models_strategy)
 
     def _add_places(self, places: Iterable[older.Place]) -> None:
         incoming = Grouping(COLUMNS | self._own_columns())

@@ -15,7 +15,7 @@ from perun.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
 from perun.profile.measurements import Metric
-from perun.profile.strategies import record_of
+from perun.profile.records import record_of
 from perun.view._common import keys
 from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, profile_summary
 from perun.view._common.scale import is_logarithmic, note_of
