@@ -33,7 +33,7 @@ def stranger(perun: Any, git_repository: Any, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def bench(project: Any, perun: Any) -> Any:
-    """The JSON answer of `perun bench` in a repository of Perun's, with three runs if nothing else is said."""
+    """The JSON answer of `perun bench` in a repository of Perun's, three runs if nothing else is said."""
 
     def run(*arguments: str, check: bool = True) -> Any:
         limit = [] if "--runs" in arguments else ["--runs", "3"]

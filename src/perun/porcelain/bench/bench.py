@@ -123,8 +123,8 @@ def _measured(
     dice = dice or random.Random()
     with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as scratch:
         environ = pre_run.environment(repo)
-        runner = Runner(repo.working_root, environ, Path(scratch), dice, options.ignore_failure)
-        return measure(benchmarks, runner, options, dice, progress)
+        with Runner(repo.working_root, environ, Path(scratch), dice, options.ignore_failure) as runner:
+            return measure(benchmarks, runner, options, dice, progress)
 
 
 def _reporting(
