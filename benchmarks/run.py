@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+import bench_start
 import check
 import documents
 import instructions
@@ -40,6 +41,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     regression: (regression.regression,),
     moving_average: (moving_average.moving_average,),
     kernel: (kernel.kernel,),
+    bench_start: (bench_start.bench,),
     check: (check.check_all, check.check_memory, check.check_many),
     views: (views.scatter, views.flamegraph),
     documents: (documents.documents,),

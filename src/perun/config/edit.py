@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,21 @@ def set_value(path: Path, key: str, text: str) -> Any:
             old = old.without(alias)
     _write(path, old.with_value(name, _tidy(value)))
     return value
+
+
+def append(path: Path, key: str, items: Sequence[Any]) -> None:
+    """Append items to the list of a key in a configuration file; the comments within the list stay, too.
+
+    :param items: as :meth:`Config.get` gives them. A list that is missing or empty is made.
+    :raises ConfigError: as :func:`set_value`.
+    """
+    old = _Document(path)
+    there = old.list_of(key)
+    if not there or not old.holds_list(key):
+        set_value(path, key, json.dumps([*there, *items], ensure_ascii=False))
+        return
+    checked_value(path, key, json.dumps([*there, *items], ensure_ascii=False))
+    _write(path, old.with_items(key, [_tidy(item) for item in items]))
 
 
 def unset(path: Path, key: str) -> bool:
@@ -101,6 +117,39 @@ class _Document:
         expected = self.data()
         put(expected, name, value)
         return self._verified(self._set(name.split("."), value), expected, name)
+
+    def list_of(self, name: str) -> list[Any]:
+        """The items of the dotted key; one text is a list of one, too."""
+        value = self._value(name)
+        if value is None or isinstance(value, dict):
+            return []
+        return value if isinstance(value, list) else [value]
+
+    def holds_list(self, name: str) -> bool:
+        """Whether the dotted key is there, and holds a list."""
+        return isinstance(self._value(name), list)
+
+    def _value(self, name: str) -> Any:
+        value: Any = self.data()
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def with_items(self, name: str, items: Sequence[Any]) -> _Document:
+        """The document with more items at the end of the list of the dotted key, which has one at least."""
+        expected = self.data()
+        put(expected, name, [*self.list_of(name), *items])
+        node = self.root
+        for part in name.split("."):
+            assert node is not None and isinstance(node.value, dict)
+            node = node.value[part].value
+        assert node is not None and isinstance(node.value, list)
+        last = node.value[-1].end
+        if node.flow:
+            return self._verified(self._splice(last, last, f", {emit.inline(items)[1:-1]}"), expected, name)
+        end = self._end_of_line(last)
+        lines = self.newline + self._lines(emit.block(list(items), node.column))
+        return self._verified(self._splice(end, end, lines), expected, name)
 
     def without(self, name: str) -> _Document:
         """The document without the dotted key; itself if the key is not there."""

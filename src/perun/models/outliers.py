@@ -13,13 +13,14 @@ Quartiles are interpolated linearly between the order statistics; sigma divides 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
 
 NORMAL_MAD = 0.6745
 MIN_DIFFERENCES = 3
@@ -41,16 +42,20 @@ class Spread(NamedTuple):
     @classmethod
     def of(cls, differences: Floats, resolution: float) -> Spread:
         """The spread of `differences`, shape (n,), n > 0; `resolution` is greater than 0."""
+        import numpy as np
+
         q1, median, q3 = np.percentile(differences, [25, 50, 75])
         mad = np.median(np.abs(differences - median))
         return cls(float(median), float(mad), float(q1), float(q3), resolution)
 
     def modified_z(self, differences: Floats) -> Floats:
         """The modified z-score of each, shape (n,)."""
-        return NORMAL_MAD * np.abs(differences - self.median) / max(self.mad, self.resolution)
+        return NORMAL_MAD * abs(differences - self.median) / max(self.mad, self.resolution)
 
     def quartile_multiple(self, differences: Floats) -> Floats:
         """How many interquartile ranges each lies outside the quartiles; 0 between them, shape (n,)."""
+        import numpy as np
+
         outside = np.maximum(np.maximum(differences - self.q3, self.q1 - differences), 0.0)
         return outside / max(self.q3 - self.q1, self.resolution)
 
@@ -59,11 +64,15 @@ class Spread(NamedTuple):
 
         A difference next to zero among many large ones is an outlier, but not a change.
         """
+        import numpy as np
+
         same = np.sign(differences) == np.sign(differences - self.median)
         return np.asarray(same & (differences != 0))
 
 
 def deviation_multiple(differences: Floats, usual: Floats, resolution: float) -> Floats:
     """|d| / sigma of each difference, shape (n,); sigma is that of the `usual` ones, shape (m,)."""
+    import numpy as np
+
     sigma = float(np.std(usual, ddof=1)) if usual.size > 1 else 0.0
-    return np.abs(differences) / max(sigma, resolution)
+    return abs(differences) / max(sigma, resolution)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +99,16 @@ def set_in(
     check_setting(*editing.checked_value(path, key, text), _registry(folder, environ))
     with _writing(folder, environ, path):
         return Setting(key, editing.set_value(path, key, text), str(path))
+
+
+def append_in(repo: Repository, key: str, items: Sequence[Any]) -> None:
+    """Append items to a list in the local configuration; all that is there stays, comments included.
+
+    :raises ConfigError: if the key is unknown or an item is not of its kind; nothing is written then.
+    """
+    path = file_of(repo.root, repo.environ, "local")
+    with _writing(repo.root, repo.environ, path):
+        editing.append(path, key, items)
 
 
 def _registry(folder: Path, environ: Mapping[str, str]) -> Registry:

@@ -37,36 +37,43 @@ class Timed(NamedTuple):
 
 
 class TimedRuns:
-    """Runs one command, each time in an environment of random size.
+    """Runs one command, each time in an environment of random size; a context manager, as `Execution` is.
 
-    :param run: the command and its environment. :param scratch: a folder for what the runs need.
+    :param run: the command, its folder and its environment. :param scratch: a folder for what the runs need.
+    :param seconds: after which a run is stopped; 0 for never. :param core: the processor it is kept on.
+    :param engine: the words of what starts it and records it.
     """
 
-    def __init__(self, run: Run, scratch: Path, dice: random.Random) -> None:
-        self.run = run
-        self._scratch = scratch
-        self._dice = dice
-
-    def record(
+    def __init__(
         self,
-        folder: Path,
+        run: Run,
+        scratch: Path,
+        dice: random.Random,
         seconds: float = 0.0,
         core: int | None = None,
         engine: Sequence[str] = (),
-    ) -> Timed:
-        """Run it once in `folder`; that it failed or was stopped is in the sample.
+    ) -> None:
+        self._dice = dice
+        self._execution = Execution(run, scratch, seconds, engine=engine, core=core)
 
-        :param seconds: after which it is stopped; 0 for never. :param core: the processor it is kept on.
-        :param engine: the words of what starts it and records it.
+    def __enter__(self) -> TimedRuns:
+        self._execution.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._execution.__exit__(*exc)
+
+    def record(self) -> Timed:
+        """Run it once; that it failed or was stopped is in the sample.
+
         :raises JobFailed: if it cannot be started.
         """
-        padding = "x" * self._dice.randrange(_LONGEST_PADDING)
-        run = self.run._replace(cwd=folder, environ={**self.run.environ, PADDING: padding})
-        with Execution(run, self._scratch, seconds, engine=engine, core=core) as execution:
-            sample = execution.record()
-            if sample.interruption is not None:
-                raise sample.interruption
-            return Timed(sample, execution.last_errors() if sample.status and not sample.early else ())
+        self._execution.set_variable(PADDING, "x" * self._dice.randrange(_LONGEST_PADDING))
+        sample = self._execution.record()
+        if sample.interruption is not None:
+            raise sample.interruption
+        failed = sample.status and not sample.early
+        return Timed(sample, self._execution.last_errors() if failed else ())
 
 
 def time_profile(

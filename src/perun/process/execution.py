@@ -167,6 +167,10 @@ class Execution:
             raise
         return Sample((end - start) / 1e9, usage.ru_utime, usage.ru_stime, status, early, interruption)
 
+    def set_variable(self, name: str, value: str) -> None:
+        """Give the runs from now on this variable of the environment."""
+        self._environ[name] = value
+
     def output(self, stream: str) -> Path:
         """The file with what the last run wrote to `stdout` or `stderr`, if that is kept.
 

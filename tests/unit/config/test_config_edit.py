@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perun.config import KEYS, Kind, Scope, load, read_file
 from perun.config.convert import convert
-from perun.config.edit import add_default_shared, set_value, unset, write_text
+from perun.config.edit import add_default_shared, append, set_value, unset, write_text
 from perun.config.reader import parse, values
 from perun.config.scalars import resolve_all
 from perun.config.templates import TEMPLATES, default_shared, render
@@ -397,3 +397,53 @@ def test_generated_files_can_be_set_key_by_key(tmp_path: Path, template: str) ->
             set_value(file, key.name, "yes")
     assert [line for line in comments(text) if line not in comments(file.read_text())] == []
     assert read_file(file).get("execute.pre_run") == ["yes"]
+
+
+def test_items_are_appended_beside_the_comments_of_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "local.yml"
+    file.write_text(OLD)
+    append(file, "cmds", ["c", "sh -c 'd | e'"])
+    append(file, "format.sort_profiles_by", ["type"])
+    more = '- "b"\n- c\n- \'sh -c \'\'d | e\'\'\'\n'
+    assert file.read_text() == OLD.replace('- "b"\n', more).replace("stem, copy]", "stem, copy, type]")
+
+
+@pytest.mark.parametrize("text", ["", "cmds: []\n", "cmds:\n", "args: [x]\n"])
+def test_a_list_that_is_missing_is_made(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "local.yml"
+    file.write_text(text)
+    append(file, "cmds", ["a", "1"])
+    assert read_file(file).get("cmds") == ["a", "1"]
+
+
+def test_one_text_becomes_the_first_item(tmp_path: Path) -> None:
+    file = tmp_path / "local.yml"
+    file.write_text("cmds: a  # the only one\n")
+    append(file, "cmds", ["b"])
+    assert read_file(file).get("cmds") == ["a", "b"]
+
+
+def test_wrong_items_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "local.yml"
+    file.write_text("collectors: [{name: time}]\n")
+    with pytest.raises(ConfigError):
+        append(file, "collectors", [{"nam": "memory"}])
+    assert file.read_text() == "collectors: [{name: time}]\n"
+
+
+@given(st.sampled_from(DOCUMENTS), st.lists(st.text(), min_size=1, max_size=3))
+def test_random_items_are_appended(
+    tmp_path_factory: pytest.TempPathFactory, document: str, items: list[str]
+) -> None:
+    file = tmp_path_factory.mktemp("x") / "local.yml"
+    file.write_text(document, newline="")
+    try:
+        before = read_file(file).get("cmds")
+        append(file, "cmds", items)
+    except ConfigError:
+        assert file.read_bytes().decode() == document
+        return
+    after = file.read_bytes().decode()
+    old = before if isinstance(before, list) else []
+    assert read_file(file).get("cmds") == [*old, *items]
+    assert set(comments(document)) - set(comments(after)) <= {"# the first"}

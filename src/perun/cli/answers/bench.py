@@ -85,6 +85,7 @@ def as_json(out: TextIO, found: Outcome) -> None:
             "schema": "perun.bench/1",
             "minor_version": found.version.checksum,
             "uncommitted": found.uncommitted,
+            "environment": list(found.conditions),
             "interrupted": found.interruption is not None,
             "benchmarks": [_data(one, found) for one in found.results],
             "saved": [setting.key for setting in found.saved],

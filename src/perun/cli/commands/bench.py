@@ -219,6 +219,8 @@ def _confirms(session: Session, top: Path) -> bool:
 
 def _notes(session: Session, found: Outcome) -> None:
     """What is odd, and what became of the profiles."""
+    for condition in found.conditions:
+        session.note(f"environment: {condition}")
     for one in found.results:
         for note in one.notes:
             session.note(f"note: {one_line(one.benchmark.title)}: {one_line(note)}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perun import conditions
 from perun.errors import JobFailed
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import saving
@@ -41,12 +42,14 @@ class Outcome:
 
     :ivar version: the current version; with :ivar uncommitted: changes, whose profiles are pending. Those of
         the version itself are registered.
+    :ivar conditions: what makes times less certain at the moment, such as other programs.
     :ivar results: one for each command that has a run. :ivar saved: what was written into the job matrix.
     :ivar interruption: the exception that ended it; then nothing is stored.
     """
 
     version: MinorVersion
     uncommitted: bool
+    conditions: tuple[str, ...]
     results: list[Result]
     saved: tuple[Setting, ...] = ()
     interruption: BaseException | None = None
@@ -83,19 +86,21 @@ def bench(
     pre_run.run_commands(as_built, state, repo.working_root)
     for one in benchmarks:
         _check_program(repo, one, several=len(options.commands) > 1)
-    machine_state = describe_machine(as_built)  # the load it finds, not the one it makes
+    # The load it finds, not the one it makes.
+    machine_state = describe_machine(as_built)
+    momentary = tuple(one.message for one in conditions.observe() if one.momentary)
     found = _measured(repo, benchmarks, options, _reporting(options, report, expect, describe), dice)
     series = [one for one in found.series if one.samples]
     results = [of_series(one, notes.of(one, found, options)) for one in series]
     profiles = [_profile(repo, one, options, machine_state, uncommitted) for one in series]
     results = with_earlier(repo, version, uncommitted, with_ratios(results), profiles)
     if found.interruption is not None:
-        return Outcome(version, uncommitted, results, interruption=found.interruption)
+        return Outcome(version, uncommitted, momentary, results, interruption=found.interruption)
     wanted = [saving.Wanted(one, version.checksum, not uncommitted) for one in profiles]
     paths = saving.save_together(repo, wanted)
     matrix.write(repo, added)
     stored = [replace(one, profile=path.name) for one, path in zip(results, paths, strict=True)]
-    return Outcome(version, uncommitted, stored, tuple(added))
+    return Outcome(version, uncommitted, momentary, stored, tuple(added))
 
 
 def _check_program(repo: Repository, benchmark: Benchmark, *, several: bool) -> None:
@@ -123,8 +128,8 @@ def _measured(
     dice = dice or random.Random()
     with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as scratch:
         environ = pre_run.environment(repo)
-        runner = Runner(repo.working_root, environ, Path(scratch), dice, options.ignore_failure)
-        return measure(benchmarks, runner, options, dice, progress)
+        with Runner(repo.working_root, environ, Path(scratch), dice, options.ignore_failure) as runner:
+            return measure(benchmarks, runner, options, dice, progress)
 
 
 def _reporting(
@@ -137,14 +142,15 @@ def _reporting(
         left = [runs_left(one, options) for one in series]
         times = [one.value.value if one.value else 0.0 for one in series]
         needed = sum(runs * time for runs, time in zip(left, times, strict=True))
-        late = seconds if options.runs is None else float("inf")
+        late = max(0.0, seconds) if options.runs is None else float("inf")
+        share = min(1.0, late / needed) if needed else 1.0  # of them the budget allows
         text = grown.benchmark.title
         if grown.value is not None:
             reached = measured.precision(grown.value)
             known = "" if reached is None else f", the mean ±{100 * reached:.2g} %"
             text = f"{text}: {describe(grown.value)}{known}"
-        report(text, done, done + round(sum(left)))
-        expect(max(0.0, min(needed, late)))
+        report(text, done, done + round(share * sum(left)))
+        expect(share * needed)
 
     return progress
 

@@ -26,7 +26,7 @@ _Jobs = set[tuple[str, str, str]]
 
 
 class Setting(NamedTuple):
-    """A key of `local.yml`, its new value, and what is new in words."""
+    """A key of `local.yml`, its new value, or the items that its list gets at the end, and these in words."""
 
     key: str
     value: Any
@@ -57,9 +57,9 @@ def additions(repo: Repository, benchmarks: Sequence[Benchmark]) -> list[Setting
             "measure without --save, or change the matrix: perun config edit",
         )
     found = [
-        Setting(key, new[key], ", ".join(_shown(one) for one in new[key] if one not in old[key]))
+        Setting(key, items, ", ".join(map(_shown, items)))
         for key in ("workloads", "cmds")
-        if new[key] != old[key]
+        if (items := new[key][len(old[key]) :])
     ]
     return [*_build(repo, benchmarks), *_collector(repo), *_registering(repo), *found]
 
@@ -85,7 +85,10 @@ def write(repo: Repository, wanted: Iterable[Setting]) -> None:
     :raises ConfigError: where the file cannot be changed.
     """
     for one in wanted:
-        settings.set_in(repo.root, repo.environ, one.key, json.dumps(one.value, ensure_ascii=False), "local")
+        if isinstance(one.value, list):
+            settings.append_in(repo, one.key, one.value)
+        else:
+            settings.set_value(repo, one.key, json.dumps(one.value), scope="local")
 
 
 def _product(lists: Mapping[str, Sequence[str]]) -> _Jobs:
@@ -99,7 +102,7 @@ def _united(old: Iterable[str], more: Iterable[str]) -> list[str]:
 def _collector(repo: Repository) -> list[Setting]:
     units = repo.config.get("collectors") or []
     names = [one if isinstance(one, str) else str(one["name"]) for one in units]
-    return [] if "time" in names else [Setting("collectors", [*units, {"name": "time"}], "time")]
+    return [] if "time" in names else [Setting("collectors", [{"name": "time"}], "time")]
 
 
 def _registering(repo: Repository) -> list[Setting]:

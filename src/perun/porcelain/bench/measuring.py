@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +25,10 @@ METRIC: Final = "real time"
 """What `perun.profile.measured` calls the value of a time profile."""
 GROWTH: Final = 0.05
 """A series is looked at again when it has grown by this share, so that thousands of runs cost no time."""
+_NORMAL: Final = 1.959
+"""The quantile of the normal distribution at 95 %, rounded down."""
+KEPT: Final = 50
+"""Commands that are kept prepared at most."""
 REPORTS: Final = 0.1
 """Seconds between two reports at least."""
 FAILING: Final = "correct the command, or measure it anyway with --ignore-failure (-i)"
@@ -53,8 +59,19 @@ class Series:
         """See what all runs say."""
         if self.samples:
             self.value = measured.of_values(METRIC, [one.real for one in self.samples], "s")
-            reached = measured.precision(self.value)
-            self.ready = reached is not None and reached <= precision
+            self.ready = _may_be_known(self.value, precision) and _is_known(self.value, precision)
+
+
+def _is_known(value: Measured, precision: float) -> bool:
+    reached = measured.precision(value)
+    return reached is not None and reached <= precision
+
+
+def _may_be_known(value: Measured, precision: float) -> bool:
+    """Whether the interval would be narrow enough by the normal distribution, which Student's t exceeds: to
+    find the quantile of that takes longer than a short run."""
+    half = _NORMAL * (value.spread or 0.0) / math.sqrt(value.samples)
+    return half <= precision * abs(value.value)
 
 
 Progress = Callable[[Series, Sequence[Series], float], None]
@@ -75,7 +92,10 @@ class Measurement:
 
 
 class Runner:
-    """Runs a command once, with what goes before and after it.
+    """Runs commands one at a time, with what goes before and after each; a context manager.
+
+    What a command needs is prepared once and kept for all its runs: the less Perun does between two of them,
+    the sooner a busy machine lets the next one run.
 
     :param folder: where all commands run. :param scratch: an empty folder.
     """
@@ -88,6 +108,14 @@ class Runner:
         self._scratch = scratch
         self._dice = dice
         self._ignores = ignore_failure
+        self._prepared: dict[int, TimedRuns] = {}
+        self._resources = contextlib.ExitStack()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._resources.close()
 
     def measure(self, benchmark: Benchmark) -> Sample:
         """One run of it.
@@ -95,16 +123,27 @@ class Runner:
         :raises JobFailed: where it fails and that is not ignored, or what goes before or after it fails.
         """
         self._run_hook("--prepare", benchmark.prepare)
-        run = benchmark.run._replace(environ=self._environ)
-        sample, errors = TimedRuns(run, self._scratch, self._dice).record(self._folder)
+        sample, errors = self._runs_of(benchmark).record()
         self._run_hook("--conclude", benchmark.conclude)
         if sample.status and not self._ignores:
-            raise failed(run, sample.status, errors, FAILING)
+            raise failed(benchmark.run, sample.status, errors, FAILING)
         return sample
 
     def clean_up(self, benchmark: Benchmark) -> None:
         """What follows the last run of it."""
         self._run_hook("--cleanup", benchmark.cleanup)
+
+    def _runs_of(self, benchmark: Benchmark) -> TimedRuns:
+        key = id(benchmark)
+        if key not in self._prepared:
+            if len(self._prepared) == KEPT:  # each keeps files open
+                self._resources.close()
+                self._prepared.clear()
+            scratch = self._scratch / str(len(self._prepared))
+            scratch.mkdir(exist_ok=True)
+            run = benchmark.run._replace(cwd=self._folder, environ=self._environ)
+            self._prepared[key] = self._resources.enter_context(TimedRuns(run, scratch, self._dice))
+        return self._prepared[key]
 
     def _run_hook(self, option: str, command: str) -> None:
         if not command:

@@ -8,9 +8,10 @@ would have one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from perun.models.outliers import Spread
+from perun.models.outliers import NORMAL_MAD, Spread
 from perun.porcelain.bench.measuring import Measurement, Series
 from perun.porcelain.bench.options import FIRST_LOOK, BenchOptions
 from perun.process.execution import Sample
@@ -43,11 +44,13 @@ def _failures(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def _outliers(samples: Sequence[Sample], options: BenchOptions) -> Iterator[str]:
+    seconds = [sample.real for sample in samples]
+    # An outlier is as far as this from the median at least: mostly numpy need not be loaded.
+    if len(seconds) < MIN_RUNS or max(seconds) <= median(seconds) * (1 + OUTLIER * _RESOLUTION / NORMAL_MAD):
+        return
     import numpy as np
 
-    times: NDArray[np.float64] = np.array([sample.real for sample in samples])
-    if times.size < MIN_RUNS:
-        return
+    times: NDArray[np.float64] = np.array(seconds)
     spread = Spread.of(times, max(1e-6, _RESOLUTION * float(np.median(times))))
     slow = (spread.modified_z(times) > OUTLIER) & (times > spread.median)
     if slow[0]:

@@ -67,20 +67,22 @@ class Clocks:
     def __init__(
         self, repo: Repository, case: Case, names: tuple[str, ...], scratch: Path, dice: random.Random
     ) -> None:
-        run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
-        self._runs = TimedRuns(run, scratch, dice)
+        self._run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
+        self._scratch = scratch
+        self._dice = dice
         self._metrics = {name: clock(case.job.cmd, name) for name in names}
         self._result = scratch / "usage"
 
     def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
         """Run the command once, in an environment of random size."""
-        run, result = self._runs.run, self._result
+        run, result = self._run._replace(cwd=folder), self._result
         engine: list[str] = []
         if PEAK in self._metrics:
             argv = run.command().argv
             engine = launching.engine(find_executable(argv[0], folder, run.environ), argv, result)
             result.unlink(missing_ok=True)
-        sample, errors = self._runs.record(folder, seconds, core, engine)
+        with TimedRuns(run, self._scratch, self._dice, seconds, core, engine) as runs:
+            sample, errors = runs.record()
         if sample.early:
             raise BudgetSpent
         if sample.status:
