@@ -1,6 +1,6 @@
 """The headers of an ELF file (gABI 4.1, chapters 4 and 5): what a profile needs of each library.
 
-They are few kilobytes, read in a millisecond; pyelftools parses each field by itself, and whole tables besides.
+They are few kilobytes, read in a millisecond; pyelftools parses each field by itself, and whole tables, too.
 """
 
 from __future__ import annotations
