@@ -139,9 +139,11 @@ def to_the_profile(place: Place, folder: Path, rounds: int) -> Iterator[Row]:
     alone, ours, other = result["plain"], result["ours"], result["heaptrack"]
     # heaptrack interprets what it records in a second process, beside the program.
     yield Row(what, ours.wall, other.wall, "heaptrack, heaptrack_print", None)
-    yield Row(f"{what}, CPU", ours.cpu, other.cpu, "heaptrack, heaptrack_print", 0.9)
+    yield Row(f"{what}, CPU", ours.cpu, other.cpu, "heaptrack, heaptrack_print", 0.75)
     more = ours.cpu - alone.cpu, other.cpu - alone.cpu
-    yield Row(f"{what}, CPU without that of the program", *more, "heaptrack, heaptrack_print", 0.8)
+    yield Row(f"{what}, CPU without that of the program", *more, "heaptrack, heaptrack_print", 0.6)
+    latest = max((repository / ".perun" / "jobs").glob("*.perf"), key=lambda path: path.stat().st_mtime_ns)
+    yield Row(f"{what}, stored", latest.stat().st_size / 1024, size_of(theirs) / 1024, "heaptrack", 1, "kB")
 
 
 def analysing(folder: Path, rounds: int) -> Iterator[Row]:
@@ -155,7 +157,7 @@ def analysing(folder: Path, rounds: int) -> Iterator[Row]:
 
     def of(wanted: native.Library | None) -> int:
         analysis = native.NativeAnalysis(wanted, 25_000_000, 256) if wanted else Analysis(25_000_000, 256)
-        for events in Recording(file, wanted).pieces():
+        for events in Recording(file, wanted).pieces(reuse=True):
             analysis.add(events)
         return analysis.totals().events
 

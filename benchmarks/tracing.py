@@ -153,11 +153,13 @@ def other_ways(folder: Path, program: str, rounds: int) -> Iterator[Row]:
 
 
 def sampled_calls(folder: Path, program: str, rounds: int) -> Iterator[Row]:
-    """CPU time of a call where one in a hundred is recorded, beside recording every one."""
+    """CPU time of a call where one in a hundred is recorded, beside recording every one, and beside what the
+    stop at the probe costs: there no call but the first is recorded."""
     contestants: dict[str, Callable[[int], object]] = {
         "plain": lambda calls: quietly([program, str(calls), "cost"], folder),
         "sampled": lambda calls: traced(folder, "ebpf", program, f"{calls} cost", "leaf#100"),
         "every call": lambda calls: traced(folder, "ebpf", program, f"{calls} cost"),
+        "none": lambda calls: traced(folder, "ebpf", program, f"{calls} cost", f"leaf#{10 * MORE}"),
     }
     found: dict[str, list[Cost]] = {name: [] for name in contestants}
     try:
@@ -168,10 +170,13 @@ def sampled_calls(folder: Path, program: str, rounds: int) -> Iterator[Row]:
         nan = float("nan")
         yield Row("trace one call in 100, ebpf", nan, nan, problem.message.splitlines()[0], None, "ns")
         return
-    plain, sampled, every = (summed_up(found[name]) for name in contestants)
+    plain, sampled, every, none = (summed_up(found[name]) for name in contestants)
     for field, what in (("program", ""), ("everything", ", all processes")):
-        own, all_calls = (getattr(one, field) - getattr(plain, field) for one in (sampled, every))
-        yield Row(f"trace one call in 100, ebpf{what}", own, all_calls, "every call", None, "ns")
+        alone = getattr(plain, field)
+        own, all_calls, stops = (getattr(one, field) - alone for one in (sampled, every, none))
+        row = f"trace one call in 100, ebpf{what}"
+        yield Row(row, own, all_calls, "every call", None, "ns")
+        yield Row(row, own, stops, "the stop at the probe alone", None, "ns", False)
 
 
 def traced_by(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from perun.atomic import TEMPORARY_PREFIX
-from perun.cli import streams
+from perun.cli import blas, streams
 from perun.cli.session import Session
 from perun.cli.table import clean
 from perun.errors import PerunError, Terminated
@@ -45,6 +45,7 @@ def run(arguments: Sequence[str], action: Callable[[Session], int]) -> int:
     # Profiles are large trees without cycles: looking for some among them takes longer than reading them.
     gc.set_threshold(100_000, 50, 100)
     _end_on_signals()
+    blas.keep_to_one_thread()
     session = Session(dict(os.environ), _current_directory())
     code = streams.finish(_guarded(session, arguments, action))
     if session.metrics is not None:

@@ -1,12 +1,12 @@
-"""Reads ELF files with pyelftools: build-id, segments, and what names they hold."""
+"""Reads ELF files: build-id, segments, and what names they hold."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO, Final, NamedTuple
+import struct
+from typing import Any, BinaryIO, NamedTuple
 
-_MAX_HEADERS: Final = 1 << 16
-"""The most headers of segments or sections. A damaged file may claim billions, all of which would be read."""
+from perun.collect._common.elf_headers import PT_INTERP, PT_LOAD, ElfHeaders
 
 
 class Segment(NamedTuple):
@@ -65,33 +65,27 @@ def read_elf(path: str) -> Elf | None:
     """The ELF file at `path`; None if it cannot be read or is not an ELF file."""
     try:
         with open(path, "rb") as file:
-            return _read(file) if file.read(4) == b"\x7fELF" else None
-    # Every layer of pyelftools raises errors of its own for a damaged file: there is no common base.
-    except Exception:
+            return _read(file)
+    except (OSError, ValueError, OverflowError, struct.error):  # also places that no file has
         return None
 
 
-def _read(file: BinaryIO) -> Elf | None:
-    from elftools.elf.elffile import ELFFile
-
-    elf = ELFFile(file)
-    if max(elf.num_segments(), elf.num_sections()) > _MAX_HEADERS:
-        return None
-    loaders: list[Any] = list(elf.iter_segments("PT_INTERP"))
+def _read(file: BinaryIO) -> Elf:
+    elf = ElfHeaders(file)
+    loaders = [segment for segment in elf.segments if segment.type == PT_INTERP]
     return Elf(
-        build_id(elf),
-        loaders[0].get_interp_name() if loaders else "",
-        elf.elfclass,
-        elf.get_section_by_name(".debug_line") is not None,
-        elf["e_entry"],
-        load_segments(elf),
-        elf.get_section_by_name(".symtab") is not None
-        or elf.get_section_by_name(".gnu_debugdata") is not None,
+        elf.build_id,
+        os.fsdecode(elf.content(loaders[0]).partition(b"\0")[0]) if loaders else "",
+        elf.bits,
+        elf.has_section(".debug_line"),
+        elf.entry,
+        tuple(Segment(*segment[1:]) for segment in elf.segments if segment.type == PT_LOAD),
+        elf.has_section(".symtab") or elf.has_section(".gnu_debugdata"),
     )
 
 
 def build_id(elf: Any) -> str:
-    """The build-id of an opened ELF file in hexadecimal; empty where it has none."""
+    """The build-id of a file opened by pyelftools in hexadecimal; empty where it has none."""
     for segment in elf.iter_segments("PT_NOTE"):
         for note in segment.iter_notes():
             if note["n_type"] == "NT_GNU_BUILD_ID":
@@ -100,7 +94,7 @@ def build_id(elf: Any) -> str:
 
 
 def load_segments(elf: Any) -> tuple[Segment, ...]:
-    """The segments of an opened ELF file that are mapped."""
+    """The segments of a file opened by pyelftools that are mapped."""
     return tuple(
         Segment(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"])
         for segment in elf.iter_segments("PT_LOAD")

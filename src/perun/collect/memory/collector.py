@@ -252,7 +252,7 @@ class _ProfileBuilder:
         interval, snapshots = round((sampling or SAMPLING) * _SECOND), 0 if sampling else MAX_SNAPSHOTS
         if len(recordings) == 1 and not self._params.raw and (library := load()):
             analysis = NativeAnalysis(library, interval, snapshots)
-            for events in self._events(first, first):
+            for events in first.pieces(reuse=True):
                 analysis.add(events)
             return [self._process(first, analysis)]
         analyses = [Analysis(interval, snapshots, keep=self._params.raw) for _ in recordings]

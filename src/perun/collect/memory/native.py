@@ -6,6 +6,7 @@ Where the library was not built, :func:`load` returns nothing, and numpy does th
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -28,6 +29,7 @@ class _Chunk(ctypes.Structure):
 
     _fields_ = (
         *((name, _NUMBER) for name in ("events", "sites", "amounts", "fresh", "first_ticks", "thread")),
+        *((name, _NUMBER) for name in ("before", "span", "origin", "passed")),
         ("width", ctypes.c_uint8 * 7),
         ("address_shift", ctypes.c_uint8),
         ("tick_shift", ctypes.c_uint8),
@@ -39,7 +41,7 @@ class _Columns(ctypes.Structure):
 
     _fields_ = tuple(
         (name, _POINTER)
-        for name in ("stack_ids", "subtypes", "site", "releases", "address", "size", "thread", "ticks")
+        for name in ("stack_ids", "subtypes", "site", "releases", "address", "size", "thread", "time")
     )
 
 
@@ -62,7 +64,7 @@ class _Totals(ctypes.Structure):
 
 
 class Decoded(NamedTuple):
-    """The columns of a chunk, as of :class:`Events`, with the ids of stacks and ticks."""
+    """The columns of a chunk, as of :class:`Events`, with the ids of stacks."""
 
     stack_ids: Ints
     subtypes: Ints
@@ -71,7 +73,30 @@ class Decoded(NamedTuple):
     address: Ints
     size: Ints
     thread: Ints
-    ticks: Ints
+    time: Ints
+
+
+class Clock(NamedTuple):
+    """How ticks become times: the tick `before` is `origin` nanoseconds after the start of the run, and the
+    `span` ticks after it are `passed` nanoseconds; what is outside of these counts as their begin or end."""
+
+    before: int
+    span: int
+    origin: int
+    passed: int
+
+
+class Buffers:
+    """Memory for the columns of one chunk after the other, which is faster than new memory for each."""
+
+    def __init__(self) -> None:
+        self._columns: list[NDArray[Any]] = []
+
+    def columns(self, types: Sequence[Any], count: int) -> list[NDArray[Any]]:
+        """Arrays of `count` numbers each, with any content; those of the last call are no longer valid."""
+        if not self._columns or len(self._columns[0]) < count:
+            self._columns = [np.empty(count, of) for of in types]
+        return [column[:count] for column in self._columns]
 
 
 @cache
@@ -110,16 +135,21 @@ class Library:
         self.delete.restype = None
 
 
-def decoded(data: memoryview, chunk: Any, tick_shift: int, library: Library) -> Decoded | None:
+_TYPES: Final = tuple(np.bool_ if name == "releases" else np.int64 for name in Decoded._fields[2:])
+
+
+def decoded(
+    data: memoryview, chunk: Any, tick_shift: int, clock: Clock, library: Library, buffers: Buffers
+) -> Decoded | None:
     """The columns of a chunk; None where they are not as the recorder writes them.
 
     :param data: what follows the definitions.
     :param chunk: its header, with the fields of `struct record_chunk`.
+    :param buffers: what the columns of events are in.
     :raises MemoryError: where there is no room for the columns.
     """
     sites = [np.empty(chunk.sites, np.int64) for _ in range(2)]
-    types = [np.bool_ if name == "releases" else np.int64 for name in Decoded._fields[2:]]
-    columns = Decoded(*sites, *(np.empty(chunk.events, of) for of in types))
+    columns = Decoded(*sites, *buffers.columns(_TYPES, chunk.events))
     header = _Chunk(
         chunk.events,
         chunk.sites,
@@ -127,6 +157,7 @@ def decoded(data: memoryview, chunk: Any, tick_shift: int, library: Library) -> 
         chunk.fresh,
         chunk.first_ticks >> tick_shift,
         chunk.thread,
+        *clock,
         (ctypes.c_uint8 * 7)(*chunk.width),
         chunk.address_shift,
         tick_shift,

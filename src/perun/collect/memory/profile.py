@@ -158,7 +158,8 @@ def _sums(table: Table) -> dict[str, int]:
 def _groups(
     table: Table, shape: Shape, interval: int, names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    traces = [_uid_and_trace(site) for site in table.sites]
+    known: dict[Frame, dict[str, Any]] = {}
+    traces = [_uid_and_trace(site, known) for site in table.sites]
     for run in table.groups():
         subtype = KINDS[int(table.rows.subtype[run.start])]
         number = int(table.rows.site[run.start])
@@ -192,8 +193,9 @@ _LIVENESS: Final = {
 
 def _add_events(regions: Regions, process: Process, shape: Shape, interval: int, named: bool) -> None:
     assert process.single_events is not None
+    known: dict[Frame, dict[str, Any]] = {}
     for kind in event_groups(process.single_events, process.sites, process.totals):
-        constants = _constants(KINDS[kind.subtype], *_uid_and_trace(kind.site), shape.whole)
+        constants = _constants(KINDS[kind.subtype], *_uid_and_trace(kind.site, known), shape.whole)
         if named:
             constants["process"] = process.name
         snapshots = kind.timestamp // interval
@@ -273,8 +275,14 @@ def _constants(subtype: str, uid: Any, trace: list[Any], whole: bool) -> dict[st
     return {"type": "memory", "subtype": subtype, "trace": trace, "uid": uid}
 
 
-def _uid_and_trace(site: Site) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    return site.uid._asdict(), [frame._asdict() for frame in site.trace]
+def _uid_and_trace(
+    site: Site, known: dict[Frame, dict[str, Any]]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """:param known: the frames of traces as mappings, which traces share."""
+    for frame in site.trace:
+        if frame not in known:
+            known[frame] = frame._asdict()
+    return site.uid._asdict(), [known[frame] for frame in site.trace]
 
 
 def _times(snapshots: Ints, interval: int) -> Any:

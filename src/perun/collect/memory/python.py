@@ -80,9 +80,10 @@ class PythonRecording:
         self._numbers = {0: 0}
         self._folders: tuple[str, ...] = ()
 
-    def pieces(self) -> Iterator[Events]:
+    def pieces(self, *, reuse: bool = False) -> Iterator[Events]:
         """All events in the order of time, in batches; only once.
 
+        :param reuse: has no effect here: each batch has columns of its own.
         :raises DamagedRecording: where memray cannot read its file.
         """
         with (

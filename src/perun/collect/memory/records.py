@@ -114,6 +114,7 @@ class Recording:
         """:param library: decodes the chunks, unless it is None; numpy does the same."""
         self.path = path
         self._library = library
+        self._buffers: native.Buffers | None = None
         self.stacks: list[Stack] = [Stack(b"", 0, False)]
         self.threads: dict[int, int] = {}
         self.modules: list[Module] = []
@@ -137,15 +138,19 @@ class Recording:
         self.unwinder = UNWINDERS.get(unwinder, str(unwinder))
         self.wanted = UNWINDERS.get(wanted, str(wanted))
 
-    def pieces(self) -> Iterator[Events]:
+    def pieces(self, *, reuse: bool = False) -> Iterator[Events]:
         """All events in the order of time, in batches; only once.
 
+        :param reuse: the columns of a batch are valid until the next one only, which takes less time.
         :raises DamagedRecording: where the files are not as the recorder writes them.
         """
         held: Events | None = None
+        self._buffers = native.Buffers() if reuse else None
         for events in self._batches():
             joined = events if held is None else Events.joined([held, events])
             done, held = _split(joined)
+            if reuse and held is not None:
+                held = held.where(np.arange(len(held)))  # a copy, as the columns are about to be reused
             yield _without_failed(done)
         if held is not None:
             yield _without_failed(held)
@@ -228,10 +233,12 @@ class Recording:
             raise self.damaged("its clock values are out of range")
         planes = _Planes(chunk, self)
         self._define(self._words(chunk, planes))
+        clock = self._clock(chunk.ticks, chunk.monotonic)
         if self._library:
-            columns = native.decoded(planes.rest(), chunk, self._shift, self._library)
+            buffers = self._buffers or native.Buffers()
+            columns = native.decoded(planes.rest(), chunk, self._shift, clock, self._library, buffers)
             if columns:
-                return self._of_columns(columns, chunk)
+                return self._of_known_kinds(Events(self._stack_numbers(columns.stack_ids), *columns[1:]))
         # It tells what is wrong with a chunk that the library cannot decode.
         kinds = np.frombuffer(planes.bytes(chunk.sites), np.uint8).astype(np.int64)
         stacks = self._stack_numbers(planes.values(chunk.sites, 0))
@@ -250,17 +257,8 @@ class Recording:
         thread = planes.values(chunk.events, 5) + chunk.thread
         ticks = (planes.values(chunk.events, 6).cumsum() + (chunk.first_ticks >> self._shift)) << self._shift
         planes.finish()
-        time = self._time(ticks, chunk.ticks, chunk.monotonic)
-        return self._checked(Events(stacks, kinds, site, releases, address, size, thread, time))
-
-    def _of_columns(self, columns: native.Decoded, chunk: _Chunk) -> Events:
-        stack_ids, ticks = columns.stack_ids, columns.ticks
         return self._checked(
-            Events(
-                self._stack_numbers(stack_ids),
-                *columns[1:-1],
-                self._time(ticks, chunk.ticks, chunk.monotonic),
-            )
+            Events(stacks, kinds, site, releases, address, size, thread, _times(ticks, clock))
         )
 
     def _words(self, chunk: _Chunk, planes: _Planes) -> Words:
@@ -308,21 +306,15 @@ class Recording:
         addresses: Ints = address[origin].view(np.int64)
         return addresses
 
-    def _time(self, ticks: Ints, now: int, monotonic: int) -> Ints:
-        """Nanoseconds since the start, interpolated between the last known pair of both clocks and this one.
-
-        :param ticks: of the events. :param now: ticks at which the other clock showed `monotonic` (ns).
-        """
+    def _clock(self, now: int, monotonic: int) -> native.Clock:
+        """The clock between the last known pair of ticks and nanoseconds, and this one."""
         if max(now, monotonic) >> 62:
             raise self.damaged("its clock values are out of range")
         before, then = self._points[-1]
         begin = self._points[0][1]
-        span, passed = max(0, now - before), max(0, monotonic - then)
         self._points.append((max(now, before), max(monotonic, then)))
         self.duration = self._points[-1][1] - begin
-        share = np.clip((ticks - before).astype(np.float64) / max(1, span), 0.0, 1.0)
-        time: Ints = then - begin + np.rint(share * passed).astype(np.int64)
-        return time
+        return native.Clock(before, max(1, now - before), then - begin, max(0, monotonic - then))
 
     def _stack_numbers(self, ids: Ints) -> Ints:
         try:
@@ -331,11 +323,15 @@ class Recording:
             raise self.damaged(f"the call stack {missing} is not defined") from None
 
     def _checked(self, events: Events) -> Events:
+        if len(events) and int(events.size.min()) < 0:
+            raise self.damaged("an allocation is larger than 2^63 bytes")
+        return self._of_known_kinds(events)
+
+    def _of_known_kinds(self, events: Events) -> Events:
+        """The events, whose kinds are checked."""
         unknown = set(events.subtypes.tolist()) - (KINDS.keys() - OF_PYTHON) - {REALLOC_FAILED}
         if unknown:
             raise self.damaged(f"an event has the unknown kind {min(unknown)}")
-        if len(events) and int(events.size.min()) < 0:
-            raise self.damaged("an allocation is larger than 2^63 bytes")
         return events
 
     # -- definitions ---------------------------------------------------------------------------------------
@@ -430,7 +426,7 @@ class Recording:
                 events["address"].astype(np.int64),
                 np.where(releases, 0, events["amount"].astype(np.int64)),
                 events["thread"].astype(np.int64),
-                self._time(at, ticks, monotonic),
+                _times(at, self._clock(ticks, monotonic)),
             )
         )
 
@@ -496,6 +492,13 @@ class _Planes:
             raise self._recording.damaged(f"chunk {self._chunk.number} has data after its last column")
 
 
+def _times(ticks: Ints, clock: native.Clock) -> Ints:
+    """Nanoseconds since the start of events at these ticks."""
+    share = np.clip((ticks - clock.before).astype(np.float64) / clock.span, 0.0, 1.0)
+    times: Ints = clock.origin + np.rint(share * clock.passed).astype(np.int64)
+    return times
+
+
 def _split(events: Events) -> tuple[Events, Events | None]:
     """Split off the events at the end that belong to a realloc which may still fail."""
     kinds = events.subtypes[events.site[-_HELD_BACK:]]
@@ -516,6 +519,8 @@ def _split(events: Events) -> tuple[Events, Events | None]:
 
 def _without_failed(events: Events) -> Events:
     """The events without failed reallocs: neither the release nor the failure."""
+    if REALLOC_FAILED not in events.subtypes:
+        return events
     kinds = events.subtypes[events.site]
     failed = np.flatnonzero(kinds == REALLOC_FAILED)
     if not len(failed):

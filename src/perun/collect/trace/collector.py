@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from perun.errors import CollectorUnavailable
+from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.wording import counted, listed
@@ -88,6 +89,11 @@ class TraceParams:
         short="-b",
         metavar="<binary>",
         help="The program to trace, if the command is only a script that starts it.",
+    )
+    follow_children: bool = param(
+        False,
+        help="Also trace the other programs that the command executes, by the same choice of functions: of "
+        "each its own source by default, or what --func names in it. Needs the engine ebpf.",
     )
     libs: tuple[str, ...] = param(
         (),
@@ -178,6 +184,7 @@ class _Session:
         self._notes: list[str] = []
         self._folder = ctx.scratch / "trace"
         self._log: list[str] = []
+        self._follow: Callable[[str], Plan] | None = None
         self._started = time.monotonic()
 
     def profile(self) -> Profile:
@@ -200,8 +207,10 @@ class _Session:
                 self._params.output_handling,
                 self._params.timeout,
                 not self._params.stap_cache_off,
+                self._follow,
             )
             recorded = engine.record(plan, context)
+            plan = recorded.plan or plan
             sample, limit = recorded.sample, self._params.timeout
             self._write_log(f"ended with status {sample.status} after {sample.real:.3f} s {sample.early}")
             require_recorded(
@@ -223,21 +232,33 @@ class _Session:
 
         from perun.collect._calls.binary import Binary
         from perun.collect.trace.libraries import find_library
-        from perun.collect.trace.plan import Wanted, make_plan
+        from perun.collect.trace.plan import Plan, Wanted, make_plan, plan_of_other
         from perun.process.finding import find_executable
 
         run = self._run
+        self._require_followable()
         program = find_executable(run.command().argv[0], run.cwd, run.environ)
         paths = [str(run.cwd / self._params.binary)] if self._params.binary else [program]
         paths += [find_library(library, run, paths[0]) for library in self._params.libs]
         if not self._params.binary:
             self._note_interpreter(program)
+        wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
+        if self._params.follow_children:
+            self._follow = partial(plan_of_other, wanted=wanted, cache=self._ctx.cache)
         with ExitStack() as stack:
-            binaries = [stack.enter_context(Binary(path, self._ctx.cache)) for path in paths]
-            for note in (note for binary in binaries for note in binary.notes):
-                self._note(note)
-            wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
-            return make_plan(binaries, wanted)
+            try:
+                binaries = [stack.enter_context(Binary(path, self._ctx.cache)) for path in paths]
+                for note in (note for binary in binaries for note in binary.notes):
+                    self._note(note)
+                return make_plan(binaries, wanted)
+            except (JobFailed, UsageError) as problem:
+                if not self._follow or self._params.libs:
+                    raise
+                try:
+                    return self._follow(paths[0])
+                except PerunError:  # a script, or a program without the functions that others have
+                    self._note(f"only programs that the command executes are traced: {problem.message}")
+                    return Plan((), (), False, paths[0])
 
     def _note_interpreter(self, program: str) -> None:
         """Say what records the functions of a Python program, which no engine sees.
@@ -245,8 +266,6 @@ class _Session:
         :raises JobFailed: where the program is a script of Python, and so nothing that can be traced.
         """
         from perun.collect._common.interpreter import program_of
-        from perun.errors import JobFailed, PerunError
-
         try:
             python = program_of(self._run).python
         except PerunError:
@@ -269,6 +288,8 @@ class _Session:
                 raise CollectorUnavailable(f"--engine {wanted} cannot trace {str(self._run)!r}: {why}", hint)
             return engine
         order, reason = suitable_engines(plan)
+        if self._params.follow_children:
+            order, reason = ("ebpf",), "it follows the programs that the command executes"
         refused: list[tuple[str, str, str]] = []
         for name in order:
             engine = make_engine(name, self._run.environ, self._ctx.cache, careful=True)
@@ -282,6 +303,22 @@ class _Session:
             "no engine can trace on this machine: " + "; ".join(f"{name}: {why}" for name, why, _ in refused),
             next((hint for _, _, hint in refused if hint), ""),
         )
+
+    def _require_followable(self) -> None:
+        """:raises UsageError: where `--follow-children` does not go with another option."""
+        params = self._params
+        if not params.follow_children:
+            return
+        if params.engine not in ("auto", "ebpf"):
+            raise UsageError(
+                f"--follow-children needs the engine ebpf: {params.engine} records one program only",
+                "use --engine ebpf, or name the program to trace with --binary (-b)",
+            )
+        if params.usdt or params.dynamic or params.with_usdt:
+            raise UsageError(
+                "--follow-children follows functions, but not USDT probes or lines of source",
+                "leave out --usdt, --dynamic and --with-usdt, or --follow-children",
+            )
 
     def _make_profile(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
         from perun.collect._calls.profile import CallTable

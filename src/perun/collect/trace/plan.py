@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect._calls.binary import Function, Usdt
+from perun.collect._calls.binary import Binary, Function, Usdt
 from perun.collect._calls.names import is_own, plain_name
 from perun.collect._calls.sizes import Size, find_size, size_of
 from perun.collect.trace.libraries import kind_of
@@ -15,7 +15,7 @@ from perun.errors import UsageError
 from perun.plugin.params import nearest
 
 if TYPE_CHECKING:
-    from perun.collect._calls.binary import Binary
+    from pathlib import Path
 
 SAMPLED: Final = 20
 """Default sampling of the sampled strategies: they keep one in so many calls."""
@@ -111,6 +111,42 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
             "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
         )
     return Plan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
+
+
+def plan_of_other(path: str, wanted: Wanted, cache: Path | None) -> Plan:
+    """The plan of a program that the command executes: what it has of what the parameters select.
+
+    :param cache: as of :class:`Binary`.
+    :raises UsageError: where it has nothing of that. :raises JobFailed: where it is no compiled program.
+    """
+    with Binary(path, cache) as binary:
+        return _plan_of_what_is_there(binary, wanted)
+
+
+def _plan_of_what_is_there(binary: Binary, wanted: Wanted) -> Plan:
+    files = Files([binary], ())
+    wanted = wanted._replace(usdt=(), dynamic=(), with_usdt=False, libs=())
+    sizes = tuple(text for text in wanted.size if _has_size(files, text))
+    parts = [wanted._replace(strategy="custom", func=(text,), size=sizes) for text in wanted.func]
+    if wanted.strategy != "custom":
+        parts.insert(0, wanted._replace(func=(), size=sizes))
+    found: dict[int, Probe] = {}
+    problem = UsageError("no function of it is selected")
+    for part in parts:
+        try:
+            found |= {probe.function.address: probe for probe in make_plan([binary], part).probes}
+        except UsageError as missing:
+            problem = missing
+    if not found:
+        raise problem
+    return Plan(tuple(found.values()), (), binary.throws, binary.path)
+
+
+def _has_size(files: Files, text: str) -> bool:
+    try:
+        return bool(_sizes(files, (text,)))
+    except UsageError:
+        return False
 
 
 def _own_functions(program: Binary) -> list[Function]:

@@ -3,9 +3,10 @@
 JSON spells ten million calls in 440 MB; by columns they are 20 to 50 MB, and who asks for one function reads
 its chunks only. `docs/storage.md` describes the file; in short::
 
-    {"perun-columns":1,...}     all regions but the resources, as one line of JSON, the head first
+    {"perun-columns":2,...}     all regions but the resources, as one line of JSON, the head first
     chunks                      see :mod:`perun.profile.format.chunks`, in the order of the directory
-    directory                   by zlib, JSON: `resource_type_map`, and `resources` without long columns
+    directory                   by zlib, JSON: `resource_type_map`, `resources` without long columns, and the
+                                call stacks that groups share, see :mod:`perun.profile.format.stacks`
     trailer                     where all that is, and checksums, as text
 
 All of it is ASCII, so that releases which do not know it see that it is no JSON, and do not stop.
@@ -22,9 +23,9 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from zlib import crc32
 
 from perun.errors import ProfileError
-from perun.profile.format import bulk, seven_bits
+from perun.profile.format import bulk, seven_bits, stacks
 from perun.profile.format.chunks import MAX_NUMBERS
-from perun.profile.format.columns import PACKED_FROM, is_packed, pack
+from perun.profile.format.columns import is_packed, pack
 from perun.profile.format.compressed import KINDS, Chunk, CompressedColumn
 from perun.profile.format.core import Profile
 from perun.profile.format.encoding import COMPACT, encoded
@@ -33,7 +34,10 @@ from perun.profile.uid import may_have_uid
 
 KEY: Final = "perun-columns"
 """The first key of the file; its value is the version of the layout."""
-VERSION: Final = 1
+VERSION: Final = 2
+"""The latest version. Files without call stacks are of version 1, which more releases read."""
+CHUNKS_FROM: Final = 256
+"""Numbers in a column from which it has chunks: shorter ones take less room and time in the directory."""
 DEFAULT_LIMIT: Final = 512 << 20
 """Bytes of a file that are read at most."""
 
@@ -45,6 +49,8 @@ _TRAILER_SIZE: Final = 104
 _OF_DIRECTORY: Final = ("resource_type_map", "resources")
 _SHORTEST_NUMBER: Final = 2
 """Bytes of a number and its comma in JSON: a file may hold as many numbers as JSON of the largest size."""
+_SHORTEST_FRAME: Final = 16
+"""Bytes of a frame in JSON that are assumed at least, for the same reason."""
 
 
 def is_columnar(start: bytes) -> bool:
@@ -59,8 +65,10 @@ def pieces(regions: Mapping[str, Any]) -> Iterator[bytes]:
     :raises ProfileError: if a value has no JSON, or a column of a file is damaged.
     """
     head = {key: value for key, value in regions.items() if key not in (*_OF_DIRECTORY, KEY)}
+    constants = regions.get("resource_type_map", {})
+    shared = stacks.share(constants)
     length = checksum = 0
-    opening = b"%s%d" % (_START, VERSION)
+    opening = b"%s%d" % (_START, VERSION if shared else 1)
     for piece in encoded(head, COMPACT):
         if not length:
             piece = opening + (b"," if head else b"") + piece[1:]
@@ -79,7 +87,9 @@ def pieces(regions: Mapping[str, Any]) -> Iterator[bytes]:
                 for chunk in compressed.chunks:
                     at += len(chunk.data)
                     yield bytes(chunk.data)
-    directory = {"resource_type_map": regions.get("resource_type_map", {}), "resources": resources}
+    directory = {"resource_type_map": constants, "resources": resources}
+    if shared:
+        directory |= {"resource_type_map": shared.constants, stacks.REGION: shared.stacks}
     stream = zlib.compressobj()
     size = directory_checksum = 0
     packed = []
@@ -213,6 +223,11 @@ class _Directory:
         if not isinstance(self.constants, dict) or not isinstance(self.resources, dict):
             return  # validation says what is wrong
         self._choose(uids)
+        if stacks.REGION in directory:
+            try:
+                stacks.restore(self.constants, directory[stacks.REGION], self._limit // _SHORTEST_FRAME)
+            except stacks.InvalidStacks as problem:
+                raise _damaged(layout.source, str(problem)) from None
         if self._at != layout.directory_at:
             raise _damaged(layout.source, "its directory does not name all of its chunks")
 
@@ -279,8 +294,8 @@ def _compressed(column: Any) -> CompressedColumn | None:
     if isinstance(column, CompressedColumn):
         column.verify()
         return column if len(column) else None
-    packed = pack(column) if isinstance(column, list) else column
-    if isinstance(packed, list) or not is_packed(packed) or len(packed) < PACKED_FROM:
+    packed = pack(column) if isinstance(column, list) and len(column) >= CHUNKS_FROM else column
+    if isinstance(packed, list) or not is_packed(packed) or len(packed) < CHUNKS_FROM:
         return None
     return CompressedColumn.of(packed)
 
@@ -316,10 +331,10 @@ def _check_version(start: bytes, source: str) -> None:
     found = _VERSION.match(start)
     if found is None:
         raise _damaged(source, f"it does not begin with {_START.decode()}VERSION")
-    if int(found[1]) != VERSION:
+    if not 1 <= int(found[1]) <= VERSION:
         raise ProfileError(
             f"{source}: a profile by columns of version {int(found[1])}, but this release of Perun reads "
-            f"version {VERSION}",
+            f"versions 1 to {VERSION}",
             "export it with the release that wrote it: perun show PROFILE raw > exported.perf",
         )
 

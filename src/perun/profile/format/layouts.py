@@ -12,6 +12,7 @@ from perun.profile.format.columns import is_packed
 from perun.profile.format.compressed import CompressedColumn
 from perun.profile.format.head import decode
 from perun.profile.format.json import SIZE_LIMIT, dumps_object, loads, pending_pieces
+from perun.profile.format.stacks import frames_in
 from perun.profile.uid import may_have_uid
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ COLUMNAR_FROM: Final = 1 << 20
 """Numbers in columns from which a profile is stored by columns, if no configuration says otherwise.
 
 Up to there JSON has 10 MB, and is read in 0.2 s: most profiles stay what older releases and other tools read.
+"""
+
+FRAMES_FROM: Final = 1 << 12
+"""Frames in the call stacks of all groups from which a job file is by columns, where each stack stands once.
+
+JSON spells so many in half a megabyte, and those of larger profiles in several.
 """
 
 _START: Final = 64
@@ -53,10 +60,17 @@ def object_body(profile: Profile, columnar_from: int) -> bytes:
 
 
 def job_pieces(profile: Profile, columnar_from: int) -> Iterator[bytes]:
-    """The profile as a job file, piece by piece; errors as :func:`object_body`."""
-    if is_stored_by_columns(profile, columnar_from):
+    """The profile as a job file, piece by piece; errors as :func:`object_body`.
+
+    Call stacks that repeat are a reason for columns here only: an object is compressed.
+    """
+    if is_stored_by_columns(profile, columnar_from) or (columnar_from and _has_many_frames(profile)):
         return columnar.pieces(profile.regions())
     return pending_pieces(profile)
+
+
+def _has_many_frames(profile: Profile) -> bool:
+    return frames_in(profile.regions().get("resource_type_map")) >= FRAMES_FROM
 
 
 def load(

@@ -42,7 +42,7 @@ small = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 def repeated(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
     """Lists long enough to be packed, and short ones."""
     some = st.lists(values, min_size=1, max_size=12)
-    return st.builds(lambda own, times: own * times, some, st.sampled_from([1, 7]))
+    return st.builds(lambda own, times: own * times, some, st.sampled_from([1, 7, 30]))
 
 
 uids = st.sampled_from(["f", "g(int*)", "ž"]) | st.sampled_from([{"function": "f", "line": 1}])
@@ -212,21 +212,21 @@ def test_columns_are_unpacked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_profiles_by_columns_take_part_in_everything() -> None:
-    profile = formats.loads(by_columns(calls(400)), "x")
-    assert pickle.loads(pickle.dumps(profile)) == deepcopy(profile) == calls(400)
-    profile = formats.loads(by_columns(calls(400)), "x")
+    profile = formats.loads(by_columns(calls(1200)), "x")
+    assert pickle.loads(pickle.dumps(profile)) == deepcopy(profile) == calls(1200)
+    profile = formats.loads(by_columns(calls(1200)), "x")
     points = {one.uid: len(one.x) for one in series(profile, "amount", "call-order")}
-    assert points == {"inner": 400, "outer": 100}
+    assert points == {"inner": 1200, "outer": 300}
     other = profile.copy()
     one = {"uid": "inner", "type": "mixed", "subtype": "time delta"}
     other.update_resources([{**one, "amount": 1.5, "exclusive": 2, "timestamp": 0.0, "call-order": 9}])
-    assert len(other["resources"]["inner#0"]["amount"]) == 401
-    assert len(profile["resources"]["inner#0"]["amount"]) == 400
+    assert len(other["resources"]["inner#0"]["amount"]) == 1201
+    assert len(profile["resources"]["inner#0"]["amount"]) == 1200
     # What a group gives for reading may be put into a profile again.
-    groups = list(formats.loads(by_columns(calls(400)), "x").groups())
+    groups = list(formats.loads(by_columns(calls(1200)), "x").groups())
     resources = {one.key: one.columns for one in groups}
     constants = {one.key: one.constants for one in groups}
-    assert Profile({**HEAD, "resources": resources, "resource_type_map": constants}) == calls(400)
+    assert Profile({**HEAD, "resources": resources, "resource_type_map": constants}) == calls(1200)
 
 
 @given(
@@ -262,18 +262,18 @@ def resealed(data: bytes) -> bytes:
 
 
 TRAILER = 104
-DAMAGED = by_columns(calls(200))
+DAMAGED = by_columns(calls(1200))
 
 
-def rewritten(change: Any) -> bytes:
+def rewritten(change: Any, data: bytes = DAMAGED) -> bytes:
     """The file with another directory."""
-    head_sum, _, head, at = (int(field, 16) for field in DAMAGED[-TRAILER:].split()[:4])
-    directory = json.loads(zlib.decompress(seven_bits.unpacked(DAMAGED[at:-TRAILER]) or b""))
+    head_sum, _, head, at = (int(field, 16) for field in data[-TRAILER:].split()[:4])
+    directory = json.loads(zlib.decompress(seven_bits.unpacked(data[at:-TRAILER]) or b""))
     change(directory)
     text = json.dumps(directory).encode()
     packed = seven_bits.packed(zlib.compress(text))
     size = at + len(packed) + TRAILER
-    return DAMAGED[:at] + packed + columnar.trailer(head_sum, zlib.crc32(text), head, at, len(text), size)
+    return data[:at] + packed + columnar.trailer(head_sum, zlib.crc32(text), head, at, len(text), size)
 
 
 def numbers_of(directory: Any) -> list[Any]:
@@ -316,8 +316,8 @@ def test_few_bytes_do_not_fill_the_memory() -> None:
 
 
 def test_a_newer_version_is_told() -> None:
-    newer = DAMAGED.replace(b'"perun-columns":1', b'"perun-columns":2', 1)
-    with pytest.raises(ProfileError, match="version 2, but this release of Perun reads version 1") as caught:
+    newer = DAMAGED.replace(b'"perun-columns":1', b'"perun-columns":3', 1)
+    with pytest.raises(ProfileError, match=r"version 3, but this release .* versions 1 to 2") as caught:
         formats.loads(newer, "x")
     assert "perun show" in str(caught.value.hint)
 
@@ -332,7 +332,85 @@ def test_nothing_damaged_is_written_again() -> None:
 def test_files_by_columns_are_profiles(tmp_path: Path) -> None:
     path = tmp_path / "p.perf"
     path.write_bytes(DAMAGED)
-    assert load_profile(path) == calls(200)
+    assert load_profile(path) == calls(1200)
     assert [group.key for group in load_profile(path, uids=["outer"]).groups()] == ["outer#0"]
 
 
+
+
+# -- call stacks ---------------------------------------------------------------------------------------------
+
+frame = st.fixed_dictionaries(
+    {"function": st.sampled_from(["main", "f", "ž"]), "source": st.just("a.c")},
+    optional={"line": st.sampled_from([0, 1, 1.0, True, None])},
+)
+trace = st.lists(frame | st.sampled_from(["main", 7]), max_size=4)
+
+
+def with_traces(traces: list[Any]) -> Profile:
+    constants = {f"u#{n}": {"type": "mixed", "trace": one, "uid": "u"} for n, one in enumerate(traces)}
+    resources = {key: {"amount": [1, 2]} for key in constants}
+    return Profile({**HEAD, "resources": resources, "resource_type_map": constants})
+
+
+@given(st.lists(trace, max_size=6))
+@small
+def test_stacks_come_back(traces: list[Any]) -> None:
+    profile = with_traces(traces)
+    data = by_columns(profile)
+    assert data.startswith(b'{"perun-columns":%d' % (2 if traces else 1))
+    assert formats.dumps_pending(formats.loads(data, "x")) == formats.dumps_pending(profile)
+
+
+@pytest.mark.parametrize("other", ["main", 0, None])
+def test_a_trace_that_is_no_list_comes_back(other: Any) -> None:
+    profile = with_traces([[{"function": "f"}], other])
+    assert formats.dumps_pending(formats.loads(by_columns(profile), "x")) == formats.dumps_pending(profile)
+
+
+def test_each_stack_is_stored_once_in_a_job_file() -> None:
+    frames = [{"function": f"function_{number}", "source": "a.c", "line": number} for number in range(64)]
+    profile = with_traces([frames[number % 8 :] for number in range(80)])
+    data = b"".join(layouts.job_pieces(profile, layouts.COLUMNAR_FROM))
+    text = formats.dumps_pending(profile)
+    assert columnar.is_columnar(data) and 100 * len(data) < len(text)
+    assert formats.dumps_pending(formats.loads(data, "x")) == text
+    assert b"".join(layouts.job_pieces(profile, 0)) == text
+    # An object is compressed anyway, and as JSON more releases read it.
+    assert layouts.object_body(profile, layouts.COLUMNAR_FROM) == formats.dumps_object(profile)
+    assert len(formats.loads(data, "x")["resource_type_map"]["u#9"]["trace"]) == 63
+    few = with_traces([frames])
+    assert b"".join(layouts.job_pieces(few, layouts.COLUMNAR_FROM)) == formats.dumps_pending(few)
+
+
+def test_a_group_does_not_share_its_list() -> None:
+    profile = formats.loads(by_columns(with_traces([[1, 2], [1, 2]])), "x")
+    profile.regions()["resource_type_map"]["u#0"]["trace"].append(3)
+    assert profile.regions()["resource_type_map"]["u#1"]["trace"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda found: found["resource_type_map"]["u#0"].update(trace=2), "does not have"),
+        (lambda found: found["resource_type_map"]["u#0"].update(trace=-1), "does not have"),
+        (lambda found: found["resource_type_map"]["u#0"].update(trace=True), "does not have"),
+        (lambda found: found["stacks"]["stacks"][0].append(9), "does not have"),
+        (lambda found: found["stacks"]["stacks"].__setitem__(0, 1), "is no list"),
+        (lambda found: found["stacks"].pop("frames"), "no lists"),
+        (lambda found: found.update(stacks=[]), "no lists"),
+        (lambda found: found.update(resource_type_map=[]), "a mapping"),
+    ],
+)
+def test_wrong_stacks_are_told(change: Any, expected: str) -> None:
+    data = by_columns(with_traces([[{"function": "f"}], ["g"]]))
+    with pytest.raises(ProfileError, match=expected):
+        columnar.verify(io.BytesIO(rewritten(change, data)), "x")
+
+
+def test_few_stacks_do_not_fill_the_memory() -> None:
+    data = rewritten(lambda found: found["stacks"]["stacks"].__setitem__(0, [0] * 5000), by_columns(
+        with_traces([["f"]] * 20)
+    ))
+    with pytest.raises(ProfileError, match="more frames than JSON"):
+        columnar.load(io.BytesIO(data), "x", limit=1 << 20)

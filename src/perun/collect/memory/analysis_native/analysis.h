@@ -14,6 +14,9 @@ struct decode_chunk {
   int64_t events, sites, amounts, fresh;
   int64_t first_ticks; /* without its low bits */
   int64_t thread;
+  /* The clocks: a tick `before` is `origin` nanoseconds after the start, and `span` ticks, at least 1, are `passed`
+   * nanoseconds. */
+  int64_t before, span, origin, passed;
   uint8_t width[7];
   uint8_t address_shift, tick_shift;
 };
@@ -23,7 +26,7 @@ struct decode_columns {
   int64_t *stack_ids, *subtypes;
   int64_t *site;
   uint8_t *releases;
-  int64_t *address, *size, *thread, *ticks;
+  int64_t *address, *size, *thread, *time;
 };
 
 /* Decode the `length` bytes at `data`, which follow the definitions of a chunk. Returns whether they are as they should

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -46,8 +47,10 @@ static bool read_amounts(struct reader *reader, const struct decode_chunk *chunk
   for (int64_t i = 0; i < chunk->events; i++)
     if (!to->releases[i]) starts[to->site[i] + 1]++;
   for (int64_t site = 0; site < chunk->sites; site++) starts[site + 1] += starts[site];
-  for (int64_t i = 0; i < chunk->events; i++) to->size[i] = to->releases[i] ? 0 : values[starts[to->site[i]]++];
-  return true;
+  int64_t any = 0;
+  for (int64_t i = 0; i < chunk->events; i++)
+    any |= to->size[i] = to->releases[i] ? 0 : values[starts[to->site[i]]++];
+  return any >= 0; /* else one is larger than 2^63 bytes */
 }
 
 /* An address is that of an event before, or a new one. Both columns have first the allocations, then the releases. */
@@ -75,14 +78,24 @@ static bool read_addresses(struct reader *reader, const struct decode_chunk *chu
   return true;
 }
 
+static int64_t time_of(const struct decode_chunk *chunk, uint64_t ticks) {
+  double share = (double)(int64_t)(ticks - (uint64_t)chunk->before) / (double)chunk->span;
+  share = share < 0 ? 0 : share > 1 ? 1 : share;
+  return chunk->origin + llrint(share * (double)chunk->passed);
+}
+
 static bool read_times(struct reader *reader, const struct decode_chunk *chunk, const struct decode_columns *to) {
   if (!read_values(reader, chunk->events, chunk->width[THREAD], to->thread)) return false;
-  if (!read_values(reader, chunk->events, chunk->width[TIME], to->ticks)) return false;
+  if (!read_values(reader, chunk->events, chunk->width[TIME], to->time)) return false;
   uint64_t ticks = (uint64_t)chunk->first_ticks;
+  int64_t time = time_of(chunk, ticks << chunk->tick_shift);
   for (int64_t i = 0; i < chunk->events; i++) {
     to->thread[i] = (int64_t)((uint64_t)to->thread[i] + (uint64_t)chunk->thread);
-    ticks += (uint64_t)to->ticks[i];
-    to->ticks[i] = (int64_t)(ticks << chunk->tick_shift);
+    if (to->time[i]) { /* most events have the tick of the one before, as ticks lack their low bits */
+      ticks += (uint64_t)to->time[i];
+      time = time_of(chunk, ticks << chunk->tick_shift);
+    }
+    to->time[i] = time;
   }
   return true;
 }

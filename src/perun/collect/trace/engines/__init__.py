@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
@@ -27,6 +27,7 @@ class EngineContext(NamedTuple):
 
     :ivar folder: the folder for all files of the run. :ivar output: a key of :data:`OUTPUTS`.
     :ivar timeout: seconds; 0 for no limit. :ivar cached: whether SystemTap may cache compiled scripts.
+    :ivar follow: what to trace in another program that the command executes; None to follow none.
     """
 
     run: Run
@@ -34,6 +35,7 @@ class EngineContext(NamedTuple):
     output: str
     timeout: float
     cached: bool = True
+    follow: Callable[[str], Plan] | None = None
 
     def execute(self, engine: Sequence[str], environ: Mapping[str, str]) -> Ended:
         """Have the engine run the command; after a timeout or an interruption it can still write its files.
@@ -65,6 +67,7 @@ class Recorded(NamedTuple):
     :ivar processes: thread id to process id, as far as known; complete once all calls of the thread are read.
     :ivar sampled: the numbers of the functions that the engine has sampled itself.
     :ivar lacks: what the recording lacks; complete once all calls are read.
+    :ivar plan: with what was traced in followed programs; None where that is the plan of the program alone.
     """
 
     calls: Iterator[Calls]
@@ -73,6 +76,7 @@ class Recorded(NamedTuple):
     processes: Mapping[int, int] = MappingProxyType({})
     sampled: Set[int] = frozenset()
     lacks: Sequence[Incomplete] = ()
+    plan: Plan | None = None
 
     def process(self, calls: Calls) -> int:
         """The id of the process of a batch of calls; 0 where it is not known."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import which
 from typing import ClassVar, Final
@@ -29,6 +29,7 @@ from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.calibration import Correction, Way, correction
+from perun.collect.trace.engines.following import Following
 from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
@@ -116,17 +117,23 @@ class EbpfEngine:
             )
         records, summary = context.folder / "records", context.folder / "summary"
         file = context.folder / "plan"
+        if context.follow:
+            # What another program needs is not known yet: exits work in each, with exceptions too.
+            plan = plan._replace(throws=True)
         code = self._code(plan)
-        ways = [Way.of(one, _is_emulated(one, code.get(one.path))) for one in plan.probes]
-        sampled = frozenset(
-            number for number, probe in enumerate(plan.probes) if _is_sampled(probe, code.get(probe.path))
-        )
-        self.correction = self.correction or correction(self, plan, context, ways, self._cache, sampled)
-        file.write_text(_plan_text(plan, code), "utf-8", "surrogateescape")
+        self._correct(plan, context, code)
+        asking = f"A {context.folder}\n" if context.follow else ""
+        file.write_text(asking + _plan_text(plan, code), "utf-8", "surrogateescape")
         loader, probes = self.folder / "perun_trace", self.folder / "trace.bpf.o"
         paths = map(str, (probes, file, records, summary))
         argv = [str(loader), self.method or self.forced_method, *paths, *context.run.command().argv]
-        sample, errors = context.execute(argv, context.run.environ)
+        if context.follow:
+            text_of = self._text_of(plan, code)
+            with Following(context.folder, context.follow, text_of, len(plan.probes)) as more:
+                sample, errors = context.execute(argv, context.run.environ)
+            plan = plan._replace(probes=(*plan.probes, *more.probes))
+        else:
+            sample, errors = context.execute(argv, context.run.environ)
         totals = _summary(summary)
         if "status" not in totals and sample.interruption is not None:
             raise sample.interruption  # before anything was recorded
@@ -148,12 +155,34 @@ class EbpfEngine:
                 "traced program"
             )
         if others := _executed(summary):
-            self.notes.append(
-                f"programs that the command executed and that are not traced: {listed(others)}; trace one "
-                "of them with --binary (-b)"
-            )
+            self.notes.append(_untraced(others, more.refused if context.follow else None))
+        if context.follow and more.probes:
+            self.correction = None
+            self._correct(plan, context, code)
+        sampled = _sampled(plan, code)
         sample = sample._replace(status=int(totals["status"]))
-        return Recorded(self._calls(plan, records), sample, errors, sampled=sampled)
+        followed = plan if context.follow else None
+        return Recorded(self._calls(plan, records), sample, errors, sampled=sampled, plan=followed)
+
+    def _correct(self, plan: Plan, context: EngineContext, code: Mapping[str, Code]) -> None:
+        """Find out what recording costs, unless that is known."""
+        ways = [Way.of(one, _is_emulated(one, code.get(one.path))) for one in plan.probes]
+        sampled = _sampled(plan, code)
+        self.correction = self.correction or correction(self, plan, context, ways, self._cache, sampled)
+
+    def _text_of(self, plan: Plan, code: dict[str, Code]) -> Callable[[Sequence[Probe], int], str]:
+        """What gives the text for the loader of further probes, whose machine code is added to `code`."""
+
+        def text(probes: Sequence[Probe], first: int) -> str:
+            more = Plan(tuple(probes), (), True, plan.program)
+            if first + len(probes) > MAX_FUNCTIONS:
+                raise CollectorUnavailable(f"more than {MAX_FUNCTIONS:,} functions would be traced")
+            if self.method == SINGLE_EVENTS and 2 * first + _events(more) > MAX_EVENTS:
+                raise CollectorUnavailable(f"more than {MAX_EVENTS} probes are too slow with this kernel")
+            code.update(self._code(more))
+            return _plan_text(more, code, first)
+
+        return text
 
     def _code(self, plan: Plan) -> dict[str, Code]:
         """Where to probe in each file; empty without a disassembler.
@@ -314,10 +343,36 @@ class _Unwinding:
         )
 
 
-def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
-    """The plan in the format of `read_plan()` in native/plan.c."""
+def _untraced(programs: Sequence[str], refused: Mapping[str, str] | None) -> str:
+    """A note on programs that were executed and not traced.
+
+    :param refused: where others were followed, why these were not, by their paths.
+    """
+    if refused is None:
+        return (
+            f"programs that the command executed and that are not traced: {listed(programs)}; trace them too "
+            "with --follow-children, or one of them with --binary (-b)"
+        )
+    found = [f"{path} ({why})" for path, why in refused.items()]
+    real = {os.path.realpath(path) for path in refused}
+    found += [path for path in programs if os.path.realpath(path) not in real]
+    return f"programs that the command executed and that are not traced: {listed(found)}"
+
+
+def _sampled(plan: Plan, code: Mapping[str, Code]) -> frozenset[int]:
+    """The numbers of the functions whose calls the kernel samples."""
+    return frozenset(
+        number for number, probe in enumerate(plan.probes) if _is_sampled(probe, code.get(probe.path))
+    )
+
+
+def _plan_text(plan: Plan, code: Mapping[str, Code], first: int = 0) -> str:
+    """The plan in the format of `read_plan()` in native/plan.c.
+
+    :param first: the number of its first probe.
+    """
     lines: dict[str, list[str]] = {}
-    for number, probe in enumerate(plan.probes):
+    for number, probe in enumerate(plan.probes, first):
         own = lines.setdefault(probe.path, [])
         address = probe.function.address
         shift = probe.function.offset - address  # from an address to a position in the file
@@ -339,7 +394,7 @@ def _plan_text(plan: Plan, code: Mapping[str, Code]) -> str:
             own.append(f"N {number} {probe.sampling}")
         if probe.size is not None or plan.throws:
             own.append(_size_line(number, probe.size, plan.throws and not is_go))
-    for number, pair in enumerate(plan.pairs, len(plan.probes)):
+    for number, pair in enumerate(plan.pairs, first + len(plan.probes)):
         own = lines.setdefault(pair.path, [])
         own += [f"e {one.offset} {number} {one.semaphore}" for one in pair.start]
         own += [f"x {one.offset} {number} {one.semaphore}" for one in pair.end]

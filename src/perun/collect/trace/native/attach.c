@@ -67,6 +67,15 @@ int map_of(const char *name) {
     return map;
 }
 
+/* Tell the probes what is known of the functions from number `first` on. */
+static void tell_functions(const struct plan *plan, unsigned first) {
+    int sizes = map_of("sizes"), functions = map_of("functions");
+    for (unsigned number = first; number < plan->function_count; number++) {
+        bpf_map_update_elem(sizes, &number, &plan->sizes[number], BPF_ANY);
+        bpf_map_update_elem(functions, &number, &plan->functions[number], BPF_ANY);
+    }
+}
+
 /* Load the file of the probes, and attach those that follow processes. */
 void load(enum method method, const char *path, const struct plan *plan) {
     static const char *const by_function[] = {"sizes", "functions", "sampled"};
@@ -86,14 +95,10 @@ void load(enum method method, const char *path, const struct plan *plan) {
     bpf_program__set_expected_attach_type(returned, (enum bpf_attach_type)attach_type(alone()));
     for (unsigned number = 0; number < sizeof(by_function) / sizeof(*by_function); number++)
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, by_function[number]),
-                                 plan->function_count ? plan->function_count : 1);
+                                 plan->follow ? PERUN_MAX_FUNCTIONS : plan->function_count ? plan->function_count : 1);
     if (bpf_object__load(object))
         fail("the kernel does not load the probes: %s", strerror(errno));
-    int sizes = map_of("sizes"), functions = map_of("functions");
-    for (unsigned number = 0; number < plan->function_count; number++) {
-        bpf_map_update_elem(sizes, &number, &plan->sizes[number], BPF_ANY);
-        bpf_map_update_elem(functions, &number, &plan->functions[number], BPF_ANY);
-    }
+    tell_functions(plan, 0);
     for (unsigned number = 0; number < sizeof(following) / sizeof(*following); number++)
         if (!bpf_program__attach(program_named(following[number])))
             fail("cannot follow child processes: %s", strerror(errno));
@@ -103,18 +108,19 @@ void load(enum method method, const char *path, const struct plan *plan) {
     programs.returned = bpf_program__fd(returned);
 }
 
-/* What this process starts is traced, if it is `process`; nothing more with 0. */
-void set_start(pid_t process) {
+/* What this process starts is traced, if it is `process`; nothing more with 0. See struct perun_start for `follow`. */
+void set_start(pid_t process, int follow) {
     int zero = 0;
     struct stat own = {0};
     if (stat("/proc/self/ns/pid", &own))
         own.st_ino = 0;
-    const struct perun_start start = {.device = own.st_dev, .inode = own.st_ino, .process = (unsigned)process};
+    const struct perun_start start = {.device = own.st_dev, .inode = own.st_ino, .process = (unsigned)process,
+                                      .follow = (unsigned)follow};
     bpf_map_update_elem(map_of("start"), &zero, &start, BPF_ANY);
 }
 
-void attach_all(const struct plan *plan) {
-    for (unsigned number = 0; number < plan->file_count; number++) {
+static void attach_files(const struct plan *plan, unsigned first) {
+    for (unsigned number = first; number < plan->file_count; number++) {
         const char *path = plan->files[number].path;
         const struct probes *probes = plan->files[number].probes;
         if (used == SESSION) {
@@ -128,6 +134,14 @@ void attach_all(const struct plan *plan) {
         attach(alone(), path, probes[EXIT], programs.left, 0);
         attach(alone(), path, probes[ENTRY], programs.entered, 0);
     }
+}
+
+void attach_all(const struct plan *plan) { attach_files(plan, 0); }
+
+/* Attach the probes of files and functions that the plan has got since. */
+void attach_more(const struct plan *plan, unsigned first_file, unsigned first_function) {
+    tell_functions(plan, first_function);
+    attach_files(plan, first_file);
 }
 
 /* Probe the exits of a function, or those of all with UINT32_MAX. */

@@ -58,6 +58,8 @@ static void stop(int number) {
     is_stopped = 1;
 }
 
+int must_stop(void) { return is_stopped; }
+
 double seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -107,7 +109,7 @@ int main(int count, char **arguments) {
     read_plan(arguments[2], &plan);
     struct command command = prepare_command(arguments + 5);
     load(method, arguments[1], &plan);
-    set_start(command.supervisor);
+    set_start(command.supervisor, plan.follow != NULL);
     double start = seconds();
     attach_all(&plan);
     double attached = seconds() - start;

@@ -35,6 +35,7 @@ struct plan {
     struct perun_size *sizes;
     struct perun_function *functions;
     unsigned function_count;
+    char *follow; /* folder of the pipes by which Perun is asked for the probes of other programs; NULL for none */
 };
 
 extern const char *const method_names[METHODS];
@@ -43,6 +44,7 @@ extern const char *const method_names[METHODS];
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void *resized(void *old, size_t size);
 double seconds(void);
+int must_stop(void);
 
 /* plan.c */
 void read_plan(const char *path, struct plan *plan);
@@ -56,16 +58,20 @@ uint32_t attach_type(enum method method);
 
 /* attach.c */
 void load(enum method method, const char *path, const struct plan *plan);
-void set_start(pid_t process);
+void set_start(pid_t process, int follow);
 void attach_all(const struct plan *plan);
+void attach_more(const struct plan *plan, unsigned first_file, unsigned first_function);
 void attach_deep_exits(const struct plan *plan, unsigned function);
 int map_of(const char *name);
 uint64_t summed(const char *map);
 unsigned count_unprobed(void);
 int detach(void);
 
+/* follow.c */
+int follow_program(const struct perun_execution *execution, struct plan *plan);
+
 /* recording.c */
-void open_recording(const char *path, const struct plan *plan);
+void open_recording(const char *path, struct plan *plan);
 void read_records(void);
 uint64_t close_recording(void);
 void write_summary(FILE *summary);

@@ -67,6 +67,7 @@ static void add_size(struct plan *plan, const char *line) {
  *     x offset number semaphore    an exit: an instruction that leaves the function
  *     S number place follow terms, for each term: factor width signed steps offset...; see struct perun_size
  *     G number                     Go compiled the function
+ *     A folder                     ask for the probes of other programs that the command executes; see follow.c
  *     N number sampling            only the first of so many calls is recorded; see struct perun_function
  */
 void read_plan(const char *path, struct plan *plan) {
@@ -87,6 +88,8 @@ void read_plan(const char *path, struct plan *plan) {
             plan->files = resized(plan->files, (plan->file_count + 1) * sizeof(*plan->files));
             memset(plan->files + plan->file_count, 0, sizeof(*plan->files));
             plan->files[plan->file_count++].path = strdup(line + 2);
+        } else if (line[0] == 'A') {
+            plan->follow = strdup(line + 2);
         } else if (line[0] == 'S') {
             add_size(plan, line + 2);
         } else if (line[0] == 'G' && sscanf(line + 2, "%llu", &number) == 1) {

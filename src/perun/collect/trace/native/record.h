@@ -42,12 +42,13 @@ struct perun_function {
 };
 
 /* Which process starts the command: its number `process` in the namespace of processes that is the file `inode` of
- * `device`; without an inode its number in the outermost one. */
+ * `device`; without an inode its number in the outermost one. With `follow` a process that executes a file stops, until
+ * the loader has probed that. */
 struct perun_start {
     unsigned long long device;
     unsigned long long inode;
     unsigned int process;
-    unsigned int unused;
+    unsigned int follow;
 };
 
 /* To the loader: a thread of `process` stops, until the exits of a function are probed. */
@@ -59,12 +60,14 @@ struct perun_request {
     unsigned int unused[3];
 };
 
-/* To the loader: a traced process executes a file. For a script the file is that of its interpreter. */
+/* To the loader: a traced process executes a file. For a script the file is that of its interpreter. `stopped` is the
+ * number of the process if it stops until the loader lets it go on; else 0. */
 struct perun_execution {
     unsigned long long device;
     unsigned long long inode;
     int is_script;
-    char path[236];
+    unsigned int stopped;
+    char path[232];
 };
 
 /* One number of a size: each of `steps` reads goes to the address so far plus its offset; all but the last read a

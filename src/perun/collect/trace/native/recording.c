@@ -25,7 +25,7 @@ struct executed {
     char *path;
 };
 
-static const struct plan *plan;
+static struct plan *plan;
 static struct ring_buffer *ring;
 static int output;
 static char *buffer;
@@ -86,9 +86,17 @@ static void note_execution(const struct perun_execution *execution) {
             executed[number].count++;
             return;
         }
+    if (execution->stopped && follow_program(execution, plan))
+        return;
     executed = resized(executed, (executed_count + 1) * sizeof(*executed));
     executed[executed_count++] =
         (struct executed){execution->device, execution->inode, 1, strndup(execution->path, sizeof(execution->path))};
+}
+
+static void on_execution(const struct perun_execution *execution) {
+    note_execution(execution);
+    if (execution->stopped)
+        kill((pid_t)execution->stopped, SIGCONT);
 }
 
 static int on_record(void *unused, void *data, size_t size) {
@@ -96,13 +104,13 @@ static int on_record(void *unused, void *data, size_t size) {
     if (size == sizeof(struct perun_request))
         answer(data);
     else if (size == sizeof(struct perun_execution))
-        note_execution(data);
+        on_execution(data);
     else
         keep(data, size == 24 ? 24 : 16);
     return 0;
 }
 
-void open_recording(const char *path, const struct plan *recorded) {
+void open_recording(const char *path, struct plan *recorded) {
     plan = recorded;
     output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (output < 0)

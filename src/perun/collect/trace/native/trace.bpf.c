@@ -456,9 +456,14 @@ int executed(unsigned long long *arguments) {
         return 0;
     bpf_map_delete_elem(&threads, &thread); /* the stack is a new one */
     bpf_map_delete_elem(&threads, &group);
+    int zero = 0;
+    struct bpf_pidns_info numbers = {};
+    const struct perun_start *process = bpf_map_lookup_elem(&start, &zero);
+    int follow = process && process->follow && namespaced_process(&numbers);
     struct perun_execution *execution = bpf_ringbuf_reserve(&records, sizeof(*execution), 0);
     if (!execution)
         return 0;
+    execution->stopped = follow && !bpf_send_signal(19 /* SIGSTOP */) ? numbers.tgid : 0;
     struct inode *inode = program->file->f_inode;
     execution->device = inode->i_sb->s_dev;
     execution->inode = inode->i_ino;
