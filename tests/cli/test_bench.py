@@ -117,6 +117,7 @@ def test_what_was_measured_before_stands_beside_it(project: Any, bench: Any, per
     low, high = second["difference"]["interval"]
     assert low <= second["difference"]["percent"] <= high
     assert answer["minor_version"] == project.head
+    assert all(isinstance(one, str) for one in answer["environment"])
     shown = perun("bench", "true", "--runs", "2")
     assert f"since {before[:7]}" in shown.lines[0]
     assert "perun compare" in shown.lines[-1]
@@ -281,6 +282,10 @@ def test_files_in_each_format(project: Any, perun: Any) -> None:
     perun(*commands, "times.json")
     assert json.loads(Path("times.json").read_text())["schema"] == "perun.bench/1"
     assert "--format" in perun(*commands, "times.txt", check=False).err
+    # Before anything is measured.
+    stored = len(registered())
+    assert "there is no folder" in perun(*commands, "nowhere/times.csv", check=False).err
+    assert len(registered()) == stored
 
 
 @pytest.mark.parametrize(
