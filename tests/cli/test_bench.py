@@ -183,11 +183,18 @@ def test_what_goes_with_each_run(project: Any, bench: Any) -> None:
     assert "before each run: sh -c 'echo before >> order.log'" in profile["machine"]["build"]
 
 
-def test_times_under_other_conditions_are_told_apart(project: Any, bench: Any) -> None:
+def test_times_under_other_conditions_are_told_apart(project: Any, bench: Any, perun: Any) -> None:
     bench("true", "--prepare", "true")
     project.commit("Another")
     (note,) = bench("true")["benchmarks"][0]["notes"]
     assert "measured otherwise" in note and "before each run: true" in note
+    (comparison,) = perun("check", "head", "--json").json["comparisons"]
+    assert "before each run: true" in comparison["environment"]
+
+
+def test_what_the_job_matrix_does_not_run_is_said(project: Any, perun: Any) -> None:
+    done = perun("bench", "true", "--save", "--prepare", "true", "--runs", "2")
+    assert "perun run matrix does not run what --prepare" in done.err
 
 
 def test_an_operator_needs_a_shell(bench: Any) -> None:

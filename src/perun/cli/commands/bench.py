@@ -183,6 +183,8 @@ def bench(
         else:
             answers.FORMATS[name](session.out, found)
         _notes(session, found)
+        if options.save and (options.prepare or options.conclude):
+            session.note("note: perun run matrix does not run what --prepare and --conclude name")
         if found.interruption is not None:
             raise found.interruption
 
