@@ -117,6 +117,7 @@ def test_what_was_measured_before_stands_beside_it(project: Any, bench: Any, per
     low, high = second["difference"]["interval"]
     assert low <= second["difference"]["percent"] <= high
     assert answer["minor_version"] == project.head
+    assert all(isinstance(one, str) for one in answer["environment"])
     shown = perun("bench", "true", "--runs", "2")
     assert f"since {before[:7]}" in shown.lines[0]
     assert "perun compare" in shown.lines[-1]
@@ -182,11 +183,18 @@ def test_what_goes_with_each_run(project: Any, bench: Any) -> None:
     assert "before each run: sh -c 'echo before >> order.log'" in profile["machine"]["build"]
 
 
-def test_times_under_other_conditions_are_told_apart(project: Any, bench: Any) -> None:
+def test_times_under_other_conditions_are_told_apart(project: Any, bench: Any, perun: Any) -> None:
     bench("true", "--prepare", "true")
     project.commit("Another")
     (note,) = bench("true")["benchmarks"][0]["notes"]
     assert "measured otherwise" in note and "before each run: true" in note
+    (comparison,) = perun("check", "head", "--json").json["comparisons"]
+    assert "before each run: true" in comparison["environment"]
+
+
+def test_what_the_job_matrix_does_not_run_is_said(project: Any, perun: Any) -> None:
+    done = perun("bench", "true", "--save", "--prepare", "true", "--runs", "2")
+    assert "perun run matrix does not run what --prepare" in done.err
 
 
 def test_an_operator_needs_a_shell(bench: Any) -> None:
@@ -281,6 +289,10 @@ def test_files_in_each_format(project: Any, perun: Any) -> None:
     perun(*commands, "times.json")
     assert json.loads(Path("times.json").read_text())["schema"] == "perun.bench/1"
     assert "--format" in perun(*commands, "times.txt", check=False).err
+    # Before anything is measured.
+    stored = len(registered())
+    assert "there is no folder" in perun(*commands, "nowhere/times.csv", check=False).err
+    assert len(registered()) == stored
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perun.porcelain.bench import notes
-from perun.porcelain.bench.measuring import Measurement, Series, measure
+from perun.porcelain.bench import measuring, notes
+from perun.porcelain.bench.measuring import Measurement, Runner, Series, measure
 from perun.porcelain.bench.options import BenchOptions
 from perun.porcelain.bench.plan import plan
 from perun.process.execution import Sample
@@ -104,6 +106,19 @@ def test_an_interruption_keeps_what_was_measured() -> None:
     assert isinstance(found.interruption, KeyboardInterrupt)
     assert found.series[0].value is not None and found.series[0].value.samples == 4
     assert runner.cleaned == ["a"]
+
+
+def test_more_commands_than_are_kept_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "KEPT", 2)
+    given = BenchOptions(("sh -c 'echo {n} >> ran'",), (("n", tuple("abcde")),), runs=3, warmup=0)
+    scratch, before = tmp_path / "scratch", Path.cwd()
+    scratch.mkdir()
+    dice = random.Random(1)
+    with Runner(tmp_path, dict(os.environ), scratch, dice, False) as runner:
+        found = measure(plan(given), runner, given, dice, lambda *told: None)
+    assert counts(found) == [3] * 5
+    assert sorted((tmp_path / "ran").read_text().split()) == sorted("abcde" * 3)
+    assert Path.cwd() == before
 
 
 def noted(times: Iterable[float], status: int = 0, **options: Any) -> tuple[str, ...]:

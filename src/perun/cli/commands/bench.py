@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,18 +172,21 @@ def bench(
     repository = _repository(session, initializes)
     if session.cwd.resolve() != repository.working_root.resolve():
         session.note(f"note: commands run in {one_line(str(repository.working_root))}")
-    with session.progress(0, "measuring") as bar:
-        found = verb(repository, options, bar.update, bar.expect, values.value)
-    if answer.path is not None:
-        with opened(answer.path) as file:
+    # Opened before: nobody measures for minutes to learn that the file cannot be written.
+    with contextlib.nullcontext() if answer.path is None else opened(answer.path) as file:
+        with session.progress(0, "measuring") as bar:
+            found = verb(repository, options, bar.update, bar.expect, values.value)
+        if file is not None:
             answers.FORMATS[name](file, found)
-    if name == "text" or answer.path is not None:
-        answers.as_text(session, found)
-    else:
-        answers.FORMATS[name](session.out, found)
-    _notes(session, found)
-    if found.interruption is not None:
-        raise found.interruption
+        if file is not None or name == "text":
+            answers.as_text(session, found)
+        else:
+            answers.FORMATS[name](session.out, found)
+        _notes(session, found)
+        if options.save and (options.prepare or options.conclude):
+            session.note("note: perun run matrix does not run what --prepare and --conclude name")
+        if found.interruption is not None:
+            raise found.interruption
 
 
 def _repository(session: Session, initializes: bool) -> Repository:
