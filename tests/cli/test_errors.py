@@ -342,6 +342,19 @@ def test_a_bug_of_a_plugin_is_not_one_of_perun(perun, failing, arguments, what):
     assert len(list((failing / "logs").iterdir())) == 1
 
 
+def test_a_collector_that_raises_ends_its_job_not_the_batch(perun, project, fake):
+    plugin = project.path / ".perun" / "plugins" / "collect" / "fake.py"
+    text = plugin.read_text()
+    plugin.write_text(text.replace("raise JobFailed(", "raise KeyError("))
+    job = ("run", "job", "-b", "./app", "-a", "fails=odd", "-a", "amount=2", "-c", "fake")
+    failed = perun(*job, check=False)
+    assert failed.code == 8
+    assert "the collector 'fake' failed: KeyError: " in failed.out
+    assert [one["args"] for one in perun("status", "--json").json["pending"]] == ["amount=2"]
+    shown = perun("-vv", *job, check=False, traced=True)
+    assert "raise KeyError(" in shown.out  # with the line of the job
+
+
 def test_a_folder_that_is_gone(shell, tmp_path):
     done = shell(f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; $PERUN status")
     assert done.returncode == 3
