@@ -79,7 +79,7 @@ def readable_pair(before: float, after: float, unit: str, unit_after: str | None
         unit = _SMALLER_TIMES[unit]
     decimals = max(_decimals(small, 2), _decimals(large, 3))
     apart = abs(after - before)
-    if apart >= _VISIBLE * large:
+    if _VISIBLE * large <= apart < math.inf:
         decimals = max(decimals, min(-math.floor(math.log10(apart)), _MAX_DECIMALS))
     return f"{before:.{decimals}f}{unit}", f"{after:.{decimals}f}{unit}"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perun.check.growth import PLUGIN, GrowthParams
-from perun.cli.answers.check.wording import size_of
+from perun.cli.answers.changes import factor_of
 from perun.errors import ProfileError
 from perun.plugin.api import CheckContext
 from perun.profile import session
@@ -60,7 +60,7 @@ def test_another_order_is_severe_and_its_mirror_an_optimization() -> None:
     assert (change.confidence_type, change.sizes) == ("aicc", (90, 90))
     assert change.from_baseline.endswith("us * n") and change.to_target.endswith("ns * n^2")
     assert "more than 0.2" in change.rule
-    assert size_of(change) == f"order {change.rate_degradation:+.3g}"
+    assert factor_of(change) == f"order {change.rate_degradation:+.3g}"
     back = compare(new, old)["f"]
     assert (back.result, back.type) == (PerformanceChange.SevereOptimization, "order")
     assert back.rate_degradation == pytest.approx(-change.rate_degradation)
@@ -73,7 +73,7 @@ def test_a_factor_is_measured() -> None:
     assert (change.result, change.type) == (PerformanceChange.Degradation, "factor")
     assert change.interval is not None and change.interval[0] < 1.4 < change.interval[1]
     assert change.interval[1] - change.interval[0] < 0.2
-    assert size_of(change) == f"{change.rate_degradation:.3g}x, factor"
+    assert factor_of(change) == f"{change.rate_degradation:.3g}x, factor"
 
 
 def test_measured_apart_a_factor_below_two_is_a_maybe() -> None:

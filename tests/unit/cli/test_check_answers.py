@@ -501,6 +501,21 @@ def test_the_last_line_is_the_next_command(collector: str, kind: PerformanceChan
         assert last == "why: perun show 0@p flamegraph --diff 'old one.perf'"
 
 
+@pytest.mark.parametrize(
+    ("kinds", "last"),
+    [
+        ({"real": Kind.Degradation, "cpu": Kind.Degradation}, "instructions"),
+        ({"cpu": Kind.Degradation}, "instructions"),
+        ({"real": Kind.Degradation}, "trace"),
+        ({"real": Kind.Degradation, "cpu": Kind.MaybeOptimization}, "trace"),
+        ({"real": Kind.NotInTarget}, "1 new or gone"),
+    ],
+)
+def test_what_only_waits_is_to_be_traced(kinds: dict[str, PerformanceChange], last: str) -> None:
+    told = report(*(change(kind, f"./app [{clock}]") for clock, kind in kinds.items()))
+    assert answer("text", told).splitlines()[-1].endswith(f" {last}")
+
+
 def test_a_comparison_side_by_side_needs_no_other() -> None:
     told = report(change(Kind.Unknown))
     pair = replace(told.comparisons[0], session={"pairs": 3})

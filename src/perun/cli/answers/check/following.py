@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import Final
 
-from perun.cli.answers.changes import importance
+from perun.cli.answers.changes import importance, is_better, is_worse
 from perun.cli.answers.check.page import Page
 from perun.cli.table import one_line
 from perun.plugin.api import MinorVersion
@@ -43,8 +43,8 @@ class Following:
         """The line with the command; empty where nothing changed, or no command tells more.
 
         Of profiles with call stacks that is their flame graph, compared with the baseline. Of others a
-        measurement side by side decides what is not certain; of what is, the instructions of each function
-        are to be counted in both versions.
+        measurement side by side decides what is not certain; of what is, the functions of both versions are
+        to be measured: their instructions, or where only the clock on the wall changed, their times.
         """
         if self._found is None:
             return ""
@@ -59,9 +59,11 @@ class Following:
         names = self._name(base, version), self._name(version, None)
         if change.result in UNDECIDED:
             return f"to decide: {_quoted(['perun', 'compare', *names, *_measured(comparison.target)])}"
+        if not (is_worse(change.result) or is_better(change.result)):
+            return ""
         versions = [word for name in names for word in ("-m", name)]
-        words = ["perun", "collect", *versions, *_measured(comparison.target), "instructions"]
-        return f"why: {_quoted(words)}"
+        collector = "trace" if _only_waits(change, comparison) else "instructions"
+        return f"why: {_quoted(['perun', 'collect', *versions, *_measured(comparison.target), collector])}"
 
     def _flamegraph(self, comparison: Comparison, version: MinorVersion | None) -> str:
         base = comparison.baseline_version
@@ -82,6 +84,14 @@ class Following:
         if child is not None and child.checksum == head and child.parents[:1] == (version.checksum,):
             return "HEAD~1"
         return version.checksum[:10]
+
+
+def _only_waits(change: DegradationInfo, comparison: Comparison) -> bool:
+    """Whether the time that passed changed, but not that of the processor."""
+    uid, real, _ = change.location.partition(" [real]")
+    return bool(real) and f"{uid} [cpu]" not in {
+        one.location for one in comparison.places if is_worse(one.result) == is_worse(change.result)
+    }
 
 
 def _measured(info: ProfileInfo) -> list[str]:

@@ -107,10 +107,15 @@ class Text(Tree):
         return baseline
 
     def _against(self, comparison: Comparison) -> str:
-        version = comparison.baseline_version
+        """The version of the baseline; of two profiles that belong to none, both names."""
+        version, baseline = comparison.baseline_version, comparison.baseline
         if version is not None:
-            return self._page.paint(f", against {version.checksum[:6]}: {one_line(version.subject)}", "dim")
-        return ""
+            text = f", against {version.checksum[:6]}: {version.subject}"
+        elif baseline is not None:
+            text = f", {comparison.target.source} against {baseline.source}"
+        else:
+            return ""
+        return self._page.paint(one_line(text), "dim")
 
     def _lines(self, comparison: Comparison) -> list[_Line]:
         """What was found, each place once by the worst that a method says of it; the worst first."""
