@@ -29,6 +29,7 @@ import memory
 import moving_average
 import profiles
 import regression
+import tables
 import tracing
 import verdicts
 import versions
@@ -45,6 +46,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     check: (check.check_all, check.check_memory, check.check_many),
     views: (views.scatter, views.flamegraph),
     documents: (documents.documents,),
+    tables: (tables.tables,),
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
     tracing: (tracing.complexity, tracing.engines),

@@ -241,7 +241,7 @@ def test_it_writes_nothing(perun, project, write_profile):
     [
         ("time", "bars mean --per subtype --of amount --terminal"),
         ("trace", "bars sum --per uid --of amount --terminal"),  # it has no stacks for a flame graph
-        ("my-own", "tableof resources"),
+        ("my-own", "tableof resources --limit 50"),
     ],
 )
 def test_without_a_view_the_collector_chooses_one(perun, write_profile, collector, view):

@@ -47,7 +47,7 @@ CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
     "regex": (Choice(("scatter",), ("structure-unit-size",)),),
 }  # fmt: skip
 """The views of a collector, the best one first."""
-OTHERWISE: Final = Choice(("tableof", "resources"))
+OTHERWISE: Final = Choice(("tableof", "resources", "--limit", "50"))
 """What shows a profile of any other collector."""
 _WITHOUT_PAGES: Final = "--terminal"
 _CHARTS: Final = ("bars", "boxplot", "flow", "histogram", "scatter")

@@ -15,13 +15,15 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
-from tabulate import tabulate_formats
+from tabulate import tabulate, tabulate_formats
 
 from perun.cli.plugins import command_of
 from perun.errors import UsageError
+from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.tableof import PLUGIN, TableParams
-from perun.view.tableof.table import columns_of, filtered, rows_of, sorted_rows
+from perun.view.tableof.layout import lines_of
+from perun.view.tableof.table import Table, from_rows, matching, models_of, ordered, resources_of
 from perun.view.tableof.view import FORMATS
 
 HEADER = {"type": "mixed", "cmd": "./bin/my prog", "args": "-v", "workload": "data/in.txt", "units": {}}
@@ -46,6 +48,20 @@ MODELS: list[dict[str, Any]] = [
     },
     {"uid": "SLList_search", "model": "regressogram", "r_square": 0.5, "bucket_stats": [1.5, 2.5]},
 ]
+
+
+def sorted_rows(rows: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+    table = from_rows([*rows, dict.fromkeys(keys)])
+    return [rows[number] for number in ordered(table, range(len(rows)), keys)]
+
+
+def filtered(rows: list[dict[str, Any]], rules: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    table = from_rows([*rows, dict.fromkeys(KEYS)])
+    return [rows[number] for number in matching(table, rules) if number < len(rows)]
+
+
+def table_of(profile: Profile, kind: str) -> Table:
+    return models_of(profile) if kind == "models" else resources_of(profile)
 
 
 def profile(resources: list[dict[str, Any]], models: list[dict[str, Any]] | None = None) -> Profile:
@@ -139,18 +155,18 @@ class TestRows:
 class TestSorting:
     def test_numbers_by_value_texts_next_missing_last(self) -> None:
         rows = [{"k": value} for value in ["b", 10, None, 9.5, "a", float("nan"), "2"]] + [{}]
-        values = [row.get("k") for row in sorted_rows(rows, ["k"], ["k"])]
+        values = [row.get("k") for row in sorted_rows(rows, ["k"])]
         assert values[:5] == ["2", 9.5, 10, "a", "b"]
         assert values[-2:] == [None, None]
 
     def test_several_keys(self) -> None:
         rows = [{"a": 1, "b": 2}, {"a": 0, "b": 3}, {"a": 1, "b": 1}]
-        assert sorted_rows(rows, ["a", "b"], ["a", "b"]) == [rows[1], rows[2], rows[0]]
+        assert sorted_rows(rows, ["a", "b"]) == [rows[1], rows[2], rows[0]]
 
     @given(st.lists(st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.booleans())))
     def test_anything_can_be_sorted(self, values: list[Any]) -> None:
         rows = [{"k": value, "place": place} for place, value in enumerate(values)]
-        done = sorted_rows(rows, ["k"], ["k"])
+        done = sorted_rows(rows, ["k"])
         assert sorted(row["place"] for row in done) == list(range(len(values)))
         missing = [row["k"] is None for row in done]
         assert missing == sorted(missing)
@@ -158,7 +174,7 @@ class TestSorting:
         assert numbers == sorted(numbers)
 
 
-KEYS = ["type", "amount", "order"]
+KEYS = ["type", "amount", "order", "k"]
 ROWS = st.lists(
     st.fixed_dictionaries(
         {}, optional={"type": st.sampled_from("xyz"), "amount": st.integers(0, 3), "order": st.none()}
@@ -180,16 +196,16 @@ class TestFiltering:
             for row in rows
             if all(any(same(row.get(key), text) for other, text in rules if other == key) for key, _ in rules)
         ]
-        assert filtered(rows, rules, KEYS) == wanted
+        assert filtered(rows, rules) == wanted
 
     @given(ROWS, RULES)
     def test_every_further_key_takes_away_and_nothing_is_changed(
         self, rows: list[dict[str, Any]], rules: list[tuple[str, str]]
     ) -> None:
         before = [dict(row) for row in rows]
-        kept = filtered(rows, rules, KEYS)
+        kept = filtered(rows, rules)
         assert all(row in rows for row in kept)
-        assert filtered(kept, rules, KEYS) == kept
+        assert filtered(kept, rules) == kept
         assert rows == before
 
     @pytest.mark.parametrize(
@@ -209,7 +225,90 @@ class TestFiltering:
         ],
     )
     def test_equality(self, value: object, text: str, expected: bool) -> None:
-        assert bool(filtered([{"k": value}], [("k", text)], ["k"])) is expected
+        assert bool(filtered([{"k": value}], [("k", text)])) is expected
+
+
+ODD: list[list[dict[str, Any]]] = [
+    [
+        {"a": 1, "uid": "x|y<b>&\"'", "f": 1.5, "m": None, "b": True, "t": " lead", "l": [1], "p": "5%_#$\\"},
+        {"a": -20, "uid": "plain", "f": 1e-5, "m": 2.25, "b": False, "t": "", "l": [], "p": "%s %d {}~^"},
+        {"a": 300, "f": float("inf"), "m": float("nan"), "t": "line\nbreak"},
+        {"f": 123456789.0, "m": None, "a": 0},
+    ],
+    [{"n": 5}, {"n": None}, {"n": 12345678901234567890}],
+    [{"key with a long name": "x"}],
+    [{"x": 0.1}, {"x": 100.0}, {"x": 2e300}, {"x": -1.25e-7}],
+    [{"x": 1}, {"x": 2.5}, {"x": 30}],
+    [{"uid": "12e5", "v": "1.5"}, {"uid": "007", "v": "2"}],
+    [{"a|b": "x|y", "c%d": "%"}],
+]
+
+
+def made_by_tabulate(rows: list[dict[str, Any]], names: list[str], name: str) -> str:
+    """The table by tabulate alone."""
+
+    def text(value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, float):
+            return repr(value) if name == "tsv" else format(value, "g")
+        return escaped(str(value).replace("\n", r"\n"))
+
+    def escaped(cell: str) -> str:
+        return cell.replace("|", r"\|") if name in ("asciidoc", "github", "jira", "pipe") else cell
+
+    def alignment(key: str) -> str:
+        kinds = {type(row[key]) for row in rows if row.get(key) is not None}
+        return "left" if not kinds or not kinds <= {int, float} else "decimal" if float in kinds else "right"
+
+    made = tabulate(
+        [[text(row.get(key)) for key in names] for row in rows],
+        [escaped(key) for key in names],
+        tablefmt=name.replace("-", ""),
+        disable_numparse=True,
+        colalign=[alignment(key) for key in names] if rows else None,
+    )
+    return f"{made}\n"
+
+
+class TestLimit:
+    def test_the_first_rows_and_how_many_more(self) -> None:
+        made = profile([{"uid": "f", "amount": n} for n in range(3000)])
+        lines = render(made, limit=2, headers=("amount",)).splitlines()
+        assert lines[2:] == ["       0", "       1", "... and 2,998 more; --limit 0 shows all"]
+        chosen: dict[str, Any] = {"sort_by": ("amount",), "filter_by": (("amount", "9"), ("amount", "7"))}
+        lines = render(made, limit=1, headers=("amount",), **chosen).splitlines()
+        assert lines[2:] == ["       7", "... and 1 more; --limit 0 shows all"]
+        assert "more" not in render(made, limit=3000)
+
+    def test_what_programs_read_stays_a_table(self) -> None:
+        notes: list[str] = []
+        out = io.StringIO()
+        made = profile([{"uid": "f", "amount": n} for n in range(5)])
+        PLUGIN().render(made, TableParams(format="tsv", limit=2), out, ViewContext(note=notes.append))
+        assert len(out.getvalue().splitlines()) == 3
+        assert notes == ["... and 3 more; --limit 0 shows all"]
+
+
+def test_a_large_table_is_written_piece_by_piece() -> None:
+    made = profile([{"uid": f"f{n % 3}", "amount": n / 7, "order": n} for n in range(30_000)])
+
+    class Counting(io.StringIO):
+        longest = 0
+
+        def write(self, text: str) -> int:
+            self.longest = max(self.longest, len(text))
+            return super().write(text)
+
+    out = Counting()
+    PLUGIN().render(made, TableParams(), out)
+    shown = out.getvalue()
+    assert shown.count("\n") == 30_002
+    assert out.longest < len(shown) / 5
+    table = resources_of(made)
+    names = table.names
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*map(table.values, names), strict=True)]
+    assert shown == made_by_tabulate(rows, names, "simple")
 
 
 class TestFormats:
@@ -221,12 +320,21 @@ class TestFormats:
     @pytest.mark.parametrize("name", FORMATS)
     def test_every_cell_is_in_every_format(self, name: str, kind: str, functions: Profile) -> None:
         shown = render(functions, format=name, kind=kind).replace("\\", "")
-        rows = rows_of(functions, kind)
+        table = table_of(functions, kind)
         assert shown.endswith("\n")
-        for key in columns_of(rows):
+        for key in table.names:
             assert key in shown
-        for row in rows:
-            assert str(row["uid"]) in shown
+        for uid in table.values("uid"):
+            assert str(uid) in shown
+
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_every_format_is_what_tabulate_makes_of_it(self, name: str) -> None:
+        for rows in ODD:
+            table = from_rows(rows)
+            assert "".join(lines_of(table, table.names, name)) == made_by_tabulate(rows, table.names, name)
+            assert "".join(lines_of(table.head(0), table.names, name)) == (
+                made_by_tabulate([], table.names, name)
+            )
 
     def test_html_escapes_and_unsafe_html_does_not(self) -> None:
         sly = profile([{"uid": "<script>alert(1)</script>", "type": "x", "amount": 1}])

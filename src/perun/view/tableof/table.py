@@ -1,39 +1,29 @@
-"""The rows of a table: read from a profile, filtered, sorted and formatted."""
+"""The content of a table: columns of a profile, and which of its rows are shown in which order.
+
+Columns stay in the pieces in which the profile holds them, so that a million resources need no object each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice, repeat
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.errors import UsageError
 from perun.plugin.params import nearest
+from perun.profile.format.columns import is_packed
 from perun.profile.memory import SUMMARIES, is_summary
 from perun.profile.query import all_items_of
-from perun.view._common.screen import printable
+from perun.profile.table import Piece, table_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-Row = dict[str, Any]
-
-_PIPE_IS_SPECIAL = frozenset({"asciidoc", "github", "jira", "pipe"})
-"""Formats in which `|` is the border of a cell unless a backslash precedes it."""
-
-
-def rows_of(profile: Profile, kind: str, summaries: bool = False) -> list[Row]:
-    """One row for each resource or model, with flat keys such as `uid:function` or `coeffs:b0`.
-
-    :param kind: `resources` or `models`.
-    :param summaries: whether resources of a memory profile that sum others up have rows, too.
-    """
-    if kind == "models":
-        return [_model_row(model) for _, model in profile.all_models()]
-    return [
-        dict(all_items_of(resource))
-        for _, resource in profile.all_resources()
-        if summaries or not is_summary(resource)
-    ]
+_SNAPSHOT = "snapshot"
+_SNAPSHOTS = "snapshots"
+"""The name of the column in a profile's table, where resources without a snapshot are of snapshot 0."""
 
 
 def asks_for_summaries(rules: Iterable[tuple[str, str]]) -> bool:
@@ -41,7 +31,129 @@ def asks_for_summaries(rules: Iterable[tuple[str, str]]) -> bool:
     return any(key == "uid:memory" or (key == "subtype" and value in SUMMARIES) for key, value in rules)
 
 
-def _model_row(model: Mapping[str, Any]) -> Row:
+class Table(NamedTuple):
+    """Columns of equal length.
+
+    :param size: number of rows. :param columns: name to the pieces that are the whole column, one after the
+        other; None for a missing value.
+    """
+
+    size: int
+    columns: Mapping[str, Sequence[Piece]]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns: those of the uid first, then the others by name."""
+        return sorted(self.columns, key=lambda key: (key != "uid", not key.startswith("uid:"), key))
+
+    def values(self, name: str) -> Iterator[Any]:
+        """The column, value by value."""
+        return chain.from_iterable(
+            repeat(piece.value, piece.size) if piece.values is None else piece.values
+            for piece in self.columns[name]
+        )
+
+    def taken(self, rows: Sequence[int], names: Iterable[str]) -> Table:
+        """The table of some rows in their order, with the columns of these names."""
+        columns = {}
+        for name in names:
+            pieces = self.columns[name]
+            first = pieces[0].value
+            kind = type(first)
+            if all(one.values is None and type(one.value) is kind and one.value == first for one in pieces):
+                columns[name] = [Piece(0, len(rows), value=first)]
+                continue
+            values = list(self.values(name))
+            columns[name] = [Piece(0, len(rows), values=[values[row] for row in rows])]
+        return Table(len(rows), columns)
+
+    def head(self, size: int) -> Table:
+        """The first rows."""
+        columns = {name: list(_head(pieces, size)) for name, pieces in self.columns.items()}
+        return Table(min(size, self.size), columns)
+
+
+def resources_of(profile: Profile, *, summaries: bool = False) -> Table:
+    """The resources of the profile, with flat keys such as `uid:function`.
+
+    :param summaries: whether resources of a memory profile that sum others up have rows, too.
+    """
+    leave_out = None if summaries else is_summary
+    table = table_of(profile, leave_out=leave_out)
+    columns: dict[str, Sequence[Piece]] = {
+        name: pieces for name, pieces in table.columns.items() if name != _SNAPSHOTS
+    }
+    groups = (one for one in profile.groups() if one.size and not (leave_out and leave_out(one.constants)))
+    snapshots = [
+        piece if _SNAPSHOT in (*constants, *own) else Piece(piece.start, piece.size)
+        for piece, (_, constants, own, _) in zip(table.columns.get(_SNAPSHOTS, ()), groups, strict=True)
+    ]
+    if any(piece.values is not None or piece.value is not None for piece in snapshots):
+        columns[_SNAPSHOT] = snapshots
+    return Table(table.size, columns)
+
+
+def models_of(profile: Profile) -> Table:
+    """The models of the profile, with a column for each coefficient such as `coeffs:b0`."""
+    return from_rows([_model_row(model) for _, model in profile.all_models()])
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A table with a column for each key of the rows."""
+    keys = dict.fromkeys(chain.from_iterable(rows))
+    size = len(rows)
+    return Table(size, {key: [Piece(0, size, values=[row.get(key) for row in rows])] for key in keys})
+
+
+def matching(table: Table, rules: Sequence[tuple[str, str]]) -> Sequence[int]:
+    """The numbers of the rows that have, for each key of the rules, one of its values, in ascending order.
+
+    :param rules: pairs of a key and a value; a number equals any spelling of it.
+    :raises UsageError: if a rule has a key that no row has.
+    """
+    wanted: dict[str, list[str]] = {}
+    for key, text in rules:
+        wanted.setdefault(known(table, key, "filter by"), []).append(text)
+    rows: Sequence[int] = range(table.size)
+    for key, texts in wanted.items():
+        fits = _cached(partial(_equals_any, texts))
+        found = list(map(fits, table.values(key)))
+        rows = [row for row in rows if found[row]]
+    return rows
+
+
+def ordered(table: Table, rows: Sequence[int], keys: Sequence[str]) -> Sequence[int]:
+    """The rows sorted by the keys, the first one first: numbers by value, then texts, then missing values.
+
+    :raises UsageError: if no row has one of the keys.
+    """
+    for key in keys:
+        known(table, key, "sort by")
+    for key in reversed(keys):  # sorting keeps the order of what is equal
+        rows = sorted(rows, key=_sort_values(table, key).__getitem__)
+    return rows
+
+
+def known(table: Table, key: str, action: str) -> str:
+    """The key.
+
+    :raises UsageError: if no row has it, with `action` in the message.
+    """
+    if key not in table.columns:
+        raise UsageError(f"cannot {action} {key!r}: no row has such a key", nearest(key, table.names))
+    return key
+
+
+def _head(pieces: Iterable[Piece], size: int) -> Iterator[Piece]:
+    for piece in pieces:
+        if piece.start >= size:
+            return
+        kept = min(piece.size, size - piece.start)
+        values = None if piece.values is None else list(islice(piece.values, kept))
+        yield piece._replace(size=kept, values=values)
+
+
+def _model_row(model: Mapping[str, Any]) -> dict[str, Any]:
     coefficients = model.get("coeffs") or []
     row = dict(all_items_of({key: value for key, value in model.items() if key != "coeffs"}))
     for coefficient in coefficients:
@@ -49,73 +161,18 @@ def _model_row(model: Mapping[str, Any]) -> Row:
     return row
 
 
-def columns_of(rows: Iterable[Row]) -> list[str]:
-    """All keys of the rows: those of the uid first, then the others by name."""
-    keys = {key for row in rows for key in row}
-    return sorted(keys, key=lambda key: (key != "uid", not key.startswith("uid:"), key))
+def _cached(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function, which is asked once for equal texts, of which columns have few different ones."""
+    found: dict[str, Any] = {}
 
+    def call(value: Any) -> Any:
+        if type(value) is not str:
+            return function(value)
+        if value not in found:
+            found[value] = function(value)
+        return found[value]
 
-def filtered(rows: list[Row], rules: Sequence[tuple[str, str]], known: Sequence[str]) -> list[Row]:
-    """The rows that have, for each key of the rules, one of its values; a number equals any spelling of it.
-
-    :param rules: pairs of a key and a value.
-    :raises UsageError: if a rule has a key that is not `known`.
-    """
-    wanted: dict[str, list[str]] = {}
-    for key, value in rules:
-        wanted.setdefault(_checked(key, known, "filter by"), []).append(value)
-    return [
-        row
-        for row in rows
-        if all(any(_equals(row.get(key), value) for value in values) for key, values in wanted.items())
-    ]
-
-
-def sorted_rows(rows: list[Row], keys: Sequence[str], known: Sequence[str]) -> list[Row]:
-    """The rows sorted by the keys, the first one first: numbers by value, then texts, then missing values.
-
-    :raises UsageError: if a key is not `known`.
-    """
-    for key in keys:
-        _checked(key, known, "sort by")
-    return sorted(rows, key=lambda row: tuple(_sort_key(row.get(key)) for key in keys)) if keys else rows
-
-
-def formatted(rows: list[Row], columns: Sequence[str], known: Sequence[str], format: str) -> str:
-    """The table as text without a line break at the end; numbers are right-aligned.
-
-    :raises UsageError: if a column is not `known`.
-    """
-    from tabulate import tabulate
-
-    for column in columns:
-        _checked(column, known, "show")
-    exact = format == "tsv"  # for programs, which need every digit
-    cells = [[_text(row.get(column), exact) for column in columns] for row in rows]
-    names = [_text(column, exact) for column in columns]
-    if format in _PIPE_IS_SPECIAL:
-        cells = [[cell.replace("|", r"\|") for cell in line] for line in cells]
-        names = [name.replace("|", r"\|") for name in names]
-    return str(
-        tabulate(
-            cells,
-            headers=names,
-            tablefmt=format.replace("-", ""),
-            # Otherwise tabulate prints a uid of digits, or a hash like 12e5, as a number.
-            disable_numparse=True,
-            colalign=[_alignment(row.get(column) for row in rows) for column in columns] if rows else None,
-        )
-    )
-
-
-def _checked(key: str, known: Sequence[str], action: str) -> str:
-    if key not in known:
-        raise UsageError(f"cannot {action} {key!r}: no row has such a key", nearest(key, known))
-    return key
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return call
 
 
 def _number(text: str) -> float | None:
@@ -126,15 +183,29 @@ def _number(text: str) -> float | None:
     return None if isnan(number) else number
 
 
+def _equals_any(texts: Sequence[str], value: object) -> bool:
+    return any(_equals(value, text) for text in texts)
+
+
 def _equals(value: object, text: str) -> bool:
     if value is None:
         return False
     if isinstance(value, bool):
         return str(value).lower() == text.lower()
-    if _is_number(value) and str(value) != text:
+    if isinstance(value, (int, float)) and str(value) != text:
         number = _number(text)
         return number is not None and value == number
     return str(value) == text
+
+
+def _sort_values(table: Table, key: str) -> Sequence[Any]:
+    """What the rows are compared by, one for each."""
+    pieces = table.columns[key]
+    if all(piece.values is not None and is_packed(piece.values) for piece in pieces):
+        numbers = list(table.values(key))
+        if not any(map(isnan, numbers)):
+            return numbers
+    return list(map(_cached(_sort_key), table.values(key)))
 
 
 def _sort_key(value: object) -> tuple[int, float | int | str]:
@@ -145,18 +216,3 @@ def _sort_key(value: object) -> tuple[int, float | int | str]:
     # Old profiles have some numbers, such as the time of a snapshot, as text.
     number = _number(str(value))
     return (1, str(value)) if number is None else (0, number)
-
-
-def _text(value: object, exact: bool) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return repr(value) if exact else format(value, "g")
-    return printable(str(value))
-
-
-def _alignment(values: Iterable[object]) -> str:
-    present = [value for value in values if value is not None]
-    if not present or not all(_is_number(value) for value in present):
-        return "left"
-    return "decimal" if any(isinstance(value, float) for value in present) else "right"

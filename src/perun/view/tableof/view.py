@@ -10,7 +10,10 @@ from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from perun.profile.factory import Profile
+    from perun.view.tableof.table import Table
 
 KINDS: Final = {
     "resources": "Show the resources of the profile as a table.",
@@ -28,6 +31,7 @@ FORMATS: Final = (
 # fmt: on
 """Formats of the manual and of tabulate, which spells `unsafe-html` as `unsafehtml`."""
 
+_PLAIN: Final = ("grid", "outline", "plain", "presto", "pretty", "psql", "simple")
 _EXTENSIONS: Final = {
     "asciidoc": "adoc",
     "github": "md",
@@ -105,6 +109,13 @@ class TableParams:
         help="Show only rows whose <key> has the <value>. May be repeated: rows must have one of the "
         "values for each of the keys.",
     )
+    limit: int = param(
+        0,
+        minimum=0,
+        metavar="<number>",
+        modes=tuple(KINDS),
+        help="Show only the first <number> of the rows; 0 shows all.",
+    )
 
 
 class TableOfView:
@@ -119,26 +130,69 @@ class TableOfView:
     ) -> None:
         """Write the table to `out`, to a file, or to both; if only to a file, its name to `out`.
 
+        It is written while it is made, so that memory does not grow with the number of rows.
+
         :raises UsageError: if no row has a key, there are no rows at all, or the file cannot be written.
         """
-        from perun.view.tableof import table
+        from perun.view.tableof.layout import lines_of
 
-        rows = table.rows_of(profile, params.kind, table.asks_for_summaries(params.filter_by))
-        if not rows:
-            raise UsageError(f"the profile has no {params.kind}", _NO_ROWS[params.kind])
-        known = table.columns_of(rows)
-        columns = list(params.headers) or known
-        chosen = table.sorted_rows(table.filtered(rows, params.filter_by, known), params.sort_by, known)
-        text = table.formatted(chosen, columns, known, params.format) + "\n"
+        table, left_out = _chosen(profile, params)
+        names = list(params.headers) or table.names
+        more = f"... and {left_out:,} more; --limit 0 shows all" if left_out else ""
+        if more and not is_plain(params.format):  # a program would take the line for a row
+            ctx.note(more)
+            more = ""
+
+        def pieces() -> Iterator[str]:
+            yield from lines_of(table, names, params.format)
+            if more:
+                yield f"{more}\n"
+
         saved = params.to_file or bool(params.output_file)
         if params.to_stdout or not saved:
-            out.write(text)
+            for piece in pieces():
+                out.write(piece)
         if saved:
-            from perun.view._common.files import destination, write_text
+            from perun.view._common.files import destination, write_pieces
 
             extension = _EXTENSIONS.get(params.format, "txt")
             stem = f"{self.name}-{params.kind}"
             path = destination(params.output_file, stem, profile, extension, _OUTPUT)
-            write_text(path, text, _OUTPUT)
+            write_pieces(path, pieces(), _OUTPUT)
             if not params.to_stdout:
                 out.write(f"{path}\n")
+
+
+def is_plain(format: str) -> bool:
+    """Whether the format is for people to read, and no markup or input of a program."""
+    return format in _PLAIN or format.endswith(("_grid", "_outline"))
+
+
+def _chosen(profile: Profile, params: TableParams) -> tuple[Table, int]:
+    """The rows to show, with all columns, and how many more there are."""
+    from perun.view.tableof.table import (
+        asks_for_summaries,
+        known,
+        matching,
+        models_of,
+        ordered,
+        resources_of,
+    )
+
+    if params.kind == "models":
+        table = models_of(profile)
+    else:
+        table = resources_of(profile, summaries=asks_for_summaries(params.filter_by))
+    if not table.size:
+        raise UsageError(f"the profile has no {params.kind}", _NO_ROWS[params.kind])
+    for name in params.headers:
+        known(table, name, "show")
+    names = params.headers or table.names
+    total = table.size
+    if params.filter_by or params.sort_by:
+        rows = ordered(table, matching(table, params.filter_by), params.sort_by)
+        total = len(rows)
+        table = table.taken(rows[: params.limit or None], names)
+    elif params.limit:
+        table = table.head(params.limit)
+    return table, total - table.size
