@@ -103,3 +103,20 @@ def test_all_damage_is_found_at_once(perun, stored, object_of):
     (stored / "jobs" / "bad.perf").write_text("{")
     answer = perun("fsck", "--json", check=False).json
     assert answer["errors"] == len([one for one in answer["findings"] if one["severity"] == "error"]) == 2
+
+
+def test_profiles_that_lists_know_nothing_of_are_read(perun, project, write_profile):
+    write_profile("a.perf")
+    perun("add", "0@p")
+    write_profile("large.perf", amounts=[n / 7 for n in range(80_000)])
+    facts = project.path / ".perun/cache/facts"
+    for path in facts.iterdir():
+        path.unlink()
+    (found,) = perun("fsck", "--json").json["findings"]
+    assert (found["severity"], found["path"]) == ("info", str(facts))
+    assert found["message"] == "lists cannot show what was measured in 2 profiles: they were not read yet"
+    (repaired,) = perun("fsck", "--repair", "--json").json["findings"]
+    assert repaired["repaired"] == "read them"
+    assert perun("fsck", "--json").json["findings"] == []
+    answer = perun("status", "--json").json
+    assert [one["measured"]["count"] for one in answer["registered"] + answer["pending"]] == [3, 80_000]

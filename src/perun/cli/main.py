@@ -17,6 +17,7 @@ COMMANDS = {
     "config": ("perun.cli.commands.config:config", "Read and change the configuration."),
     "status": ("perun.cli.commands.status:status", "Show the current version and its profiles."),
     "log": ("perun.cli.commands.log:log", "Show the history with what is stored for each version."),
+    "trend": ("perun.cli.commands.trend:trend", "Show how measured values developed over the versions."),
     "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
     "bench": ("perun.cli.commands.bench:bench", "Measure commands now, and keep the times by commit."),
     "run": ("perun.cli.commands.run:run", "Run a batch of jobs, or the job matrix."),

@@ -14,14 +14,14 @@ from perun.errors import PerunError
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
 from perun.store import tree
-from perun.store.facts import Fact
+from perun.store.facts import READ_BY_LISTS, Fact
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 MOST_READ: Final = 50
 """Profiles that one command reads for their facts."""
-MOST_BYTES: Final = 1 << 20
+MOST_BYTES: Final = READ_BY_LISTS
 """Bytes of their files, as they are stored; larger profiles stay unknown until `perun fsck --repair`."""
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _FORMAT = 4
 _PENDING = "pending"
 _DIGITS = 20
+READ_BY_LISTS = 1 << 20
+"""Size in bytes up to which a list reads a profile that is not known; `fsck --repair` reads larger ones."""
 
 
 class Fact(NamedTuple):
@@ -41,11 +43,11 @@ class Fact(NamedTuple):
 class Facts:
     """The facts of the profiles of one repository.
 
-    :param root: `.perun/cache/facts`. :param lock: the lock of the repository, taken by what writes.
+    :ivar root: `.perun/cache/facts`. :param lock: the lock of the repository, taken by what writes.
     """
 
     def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
-        self._root = root
+        self.root = root
         self._lock = lock
 
     def of_pending(self) -> dict[tuple[str, int], Fact]:
@@ -63,8 +65,8 @@ class Facts:
 
     def damaged(self) -> list[Path]:
         """The files of the cache that cannot be read."""
-        names = sorted(name for name in tree.listing(self._root) if name.endswith(".json"))
-        return [self._root / name for name in names if self._parsed(name.removesuffix(".json")) is None]
+        names = sorted(name for name in tree.listing(self.root) if name.endswith(".json"))
+        return [self.root / name for name in names if self._parsed(name.removesuffix(".json")) is None]
 
     def note_pending(self, path: Path, profile: Profile) -> None:
         """Keep the facts of the pending profile."""
@@ -104,7 +106,7 @@ class Facts:
     def _parsed(self, name: str) -> dict[str, Fact] | None:
         """What the file holds; None if it is missing, of another format or damaged."""
         with suppress(DamagedStore, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            data = tree.read(self._root / f"{name}.json")
+            data = tree.read(self.root / f"{name}.json")
             noted = json.loads(data) if data else None
             if isinstance(noted, dict) and noted.get("format") == _FORMAT:
                 return {key: _read_fact(*values) for key, values in noted["facts"].items()}
@@ -112,7 +114,7 @@ class Facts:
 
     def _write(self, name: str, facts: Mapping[str, Fact]) -> None:
         text = json.dumps({"format": _FORMAT, "facts": facts})
-        atomic.write(self._root / f"{name}.json", text.encode())
+        atomic.write(self.root / f"{name}.json", text.encode())
 
 
 def _key(name: str, time: int) -> str:

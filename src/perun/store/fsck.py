@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -17,9 +18,11 @@ from perun import atomic, leftovers
 from perun.errors import PerunError, ProfileError
 from perun.store import tree
 from perun.store.checksums import Checksums, Noted
+from perun.store.facts import READ_BY_LISTS
 from perun.store.index_file import parse
 from perun.store.objects import KNOWN_TYPES
 from perun.store.pending import CACHE
+from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.store import Store
@@ -270,6 +273,47 @@ def check_caches(store: Store) -> Iterator[Finding]:
                       partial(_rebuild, store.summaries.rebuild))  # fmt: skip
     for path in store.facts.damaged():
         yield Finding("info", path, _CACHE, partial(_rebuild, partial(_rebuild_facts, store, path)))
+    registered, pending = _unknown(store)
+    if count := sum(map(len, registered.values())) + len(pending):
+        message = f"lists cannot show what was measured in {plural(count, 'profile')}: they were not read yet"
+        yield Finding("info", store.facts.root, message, partial(_learn, store, registered, pending))
+
+
+def _unknown(store: Store) -> tuple[dict[str, list[str]], list[str]]:
+    """The profiles of which the cache of facts has nothing: the checksums of registered ones by minor
+    version, and pending files that are too large to be read by a list."""
+    registered: dict[str, list[str]] = {}
+    for minor in store.indexes.minors():
+        with suppress(PerunError):  # what is damaged has a finding of its own
+            known = store.facts.of_version(minor)
+            missing = {entry.checksum for entry in store.indexes.read(minor)} - known.keys()
+            there = [one for one in sorted(missing) if tree.object_path(store.objects.root, one).exists()]
+            if there:
+                registered[minor] = there
+    noted = store.facts.of_pending()
+    pending = [
+        info.realpath
+        for info in store.pending.list()
+        if (info.source, info.time) not in noted and os.path.getsize(info.realpath) > READ_BY_LISTS
+    ]
+    return registered, pending
+
+
+def _learn(store: Store, registered: dict[str, list[str]], pending: list[str]) -> str:
+    """Read the profiles, and note what they say; one that is damaged has a finding of its own."""
+    failed = 0
+    for minor, checksums in registered.items():
+        for checksum in checksums:
+            try:
+                store.facts.note_registered(minor, {checksum: store.objects.get(checksum)})
+            except PerunError:
+                failed += 1
+    for path in pending:
+        try:
+            store.facts.note_pending(Path(path), store.pending.load(path))
+        except PerunError:
+            failed += 1
+    return f"read them, but {plural(failed, 'damaged one')}" if failed else "read them"
 
 
 def _rebuild_facts(store: Store, path: Path) -> None:

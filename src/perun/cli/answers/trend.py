@@ -1,0 +1,196 @@
+"""What `perun trend` answers: for each series a table with bars, or JSON, or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from perun.cli.answers import measured
+from perun.cli.answers.data import write_json
+from perun.cli.session import Session
+from perun.cli.table import cut, one_line, width
+from perun.porcelain.trend import Point, Series, Trend, text_of
+from perun.profile.amounts import readable
+from perun.wording import plural
+
+LEVELS: Final = "▁▂▃▄▅▆▇█"
+EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+BAR: Final = 16
+"""Columns of the longest bar."""
+SPARKS: Final = 60
+"""Columns of the longest sparkline: of the newest points."""
+WIDE: Final = 110
+"""Columns of a terminal from which on dates and intervals are shown."""
+CSV: Final = (
+    *("collector", "cmd", "args", "workload", "postprocessors", "machine", "metric", "unit"),
+    *("version", "date", "subject", "value", "standard_deviation", "count"),
+    *("difference_percent", "difference_low", "difference_high"),
+)
+
+
+def answer(session: Session, found: Trend) -> None:
+    """Print each series as a table, the oldest version first, and what was left out."""
+    machines = len({series.key.machine for series in found.series}) > 1
+    for number, series in enumerate(found.series):
+        if number:
+            session.say()
+        _series(session, series, machines)
+    empty = found.versions - found.measured
+    if not found.series:
+        session.say(f"nothing is registered in {plural(found.versions, 'version')}")
+        session.note("hint: measure versions of the past with: perun run --crawl-parents matrix")
+    elif empty:
+        session.note(f"note: {empty} of {plural(found.versions, 'version')} have no such profile")
+    if found.unread:
+        session.note(
+            f"note: the values of {plural(found.unread, 'profile')} are not known yet; "
+            "read them all with: perun fsck --repair"
+        )
+    for message in found.damaged:
+        session.warn(message)
+
+
+def write_data(session: Session, found: Trend) -> None:
+    """Write it as JSON, schema `perun.trend/1`."""
+    answer = {
+        "schema": "perun.trend/1",
+        "versions": found.versions,
+        "measured": found.measured,
+        "unread": found.unread,
+        "damaged": found.damaged,
+        "series": [_series_data(series) for series in found.series],
+    }
+    write_json(session.out, answer)
+
+
+def write_csv(session: Session, found: Trend) -> None:
+    """Write each point as a row of CSV; differences are percents."""
+    import csv
+
+    writer = csv.writer(session.out, lineterminator="\n")
+    writer.writerow(CSV)
+    for series in found.series:
+        key = series.key
+        configuration = key.configuration
+        first = (
+            configuration.collector,
+            configuration.cmd,
+            configuration.args,
+            configuration.workload,
+            " ".join(configuration.postprocessors),
+            key.machine,
+            key.metric,
+            key.unit,
+        )
+        for version, value, difference in series.points:
+            data = measured.difference_data(difference) or {"percent": None, "interval": None}
+            writer.writerow(
+                (
+                    *first,
+                    version.checksum,
+                    version.date,
+                    version.subject,
+                    value.value,
+                    value.spread,
+                    value.samples,
+                    data["percent"],
+                    *(data["interval"] or (None, None)),
+                )
+            )
+
+
+def _series_data(series: Series) -> dict[str, Any]:
+    key = series.key
+    return {
+        **key.configuration._asdict(),
+        "machine": key.machine,
+        "metric": key.metric,
+        "unit": key.unit,
+        "larger_is_better": series.points[-1].measured.larger_is_better,
+        "difference": measured.difference_data(series.difference),
+        "points": [
+            {
+                "version": point.version.checksum,
+                "date": point.version.date,
+                "subject": point.version.subject,
+                "measured": measured.as_data(point.measured),
+                "difference": measured.difference_data(point.difference),
+            }
+            for point in series.points
+        ],
+    }
+
+
+def _series(session: Session, series: Series, with_machine: bool) -> None:
+    key, points = series.key, series.points
+    drawn = can_draw(session)
+    name = session.paint(one_line(text_of(key.configuration) or key.configuration.collector), "bold")
+    machine = f", {one_line(key.machine) or 'unknown machine'}" if with_machine else ""
+    units = "".join(f", {one_line(unit)}" for unit in key.configuration.postprocessors)
+    session.say(f"{name}  {one_line(key.metric)} ({one_line(key.configuration.collector)}{units}{machine})")
+    values = [point.measured.value for point in points]
+    if drawn and len(points) > 1:
+        shown = values[-SPARKS:]
+        limits = one_line(f"{readable(min(shown), key.unit)} to {readable(max(shown), key.unit)}")
+        session.say(f"{session.paint(sparkline(shown), 'cyan')}  {limits}{_overall(session, series)}")
+    for line in _rows(session, points, drawn):
+        session.say(line)
+
+
+def _overall(session: Session, series: Series) -> str:
+    difference, last = series.difference, series.points[-1].measured
+    if difference is None:
+        return ""
+    text = session.paint(measured.percent(difference, interval=False), measured.style(difference, last))
+    return f", {text} since {series.points[0].version.checksum[: measured.SHORT]}"
+
+
+def _rows(session: Session, points: Sequence[Point], drawn: bool) -> Iterator[str]:
+    """The lines of the table; on a terminal of 80 columns without dates and intervals."""
+    wide = session.columns == 0 or session.columns >= WIDE
+    values = [measured.value(point.measured, counted=wide) for point in points]
+    differences = [measured.percent(point.difference, interval=wide) for point in points]
+    largest = max(abs(point.measured.value) for point in points)
+    rooms = [max(map(width, texts)) for texts in (values, differences)]
+    for point, value, difference in zip(points, values, differences, strict=True):
+        paint = partial(session.paint, style=measured.style(point.difference, point.measured))
+        cells = [
+            session.paint(point.version.checksum[: measured.SHORT], "yellow"),
+            *([point.version.date[:10]] if wide else []),
+            value + " " * (rooms[0] - width(value)),
+            paint(difference) + " " * (rooms[1] - width(difference)),
+            _bar(abs(point.measured.value) / largest if largest else 0.0, drawn),
+        ]
+        subject = one_line(point.version.subject)
+        if session.columns:
+            used = measured.SHORT + 12 * wide + sum(rooms) + BAR + 8
+            subject = cut(subject, max(session.columns - used, 0))
+        yield "  ".join((*cells, subject)).rstrip()
+
+
+def can_draw(session: Session) -> bool:
+    """Whether the output takes characters of blocks."""
+    try:
+        (LEVELS + EIGHTHS).encode(session.out.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A character for each value, from the smallest to the largest; in the middle where all are equal."""
+    low, high = min(values), max(values)
+    if low == high:
+        return LEVELS[3] * len(values)
+    last = len(LEVELS) - 1
+    return "".join(LEVELS[round((value - low) / (high - low) * last)] for value in values)
+
+
+def _bar(share: float, drawn: bool) -> str:
+    """A bar of that share of :data:`BAR` columns, filled up with blanks."""
+    eighths = round(share * BAR * 8)
+    if not drawn:
+        return ("#" * round(share * BAR)).ljust(BAR)
+    whole, rest = divmod(eighths, 8)
+    return (LEVELS[-1] * whole + (EIGHTHS[rest] if rest else "")).ljust(BAR)

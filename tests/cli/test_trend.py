@@ -1,0 +1,146 @@
+"""`perun trend`: values over the versions, as a table, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+
+import pytest
+
+
+@pytest.fixture
+def measured(project, write_profile, perun):
+    """Two configurations measured in two of three versions; the newest is slower."""
+    for number, amount in ((2, 1.0), (0, 1.5)):
+        amounts = (amount, amount + 0.02, amount - 0.02)
+        write_profile(f"a{number}.perf", origin=f"HEAD~{number}", amounts=amounts)
+    write_profile("b.perf", cmd="./other", args="-v", workload="", amounts=(0.25,))
+    perun("add", "--to-origin", "0@p-2@p")
+    return project
+
+
+def test_the_tables(perun, measured):
+    new, old = (measured.git("rev-parse", "--short=7", name) for name in ("HEAD", "HEAD~2"))
+    done = perun("trend")
+    assert done.lines == [
+        "./app input.txt  real time (time)",
+        f"▁█  1 s to 1.5 s, +50.0 % since {old}",
+        f"{old}  2024-03-04  1.00 s ± 0.02 (n = 3)                          {'█' * 10}▋       Commit 1",
+        f"{new}  2024-03-04  1.50 s ± 0.02 (n = 3)  +50.0 % [+43.9, +56.1]  {'█' * 16}  Commit 3",
+        "",
+        "./other -v  real time (time)",
+        f"{new}  2024-03-04  250 ms    {'█' * 16}  Commit 3",
+    ]
+    assert done.err == "note: 1 of 3 versions have no such profile\n"
+
+
+@pytest.mark.parametrize("pattern", ["app", "./app input.txt", "time ./app", "a*in?ut", "time*input"])
+def test_a_series_is_chosen(perun, measured, pattern):
+    (series,) = perun("trend", pattern, "--json").json["series"]
+    assert series["cmd"] == "./app"
+
+
+def test_a_series_that_is_not_there(perun, measured):
+    failed = perun("trend", "nothing", check=False)
+    assert (failed.code, failed.out) == (6, "")
+    assert "no series matches 'nothing'" in failed.err
+    assert "./app input.txt (real time)" in failed.err
+    assert "the metric 'memory'" in perun("trend", "--metric", "memory", check=False).err
+    assert len(perun("trend", "--metric", "REAL", "--json").json["series"]) == 2
+
+
+def test_json(perun, measured):
+    answer = perun("trend", "app", "--json").json
+    assert (answer["schema"], answer["versions"], answer["measured"]) == ("perun.trend/1", 3, 2)
+    (series,) = answer["series"]
+    assert series["difference"]["percent"] == pytest.approx(50)
+    first, last = series["points"]
+    assert (first["version"], first["subject"]) == (measured.git("rev-parse", "HEAD~2"), "Commit 1")
+    assert first["difference"] is None
+    assert last["measured"]["value"] == pytest.approx(1.5)
+    assert last["difference"]["interval"][0] == pytest.approx(43.9, abs=0.1)
+
+
+def test_csv(perun, measured):
+    rows = list(csv.DictReader(io.StringIO(perun("trend", "--csv").out)))
+    assert [(row["cmd"], row["subject"], row["count"]) for row in rows] == [
+        ("./app", "Commit 1", "3"),
+        ("./app", "Commit 3", "3"),
+        ("./other", "Commit 3", "1"),
+    ]
+    assert float(rows[1]["difference_percent"]) == pytest.approx(50)
+    assert rows[0]["difference_percent"] == rows[2]["standard_deviation"] == ""
+    assert perun("trend", "--csv", "--json", check=False).code == 2
+
+
+def test_which_versions(perun, measured):
+    def subjects(*options):
+        series = perun("trend", "app", *options, "--json").json["series"]
+        return [point["subject"] for one in series for point in one["points"]]
+
+    assert subjects("-n", "1") == ["Commit 3"]
+    assert subjects("-m", "HEAD~1") == ["Commit 1"]
+    assert subjects("--since", "HEAD~2") == ["Commit 3"]
+    assert subjects("--since", "2024-03-04") == ["Commit 1", "Commit 3"]
+    assert subjects("--since", "2024-03-05") == []
+    assert perun("trend", "-m", "no-such-branch", check=False).code == 4
+    assert perun("trend", "--since", "no-such-branch", check=False).code == 4
+
+
+def test_along_first_parents(perun, measured, write_profile):
+    measured.git("checkout", "--quiet", "-b", "side", "HEAD~1")
+    measured.commit("On the side", {"side.txt": "1"})
+    write_profile("side.perf", amounts=(9.0,))
+    measured.git("checkout", "--quiet", "main")
+    measured.git("merge", "--quiet", "--no-ff", "-m", "Merge side", "side")
+    write_profile("merge.perf", amounts=(2.0,))
+    perun("add", "--to-origin", "0@p-1@p")
+    (series,) = perun("trend", "app", "--json").json["series"]
+    assert [point["subject"] for point in series["points"]] == ["Commit 1", "Commit 3", "Merge side"]
+
+
+def test_nothing_is_registered(perun, project):
+    done = perun("trend")
+    assert done.out == "nothing is registered in 3 versions\n"
+    assert "perun run --crawl-parents matrix" in done.err
+    assert perun("trend", "--json").json["series"] == []
+
+
+def test_on_a_terminal(terminal, measured):
+    shown = terminal("trend", "app", columns=80)
+    lines = shown.out.splitlines()
+    assert "\x1b[31m+50.0 %\x1b[0m" in lines[3]
+    assert "2024" not in lines[3] and "(n = 3)" not in lines[3]
+    assert "\x1b[31m+50.0 % [+43.9, +56.1]\x1b[0m" in terminal("trend", "app", columns=120).out
+    narrow = terminal("trend", "app", columns=40, env={"NO_COLOR": "1"}).out
+    assert "\x1b" not in narrow
+    assert "Commit" not in narrow
+
+
+def test_where_blocks_cannot_be_shown(perun, measured):
+    lines = perun("trend", "app", env={"PYTHONIOENCODING": "ascii"}).lines
+    assert len(lines) == 3
+    assert "##########" in lines[1]
+
+
+def test_a_damaged_index_is_named(perun, measured):
+    head = measured.head
+    path = measured.path / ".perun" / "objects" / head[:2] / head[2:]
+    path.write_bytes(path.read_bytes()[:-3])
+    done = perun("trend", check=False)
+    assert done.code == 6
+    assert "Commit 1" in done.out
+    assert str(path) in done.err
+
+
+def test_a_store_without_facts(perun, measured):
+    expected = perun("trend").out
+    for name in os.listdir(measured.path / ".perun/cache/facts"):
+        (measured.path / ".perun/cache/facts" / name).unlink()
+    assert perun("trend").out == expected
+
+
+def test_series_are_completed(perun, measured):
+    env = {"_PERUN_COMPLETE": "bash_complete", "COMP_WORDS": "perun trend ./o", "COMP_CWORD": "2"}
+    assert perun(env=env, check=False).out == "plain,./other -v\n"
