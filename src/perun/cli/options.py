@@ -26,8 +26,6 @@ UNIFORM: Final = {
     "--through": "--per",
 }
 """Long options of the manual that call in their command what others call by the name on the right."""
-
-
 PROFILE: Final = "<profile>"
 """How the value of an option is called that names a profile."""
 
