@@ -82,6 +82,10 @@ class VersionControlError(PerunError):
     exit_code = 4
 
 
+class NoHead(VersionControlError, ValueError):
+    """There is no current version. The documented function for it raises a `ValueError` (manual 13.1.1)."""
+
+
 class ConfigError(PerunError):
     """A configuration file or value is wrong."""
 

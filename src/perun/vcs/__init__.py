@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from perun.errors import VersionControlError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from perun.plugin.api import MajorVersion, MinorVersion, Vcs
-
-
-class NoHead(VersionControlError, ValueError):
-    """There is no current version; the manual makes a ValueError of that."""
-
 
 _chosen: ContextVar[Vcs | None] = ContextVar("perun.vcs", default=None)
 
@@ -48,8 +41,10 @@ def walk_major_versions() -> Iterator[MajorVersion]:
 def get_minor_head() -> str:
     """Checksum of the current version.
 
-    :raises NoHead: if there is none yet.
+    :raises ~perun.errors.NoHead: if there is none yet; it is a :class:`ValueError`, too.
     """
+    from perun.errors import NoHead, VersionControlError  # who imports this module pays for nothing else
+
     vcs = _current()
     try:
         return vcs.get_minor_head()

@@ -129,11 +129,11 @@ def test_aic_is_infinite_where_the_formula_praises_an_estimate_through_all_point
 @pytest.mark.parametrize("median", [False, True])
 def test_sub_samples_give_what_statsmodels_gives(randomize: bool, median: bool) -> None:
     rng = np.random.default_rng(3)
-    x = rng.uniform(0, 10, 150)
-    y = np.sin(x) + rng.normal(0, 0.3, 150)
-    given = {"efficient": True, "randomize": randomize, "n_sub": 50, "n_res": 4, "return_median": median}
+    x = rng.uniform(0, 10, 90)
+    y = np.sin(x) + rng.normal(0, 0.3, 90)
+    given = {"efficient": True, "randomize": randomize, "n_sub": 30, "n_res": 3, "return_median": median}
     ours = EstimatorSettings(
-        efficient=True, randomize=randomize, n_sub_samples=50, n_re_samples=4, return_median=median
+        efficient=True, randomize=randomize, n_sub_samples=30, n_re_samples=3, return_median=median
     )
     Oracle(x, y, settings=given).check(estimator_settings(x, y, ours))
 
@@ -352,7 +352,7 @@ values = st.one_of(
 points = st.lists(st.tuples(values, values), max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     points=points,
     regression=st.sampled_from(["ll", "lc"]),

@@ -80,11 +80,11 @@ def test_sizes_do_not_hide_a_change(sizes: np.ndarray) -> None:
 def test_without_a_change_there_are_no_more_alarms_than_the_level(sizes: np.ndarray) -> None:
     generator = np.random.default_rng(9)
     false = 0
-    for _ in range(400):
+    for _ in range(200):
         found = of_sizes(sized(generator, 1, sizes), sizes, sized(generator, 1, sizes), sizes, 0.95)
         assert found is not None
         false += not found.low < 1 < found.high
-    assert false <= 400 * 0.05 + 2 * math.sqrt(400 * 0.05 * 0.95)
+    assert false <= 200 * 0.05 + 2 * math.sqrt(200 * 0.05 * 0.95)
 
 
 def test_sizes_that_are_not_common_are_left_out() -> None:
