@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from perun.cli.commands.completing import complete_any
+from perun.cli.completing import complete_any
 from perun.plugin.params import NUMBERED, PAIRS, STRINGS, ParamSpec, specs
 
 UNIFORM: Final = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from perun.cli.commands.completing import complete_pending, minor_option
+from perun.cli.completing import complete_pending, minor_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import ProfileError

@@ -16,7 +16,7 @@ import click
 from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.page import Answer, Page, plain
 from perun.cli.answers.check.tally import Tally
-from perun.cli.commands.completing import complete_any, complete_minor, minor_option
+from perun.cli.completing import complete_any, complete_minor, minor_option
 from perun.cli.options import with_options_of
 from perun.cli.output import opened
 from perun.cli.progress import Progress

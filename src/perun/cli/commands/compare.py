@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import click
 
 from perun.cli.commands.check import AnswerOptions, answering
-from perun.cli.commands.completing import complete_minor
 from perun.cli.commands.measuring import SEED
+from perun.cli.completing import complete_minor
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
 from perun.plugin.params import param

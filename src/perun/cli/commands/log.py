@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from perun.cli.answers.log import answer
-from perun.cli.commands.completing import complete_minor
+from perun.cli.completing import complete_minor
 from perun.cli.session import Session
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from perun.cli.answers import measured
-from perun.cli.commands.completing import complete_minor
+from perun.cli.completing import complete_minor
 from perun.cli.graph import Graph, Rows
 from perun.cli.options import with_options_of
 from perun.cli.session import Session

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perun.cli.commands.completing import complete_any, minor_option
+from perun.cli.completing import complete_any, minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
 from perun.cli.table import one_line

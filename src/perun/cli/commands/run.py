@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from perun.cli.commands.completing import complete_minor
 from perun.cli.commands.measuring import SEED, MatrixOptions, VersionOptions, measure, with_version_options
+from perun.cli.completing import complete_minor
 from perun.cli.options import read_params, with_options_of
 from perun.cli.plugins import write_plugins
 from perun.cli.session import Session

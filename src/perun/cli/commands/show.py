@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perun.cli.commands.completing import complete_any, minor_option
+from perun.cli.completing import complete_any, minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from perun.cli.commands.completing import complete_minor
+from perun.cli.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.sizes import column, readable
 from perun.cli.table import one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from perun.cli.commands.completing import complete_version
+from perun.cli.completing import complete_version
 from perun.cli.session import Session
 from perun.cli.table import one_line
 
