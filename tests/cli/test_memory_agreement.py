@@ -69,9 +69,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def profile(request: pytest.FixtureRequest, perun: Callable[..., Any], project: Any, built: Path) -> Profile:
     command, options = RUNS[request.param]
     shutil.copytree(built, project.path, dirs_exist_ok=True)
-    perun("collect", "-c", command, "memory", *options)
+    told = perun("collect", "-c", command, "memory", *options).out
     (path,) = (project.path / ".perun/jobs").glob("*.perf")
-    return load_profile(path)
+    found = load_profile(path)
+    # Where the command ends with a size, it is the peak that all views tell.
+    sizes = re.findall(r"[\d.,]+ [KMG]?i?B\b", told)
+    assert set(sizes) <= {readable(found["memory"]["peak"], "B")}
+    return found
 
 
 def shown(profile: Profile, view: str, **params: Any) -> str:
@@ -194,3 +198,19 @@ def test_what_is_left_out_is_said(perun: Callable[..., Any], project: Any, built
     # The rows that sum others up are shown where they are asked for.
     assert "list:peak" in perun("show", "0@p", "tableof", "resources", "-f", "subtype", "peak").out
     assert "list:peak" not in perun("show", "0@p", "tableof", "resources").out
+
+
+def test_what_has_no_name_is_told_with_its_reason(
+    perun: Callable[..., Any], project: Any, built: Path, tmp_path: Path
+) -> None:
+    subprocess.run(["strip", "-o", project.path / "list", built / "list"], check=True)
+    perun("collect", "-c", "./list", "memory")
+    (path,) = (project.path / ".perun/jobs").glob("*.perf")
+    profile = load_profile(path)
+    text = " ".join(shown(profile, "memory").split())
+    assert "names of functions, sources and lines of list are unknown; compile with -g, or install" in text
+    assert "the package with the debug symbols" in text  # no package has the program
+    pages = [page_of(profile, view, tmp_path) for view in ("flamegraph", "heapmap")]
+    for page in pages:
+        assert any("names of functions, sources and lines of list" in note for note in page["notes"])
+    assert all(re.fullmatch(r"list\+0x[0-9a-f]+|system libraries", name) for name in pages[0]["names"])

@@ -97,28 +97,35 @@ def test_the_command_that_is_run(tmp_path: Path) -> None:
 
 # -- what the agent writes -----------------------------------------------------------------------------------
 
-ABOUT = b'{"pid": 7, "python": "3", "memray": "1", "started": 1.5, "folders": ["/usr/lib/python3"]}\n'
+ABOUT = (
+    b'{"pid": 7, "python": "3", "memray": "1", "started": 1.5, "folders": ["/usr/lib/python3"],'
+    b' "kinds": [[1, 1], [2, 32], [3, 13], [14, 12], [15, 12]], "reallocs": [15], "mark": 1000}\n'
+)
 MINE = '["work", "/project/prog.py", 4]'
 THEIRS = '["loads", "/usr/lib/python3/json/__init__.py", 9]'
 ODD = '["run", "<string>", 1]'
 EVENTS = [
-    (16, 100, 5, 1, 12, 0),
-    (32, 7, 6, 1, 1, 25_000_000),
-    (16, 0, 0, 1, 35, 25_000_000),
-    (16, 200, 5, 1, 12, 25_000_000),
-    (32, 0, 0, 2, 32, 50_000_000),
-    (48, 1, 8, 2, 13, 50_000_000),
+    (16, 100, 5, 1, 14),
+    (64, 1025, 9, 1, 14),  # a mark of 25 ms
+    (32, 7, 6, 1, 1),
+    (16, 0, 0, 1, 2),
+    (72, 8, 6, 3, 1),  # of the thread that keeps the time
+    (16, 200, 5, 1, 15),  # a realloc, with the release before
+    (64, 1050, 9, 1, 14),
+    (32, 0, 0, 2, 2),
+    (48, 1, 8, 2, 3),
 ]
 
 
 def piece(events: list[tuple[int, ...]], stacks: str) -> bytes:
-    columns = list(zip(*events, strict=True)) or [()] * 6
-    data = b"".join(array(kind, column).tobytes() for kind, column in zip("QQQQBq", columns, strict=True))
-    return b'{"events": %d, "stacks": [%s]}\n' % (len(events), stacks.encode()) + data
+    columns = list(zip(*events, strict=True)) or [()] * 5
+    data = b"".join(array(kind, column).tobytes() for kind, column in zip("QQQQB", columns, strict=True))
+    head = b'{"events": %d, "stacks": [%s], "marks": [9], "own-threads": [3]}\n'
+    return head % (len(events), stacks.encode()) + data
 
 
 STREAM = (
-    ABOUT + piece(EVENTS[:3], f"[5, [{THEIRS}, {MINE}]], [6, [{MINE}]]") + piece(EVENTS[3:], f"[8, [{ODD}]]")
+    ABOUT + piece(EVENTS[:6], f"[5, [{THEIRS}, {MINE}]], [6, [{MINE}]]") + piece(EVENTS[6:], f"[8, [{ODD}]]")
 )
 
 

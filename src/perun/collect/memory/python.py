@@ -20,7 +20,7 @@ from perun.collect._common.columns import Ints
 from perun.collect._common.interpreter import program_of
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Events
-from perun.collect.memory.kinds import FIRST_RELEASE, KINDS
+from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
 from perun.collect.memory.places import Place, Places, Site, site_of
 from perun.collect.memory.reach import Reach
 from perun.collect.memory.records import End, State
@@ -30,7 +30,9 @@ from perun.plugin.api import Run
 
 AGENT: Final = Path(__file__).with_name("python_agent.py")
 UNWINDER: Final = "python"
-_COLUMNS: Final = ("u8", "u8", "u8", "u8", "u1", "i8")
+_COLUMNS: Final = ("u8", "u8", "u8", "u8", "u1")
+"""Address, size, stack, thread and allocator of each event (`FIELDS` of the agent)."""
+_MILLISECOND: Final = 1_000_000
 _MAX_EVENTS: Final = 1 << 22
 _LAST_LINES: Final = 3
 
@@ -79,6 +81,10 @@ class PythonRecording:
         self._traces: list[list[Frame]] = [[]]
         self._numbers = {0: 0}
         self._folders: tuple[str, ...] = ()
+        self._kinds: Ints = np.zeros(256, np.int64)
+        self._reallocs: list[int] = []
+        self._mark = 0
+        self._now = 0
 
     def pieces(self, *, reuse: bool = False) -> Iterator[Events]:
         """All events in the order of time, in batches; only once.
@@ -128,6 +134,10 @@ class PythonRecording:
         self.pid = int(about["pid"])
         self.started = round(about["started"] * 1_000_000_000)
         self._folders = tuple(os.path.join(folder, "") for folder in about["folders"])
+        for allocator, kind in about["kinds"]:
+            self._kinds[int(allocator)] = int(kind)
+        self._reallocs = [int(allocator) for allocator in about["reallocs"]]
+        self._mark = int(about["mark"])
         while line := stream.readline():
             yield self._piece(json.loads(line), stream)
 
@@ -138,12 +148,22 @@ class PythonRecording:
         for number, frames in head["stacks"]:
             self._numbers[number] = len(self._traces)
             self._traces.append([Frame(str(name), str(file), int(line)) for name, file, line in frames])
-        address, size, stack, thread, kind, time = (_column(stream, form, count) for form in _COLUMNS)
+        address, size, stack, thread, allocator = (_column(stream, form, count) for form in _COLUMNS)
+        kind = self._kinds[allocator]
         if not KINDS.keys() >= set(np.unique(kind).tolist()):
             raise ValueError("unknown kind of event")
+        marks = np.isin(stack, head["marks"]) & (kind < FIRST_RELEASE)
+        time = self._times(np.where(marks & (size >= self._mark), size, -1))
+        kept = np.flatnonzero(~marks & ~np.isin(thread, head["own-threads"]))
+        address, size, stack, thread, allocator, kind, time = (
+            column[kept] for column in (address, size, stack, thread, allocator, kind, time)
+        )
+        # A realloc is a release and an allocation of one thread, one after the other.
+        realloc = np.isin(allocator[1:], self._reallocs) & (thread[:-1] == thread[1:])
+        kind[:-1][realloc & (kind[:-1] >= FIRST_RELEASE)] = REALLOC_RELEASE
         releases = kind >= FIRST_RELEASE
-        pairs, site = np.unique((stack << 8) | kind, return_inverse=True)
-        stacks = np.array([self._numbers[number] for number in (pairs >> 8).tolist()], np.int64)
+        pairs, site = np.unique((np.where(releases, 0, stack) << 8) | kind, return_inverse=True)
+        stacks = np.array([self._numbers.get(number, 0) for number in (pairs >> 8).tolist()], np.int64)
         return Events(
             stacks,
             pairs & 0xFF,
@@ -154,6 +174,18 @@ class PythonRecording:
             thread,
             time,
         )
+
+    def _times(self, marks: Ints) -> Ints:
+        """The time of each event in ns since the start, which is that of the last mark before it.
+
+        :param marks: of each event the size of the mark of time that it is, -1 for any other event.
+        """
+        at = np.maximum.accumulate(np.where(marks >= 0, np.arange(len(marks)), -1))
+        known = np.append(marks - self._mark, -1) * _MILLISECOND
+        times = np.where(at >= 0, known[at], self._now).astype(np.int64)
+        if len(times):
+            self._now = int(times[-1])
+        return times
 
     def _damaged(self, errors: IO[bytes]) -> DamagedRecording:
         errors.seek(0)

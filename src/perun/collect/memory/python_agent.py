@@ -6,7 +6,7 @@
 `record` runs the program as the interpreter would, while memray writes its allocations to the file. `read`
 writes them to standard output in the format that `python.py` reads: a line of JSON about the recording, and
 then pieces, each a line of JSON and the columns that it announces, as arrays in the byte order of the
-machine.
+machine. What the columns mean is found out there, where numpy is.
 
 The interpreter starts this file by its path. So it must not import anything of Perun, and must run on every
 Python that memray supports.
@@ -14,15 +14,20 @@ Python that memray supports.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import time
 from array import array
 from importlib import import_module
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 PIECE = 1 << 16
+BATCH = 1 << 10
+"""Events that are read at a time: more of them do not fit into the caches of processors."""
 MARK = 1 << 16
 """Bytes of a mark of time (see :func:`mark`), to which the milliseconds since the start are added."""
 KINDS = {
@@ -44,11 +49,10 @@ KINDS = {
 }
 """Allocator in memray to the kind of event in `kinds.py`."""
 FIRST_RELEASE = 32
-REALLOC_RELEASE = 35
-KIND = 4
-"""Position of the column with the kinds of events."""
-IS_MARK = -1
-"""In place of the number of a stack: the allocation is a mark of time."""
+FIELDS = ("address", "size", "stack_id", "tid", "allocator")
+"""What is written of each event; the allocator says which kind of event it is."""
+STACK = 2
+"""Position of the number of the stack."""
 RUNNERS = ("runpy.py", "pkgutil.py")
 REALLOCS = ("REALLOC", "PYMALLOC_REALLOC")
 
@@ -113,63 +117,60 @@ def run(words: list[str]) -> None:
 def read(arguments: list[str]) -> None:
     """Write the recording to standard output."""
     memray = import_module("memray")
+    gc.disable()  # what is read has no cycles, and searching each batch for them takes longer than reading it
     reader = memray.FileReader(arguments[0])
     names = {one.value: one.name for one in memray.AllocatorType}
-    kinds = {value: KINDS.get(name, 1) for value, name in names.items()}
-    reallocs = {value for value, name in names.items() if name in REALLOCS}
-    out, stacks, places = sys.stdout.buffer, Stacks(), columns()
-    write(out, about(reader))
-    now, empty = 0, sys.getsizeof(b"")
-    position, released, released_by = 0, -1, -1  # position and thread of the last release, maybe of a realloc
-    add = [column.append for column in places]
-    for one in reader.get_allocation_records():
-        allocator, thread, size = one.allocator, one.tid, one.size
-        kind = kinds[allocator]
-        number = stacks.number(one) if kind < FIRST_RELEASE else 0
-        if number == IS_MARK:
-            if size >= MARK:
-                now = (size - MARK - empty) * 1000000
-            continue
-        if thread in stacks.own_threads:
-            continue
-        if kind >= FIRST_RELEASE:
-            released, released_by = position, thread
-        elif allocator in reallocs and released == position - 1 >= 0 and released_by == thread:
-            places[KIND][released] = REALLOC_RELEASE
-        add[0](one.address)
-        add[1](size)
-        add[2](number)
-        add[3](thread)
-        add[4](kind)
-        add[5](now)
-        position += 1
-        if position >= PIECE and kind < FIRST_RELEASE:  # not between a release and its realloc
-            write_piece(out, places, stacks.new())
+    releasing = {value for value, name in names.items() if KINDS.get(name, 1) >= FIRST_RELEASE}
+    out, stacks, places = sys.stdout.buffer, Stacks(releasing), columns()
+    write(out, about(reader, names))
+    records, numbers = reader.get_allocation_records(), attrgetter(*FIELDS)
+    batch = list(islice(records, BATCH))
+    while batch:
+        found = list(zip(*map(numbers, batch)))  # noqa: B905 - Python 3.9 knows no `strict`
+        stacks.learn(dict(zip(found[STACK], batch)))  # noqa: B905
+        for place, column in zip(places, found):  # noqa: B905
+            place.extend(array(place.typecode, column))
+        # A release and its realloc stay together: the last event is neither a release nor one to be left out.
+        if len(places[0]) >= PIECE and stacks.is_shown(batch[-1]):
+            write_piece(out, places, stacks)
             places = columns()
-            add = [column.append for column in places]
-            position, released = 0, -1
-    write_piece(out, places, stacks.new())
+        batch = list(islice(records, BATCH))
+    write_piece(out, places, stacks)
 
 
 def columns() -> list[Any]:
-    """Empty columns: address, size, stack, thread, kind, nanoseconds."""
-    return [array(kind) for kind in "QQQQBq"]
+    """Empty columns for the fields of events."""
+    return [array(kind) for kind in "QQQQB"]
 
 
 class Stacks:
-    """The stacks to which memray refers by numbers from 1 on; 0 is for a stack that is not shown."""
+    """The stacks to which memray refers by numbers.
 
-    def __init__(self) -> None:
+    :param releasing: the allocators that release memory, whose events have no stack.
+    """
+
+    def __init__(self, releasing: set[int]) -> None:
         self.own_threads: set[int] = set()
-        self._numbers: dict[int, int] = {0: 0}
+        self.marks: set[int] = set()
+        self._releasing = releasing
+        self._known: set[int] = set()
         self._new: dict[int, Any] = {}
 
-    def number(self, one: Any) -> int:
-        """The number of the stack of an allocation; 0 if it has no frame of the program."""
-        number = self._numbers.get(one.stack_id)
-        if number is None:
-            number = self._numbers[one.stack_id] = self._add(one.stack_id, one.stack_trace(), one.tid)
-        return number
+    def learn(self, records: dict[int, Any]) -> None:
+        """Keep the stacks of events, given by their numbers, that are not known yet."""
+        for number in records.keys() - self._known:
+            one = records[number]
+            if one.allocator not in self._releasing:
+                self._known.add(number)
+                self._add(number, one.stack_trace(), one.tid)
+
+    def is_shown(self, one: Any) -> bool:
+        """Whether an event is an allocation of the program."""
+        return (
+            one.allocator not in self._releasing
+            and one.stack_id not in self.marks
+            and one.tid not in self.own_threads
+        )
 
     def new(self) -> list[Any]:
         """Number and frames of the stacks that are new since the last call."""
@@ -177,20 +178,24 @@ class Stacks:
         self._new = {}
         return new
 
-    def _add(self, number: int, trace: Any, thread: int) -> int:
+    def _add(self, number: int, trace: Any, thread: int) -> None:
         own = [function for function, file, _ in trace if file == __file__]
         if own and own[-1] == "tick":
             self.own_threads.add(thread)
         if own and own[0] == "mark":
-            return IS_MARK
+            self.marks.add(number)
+            return
         frames = of_program(trace)
         if frames:
             self._new[number] = frames
-        return number if frames else 0
 
 
-def about(reader: Any) -> dict[str, Any]:
-    """The header of the recording."""
+def about(reader: Any, names: dict[int, str]) -> dict[str, Any]:
+    """The header of the recording.
+
+    `kinds` has the kind of event of each allocator of memray, `reallocs` the allocators that release memory,
+    too, and `mark` the size in bytes of the object that stands for the start.
+    """
     import sysconfig
 
     paths = sysconfig.get_paths()
@@ -200,6 +205,9 @@ def about(reader: Any) -> dict[str, Any]:
         "python": ".".join(map(str, sys.version_info[:3])),
         "memray": getattr(import_module("memray"), "__version__", ""),
         "started": reader.metadata.start_time.timestamp(),
+        "kinds": [[value, KINDS.get(name, 1)] for value, name in names.items()],
+        "reallocs": [value for value, name in names.items() if name in REALLOCS],
+        "mark": MARK + sys.getsizeof(b""),
         "folders": sorted(folders | {os.path.realpath(folder) for folder in folders}),
     }
 
@@ -218,9 +226,11 @@ def is_of_runner(file: str) -> bool:
     return file == __file__ or file.startswith("<frozen ") or os.path.basename(file) in RUNNERS
 
 
-def write_piece(out: Any, columns: list[Any], stacks: list[Any]) -> None:
-    """Write the columns, and the stacks to which they refer first."""
-    write(out, {"events": len(columns[0]), "stacks": stacks})
+def write_piece(out: Any, columns: list[Any], stacks: Stacks) -> None:
+    """Write the columns, and first the stacks to which they refer and which of them, and of the threads, are
+    of this file."""
+    head = {"events": len(columns[0]), "stacks": stacks.new()}
+    write(out, {**head, "marks": sorted(stacks.marks), "own-threads": sorted(stacks.own_threads)})
     for column in columns:
         out.write(column.tobytes())
 
