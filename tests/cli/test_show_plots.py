@@ -15,7 +15,7 @@ OPTIONS = {
 HEADINGS = {
     "bars": "Sum of 'amount' per 'order'",
     "flow": "Sum of 'amount' through 'order' for each 'uid', accumulated",
-    "scatter": "Plot of 'amount' per 'order'; uid: ./app",
+    "scatter": "Plot of 'amount' per 'order'; uid: ./app [real]",
 }
 
 
