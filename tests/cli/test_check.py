@@ -518,6 +518,11 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
                 "sizes": None,
                 "detectable": None,
                 "rule": None,
+                "from_value": {"value": 60677.98, "unit": "ms"},
+                "to_value": {"value": 135.29, "unit": "ms"},
+                "factor": pytest.approx(135.29 / 60677.98),
+                "percent": pytest.approx(100 * (135.29 / 60677.98 - 1)),
+                "percent_interval": None,
                 "parts": [],
             }
         ],
