@@ -216,7 +216,7 @@ def test_profiles_of_older_layouts(perun, project, workload):
     }
     path.write_text(json.dumps(profile))
     assert workload("0@p") == "w"
-    assert "0@p | [memory] | ./a | -x" in perun("status").out
+    assert "0@p | memory    | ./a -x w " in perun("status").out
     perun("add", "0@p")
     assert "main" in perun("show", "0@i", "tableof", "resources").out
 
