@@ -190,7 +190,7 @@ def test_one_damaged_index_in_the_log(places: dict[str, Path], filled: Any, peru
     first, parent, root = outcome.lines[1:]
     assert first.startswith(filled.head[:6])
     assert "--damaged--" in first
-    assert "(2|0|0|2 profiles) Commit 2" in parent
+    assert "(2|0|0|2 profiles) " in parent and parent.endswith(" Commit 2")
     assert "--no--profiles--" in root
     assert f"warning: {places['index']}" in outcome.err
     assert snapshot(filled) == kept

@@ -325,6 +325,11 @@ def test_readers_write_nothing(
     # Without the caches a reader could be tempted to make them.
     shutil.rmtree(project.path / ".perun" / "cache")
     (project.path / ".perun" / "jobs" / ".index").unlink()
+    # Only what they had to read profiles for may be noted, once.
+    perun("status")
+    perun("log", "--json")
+    assert [path.name for path in (project.path / ".perun" / "cache").iterdir()] == ["facts"]
+    assert not (project.path / ".perun" / "jobs" / ".index").exists()
     before = snapshot(project.path)
     for line in (
         "status",

@@ -217,7 +217,7 @@ def test_profiles_of_older_layouts(perun, project, workload, key):
     }
     path.write_text(json.dumps(profile))
     assert workload("0@p") == "w"
-    assert "| ./a -x w |" in perun("status").out
+    assert "0@p | memory    | ./a -x w " in perun("status").out
     perun("add", "0@p")
     assert "main" in perun("show", "0@i", "tableof", "resources").out
     assert perun("status", "--json").json["registered"][0]["cmd"] == "./a"
