@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from perun.cli.completing import complete_any, minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
+from perun.porcelain.show import chosen_view, load_profile
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -42,8 +44,6 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     perun show 0@i flamegraph --diff HEAD~1:0@i
     perun show bars --help
     """
-    from perun.porcelain.show import load_profile
-
     session: Session = ctx.obj
 
     def load(spec: str) -> Profile:
@@ -57,10 +57,6 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
 
 def _show_chosen(ctx: click.Context, session: Session, options: list[str], profile: str) -> None:
     """Show the profile by the view of its collector, and say which one that is."""
-    import shlex
-
-    from perun.porcelain.show import chosen_view
-
     assert isinstance(ctx.command, click.Group)
     name, *rest = chosen = chosen_view(session.profile, session.registry, session.environ)
     command = ctx.command.get_command(ctx, name)

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import UsageError
 from perun.plugin.params import param
-from perun.view._common import options
+from perun.view._common import keys, options
+from perun.view._common.chart import Axis, Chart, Series, axis_label
 from perun.view._common.chart_view import ChartView
+from perun.view._common.pivot import Key, Pivot, pivot_of, spread_note
+from perun.view._common.scale import decade_below, is_logarithmic, note_of
+from perun.view._common.values import Resources
+from perun.view._common.words import can_be_listed, title_of, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perun.profile.factory import Profile
-    from perun.view._common.chart import Chart, Floats, Series
-    from perun.view._common.pivot import Pivot
-    from perun.view._common.values import Resources
+    from perun.view._common.chart import Floats
 
 MAX_BARS: Final = 200
 MAX_GROUPS: Final = 16
@@ -32,7 +35,6 @@ _BAR_SHARE: Final = 0.94
 @dataclass(frozen=True)
 class BarsParams:
     """The keys to show, and where the chart goes."""
-
     function: str = options.aggregation("The function of the resources that each bar shows.")
     of: str = param(
         "amount",
@@ -86,12 +88,6 @@ def chart(profile: Profile, params: BarsParams) -> Chart:
     :raises UsageError: if no resource has a key, or options contradict each other.
     :raises ProfileError: if the profile has no resources.
     """
-    from perun.view._common.chart import Axis, Chart, axis_label
-    from perun.view._common.pivot import Key, pivot_of, spread_note
-    from perun.view._common.scale import note_of
-    from perun.view._common.values import Resources
-    from perun.view._common.words import can_be_listed, title_of, word_of
-
     _check(params)
     resources = Resources(profile)
     per, by, grouped = _keys(resources, params)
@@ -117,8 +113,6 @@ def chart(profile: Profile, params: BarsParams) -> Chart:
 
 def _keys(resources: Resources, params: BarsParams) -> tuple[str, str, bool]:
     """The keys of the bars and of their parts, and whether these are side by side."""
-    from perun.view._common import keys
-
     per = params.per or keys.varied(resources, keys.BARS, but=(params.by,))
     if not params.by and per != keys.CLOCK and keys.clocks(resources):
         return per, keys.CLOCK, True
@@ -127,16 +121,12 @@ def _keys(resources: Resources, params: BarsParams) -> tuple[str, str, bool]:
 
 def _note_of_sum(resources: Resources, found: Pivot, params: BarsParams) -> str:
     """That bars add up repeated runs, whose mean is meant more often; empty if they do not."""
-    from perun.view._common import keys
-
     if params.function != "sum" or not (found.counts > 1).any() or not keys.clocks(resources):
         return ""
     return "each bar adds up several runs; perun show PROFILE bars mean shows their mean"
 
 
 def _is_logarithmic(heights: Floats, params: BarsParams, *, apart: bool) -> bool:
-    from perun.view._common.scale import is_logarithmic
-
     if apart:
         return is_logarithmic(params.y_scale, [heights.ravel()], "--y-scale")
     if params.y_scale == "log":
@@ -155,8 +145,6 @@ def _check(params: BarsParams) -> None:
 def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
     """A series for each row of `heights`, shape (rows, bars); negative values are stacked downwards."""
     import numpy as np
-
-    from perun.view._common.chart import Series
 
     series = []
     largest = np.finfo(np.float64).max
@@ -178,9 +166,6 @@ def _grouped(found: Pivot, *, log: bool) -> tuple[Series, ...]:
     :param log: whether the axis is logarithmic, on which bars have no 0 to start from.
     """
     import numpy as np
-
-    from perun.view._common.chart import Series
-    from perun.view._common.scale import decade_below
 
     heights = found.values
     present = ~np.isnan(heights)

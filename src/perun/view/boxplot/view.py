@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.plugin.params import param
-from perun.view._common import options
+from perun.view._common import keys, options
+from perun.view._common.binning import Bins, bins_of, single_bin
+from perun.view._common.chart import Axis, Box, Chart, Series, axis_label, profile_summary
 from perun.view._common.chart_view import ChartView
+from perun.view._common.scale import is_logarithmic, note_of
+from perun.view._common.values import Resources
+from perun.view._common.words import can_be_listed, quantity, title_of, word_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from perun.profile.factory import Profile
-    from perun.view._common.binning import Bins
-    from perun.view._common.chart import Box, Chart, Floats, Series
+    from perun.view._common.chart import Floats
 
 MAX_BOXES: Final = 60
 MAX_GROUPS: Final = 16
@@ -36,7 +40,6 @@ _BOX_SHARE: Final = 0.86
 @dataclass(frozen=True)
 class BoxplotParams:
     """The keys to show, and where the chart goes."""
-
     of: str = param(
         "amount",
         short="-o",
@@ -90,13 +93,6 @@ def chart(profile: Profile, params: BoxplotParams) -> Chart:
     """
     import numpy as np
 
-    from perun.view._common import keys
-    from perun.view._common.binning import bins_of, single_bin
-    from perun.view._common.chart import Axis, Chart, axis_label, profile_summary
-    from perun.view._common.scale import is_logarithmic, note_of
-    from perun.view._common.values import Resources
-    from perun.view._common.words import can_be_listed, quantity, title_of, word_of
-
     resources = Resources(profile)
     values = resources.numbers(params.of, "--of")
     per = params.per or keys.varied(resources, keys.BOXES, but=(params.by,))
@@ -133,8 +129,6 @@ def _series(rows: Bins, columns: Bins, values: Floats, known: NDArray[np.bool_])
     """A series for each row, whose boxes stand side by side with those of the other rows."""
     import numpy as np
 
-    from perun.view._common.chart import Series
-
     # Sorted by row, column and value, so that the values of each box are one ascending slice.
     number = len(columns.names)
     pairs = (rows.codes * number + columns.codes)[known]
@@ -156,8 +150,6 @@ def _series(rows: Bins, columns: Bins, values: Floats, known: NDArray[np.bool_])
 
 def _box(ascending: Floats) -> Box:
     import numpy as np
-
-    from perun.view._common.chart import Box
 
     # Halved, as the difference of the largest floats is infinite.
     first, median, third = (np.percentile(ascending / 2, [25, 50, 75]) * 2).tolist()

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.errors import UsageError
 from perun.plugin.params import param
-from perun.view._common import options
+from perun.view._common import keys, options
+from perun.view._common.aggregate import canonical, finite_sums
+from perun.view._common.chart import Axis, Chart, Series, axis_label
 from perun.view._common.chart_view import ChartView
+from perun.view._common.pivot import Key, Pivot, pivot_of, spread_note
+from perun.view._common.scale import is_logarithmic, note_of
+from perun.view._common.values import Resources
+from perun.view._common.words import title_of, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perun.profile.factory import Profile
-    from perun.view._common.chart import Chart, Floats, Series
-    from perun.view._common.pivot import Pivot
+    from perun.view._common.chart import Floats
 
 MAX_POINTS: Final = 1000
 MAX_LINES: Final = 16
@@ -28,7 +33,6 @@ _ZERO_IF_EMPTY: Final = ("sum", "count", "nunique")
 @dataclass(frozen=True)
 class FlowParams:
     """The keys to show, and where the chart goes."""
-
     function: str = options.aggregation("The function of the resources that each point shows.")
     of: str = param(
         "amount",
@@ -91,13 +95,6 @@ def chart(profile: Profile, params: FlowParams) -> Chart:
     """
     import numpy as np
 
-    from perun.view._common import keys
-    from perun.view._common.chart import Axis, Chart, axis_label
-    from perun.view._common.pivot import Key, pivot_of, spread_note
-    from perun.view._common.scale import is_logarithmic, note_of
-    from perun.view._common.values import Resources
-    from perun.view._common.words import title_of, word_of
-
     resources = Resources(profile)
     by = params.by or keys.varied(resources, keys.SERIES, but=(params.through,))
     through = params.through or keys.varied(resources, keys.LINES, but=(by,))
@@ -131,8 +128,6 @@ def chart(profile: Profile, params: FlowParams) -> Chart:
 
 
 def _is_logarithmic(heights: Floats, params: FlowParams) -> bool:
-    from perun.view._common.scale import is_logarithmic
-
     if params.accumulate and params.y_scale == "auto":
         return False  # sums that grow are compared by their difference
     if not params.stacked:
@@ -149,8 +144,6 @@ def _filled(heights: Floats, params: FlowParams) -> Floats:
     """
     import numpy as np
 
-    from perun.view._common.aggregate import canonical, finite_sums
-
     if params.accumulate:
         return finite_sums(np.nancumsum, heights, axis=1)
     if params.stacked or canonical(params.function) in _ZERO_IF_EMPTY:
@@ -161,8 +154,6 @@ def _filled(heights: Floats, params: FlowParams) -> Floats:
 def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tuple[Series, ...]:
     """A line for each row of `heights`, without the points that have no value."""
     import numpy as np
-
-    from perun.view._common.chart import Series
 
     # What is accumulated is no mean, and of other functions there is no spread.
     spread = None if params.accumulate else found.spread
@@ -183,9 +174,6 @@ def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tupl
 def _stacked(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
     """An area for each row of `heights`, on top of each other, and their sum as a line."""
     import numpy as np
-
-    from perun.view._common.aggregate import finite_sums
-    from perun.view._common.chart import Series
 
     ends = finite_sums(np.cumsum, heights, axis=0)
     bases = ends - heights

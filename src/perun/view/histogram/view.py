@@ -8,13 +8,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.plugin.params import param
-from perun.view._common import options
+from perun.view._common import keys, options
+from perun.view._common.chart import Axis, Chart, Series, axis_label, profile_summary
 from perun.view._common.chart_view import ChartView
+from perun.view._common.numbers import readable
+from perun.view._common.scale import is_logarithmic, note_of
+from perun.view._common.span import widened
+from perun.view._common.values import Resources
+from perun.view._common.words import quantity, title_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-    from perun.view._common.chart import Axis, Chart, Floats, Series
-    from perun.view._common.values import Resources
+    from perun.view._common.chart import Floats
 
 MAX_BINS: Final = 100
 MAX_ROWS: Final = 24
@@ -25,7 +30,6 @@ MAX_CHARTS: Final = 200
 @dataclass(frozen=True)
 class HistogramParams:
     """The key to show, and where the charts go."""
-
     of: str = param(
         "amount", short="-o", metavar="<of_resource_key>", help="The key whose values are counted (X axis)."
     )
@@ -69,9 +73,6 @@ class HistogramView(ChartView[HistogramParams]):
         """A histogram for each value of the key, those of most values if there are too many."""
         import numpy as np
 
-        from perun.view._common import keys
-        from perun.view._common.values import Resources
-
         resources = Resources(profile)
         values = resources.numbers(params.of, "--of")
         by = params.by or keys.varied(resources, keys.SERIES)
@@ -93,11 +94,6 @@ class HistogramView(ChartView[HistogramParams]):
 
 def _chart(resources: Resources, params: HistogramParams, values: Floats, name: str) -> Chart:
     import numpy as np
-
-    from perun.view._common.chart import Axis, Chart, axis_label, profile_summary
-    from perun.view._common.numbers import readable
-    from perun.view._common.scale import is_logarithmic, note_of
-    from perun.view._common.words import quantity, title_of
 
     unit = resources.unit(params.of)
     what = quantity(params.of, unit)
@@ -125,9 +121,6 @@ def _bars(values: Floats, number: int, most: int, axis: Axis) -> Series:
     """A bar for each interval, also for those without values."""
     import numpy as np
 
-    from perun.view._common.chart import Series
-    from perun.view._common.numbers import readable
-
     edges = _edges(np.log10(values) if axis.log else values, number, most)
     edges = 10**edges if axis.log else edges
     places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
@@ -151,8 +144,6 @@ def _edges(values: Floats, number: int, most: int) -> Floats:
     :param most: how many are chosen at most.
     """
     import numpy as np
-
-    from perun.view._common.span import widened
 
     low, high = widened(float(values.min()), float(values.max()), 0.05)
     extent = high / 2 - low / 2
