@@ -71,6 +71,6 @@ def test_units_of_axes() -> None:
 
 
 def test_colours() -> None:
-    assert colour(0) == PALETTE[0]
+    assert [colour(number) for number in range(2 * len(SERIES))] == 2 * [light for light, _ in SERIES]
     assert [ramp(share) for share in (-1, 0, 1, 2)] == [RAMP[0], RAMP[0], RAMP[-1], RAMP[-1]]
     assert mixed("#000000", "#ffffff", 0.5) == "#808080"
