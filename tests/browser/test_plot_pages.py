@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perun.profile.amounts import readable
 from perun.profile.factory import Profile
-from perun.view._common.numbers import readable
 from perun.view._common.plot import write_plots
 from perun.view._common.theme import SERIES
 from perun.view.bars import BarsView

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from perun.plugin.registry import Registry
+from perun.profile.amounts import readable
 from perun.profile.factory import Profile, load_profile
-from perun.view._common.numbers import readable
 
 PROGRAM = """\
 #include <stdio.h>

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.view._common.numbers import is_size, readable, unit_label
+from perun.profile.amounts import is_size, readable, unit_label
 from perun.view._common.theme import RAMP, SERIES, colour, mixed, ramp
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -66,8 +67,6 @@ def write_data(session: Session, found: Trend) -> None:
 
 def write_csv(session: Session, found: Trend) -> None:
     """Write each point as a row of CSV; differences are percents."""
-    import csv
-
     writer = csv.writer(session.out, lineterminator="\n")
     writer.writerow(CSV)
     for series in found.series:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +15,7 @@ from perun.cli.session import Session
 from perun.cli.sizes import column, readable
 from perun.cli.table import one_line
 from perun.porcelain import stats as porcelain
+from perun.porcelain.repository import open_repository
 from perun.wording import plural
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -134,11 +137,6 @@ _keep = click.option(
 
 
 def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    import os
-    from pathlib import Path
-
-    from perun.porcelain.repository import open_repository
-
     try:
         kept = open_repository(Path.cwd(), dict(os.environ)).store.stats
         names = {name for minor in kept.found() for name in kept.names(minor)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import click
 
@@ -10,15 +12,11 @@ from perun.cli.session import Session
 from perun.cli.sizes import column, readable
 from perun.cli.table import one_line
 from perun.porcelain import temp as porcelain
+from perun.porcelain.repository import open_repository
 from perun.wording import plural
 
 
 def _complete_path(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    import os
-    from pathlib import Path
-
-    from perun.porcelain.repository import open_repository
-
     try:
         paths = [file.path for file in open_repository(Path.cwd(), dict(os.environ)).store.temp.files()]
     except Exception:

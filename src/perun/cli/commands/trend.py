@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+from pathlib import Path
+
 import click
 
 from perun.cli.answers import trend as answers
 from perun.cli.completing import complete_minor
 from perun.cli.session import Session
 from perun.errors import DamagedStore, UsageError
+from perun.porcelain.repository import open_repository
 from perun.porcelain.trend import text_of
 from perun.porcelain.trend import trend as run
 
@@ -17,12 +22,6 @@ SHOWN = 50
 
 def complete_series(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Commands of the profiles in the newest versions."""
-    import itertools
-    import os
-    from pathlib import Path
-
-    from perun.porcelain.repository import open_repository
-
     try:
         repo = open_repository(Path.cwd(), dict(os.environ))
         versions = itertools.islice(repo.vcs.walk_subjects("HEAD"), 50)

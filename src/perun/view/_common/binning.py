@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from perun.profile.amounts import readable
 from perun.view._common.aggregate import aggregate
-from perun.view._common.numbers import readable
 from perun.view._common.values import Categories, Resources
 
 if TYPE_CHECKING:

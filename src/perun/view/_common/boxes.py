@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from perun.profile.amounts import readable
 from perun.view._common.chart import short_names
-from perun.view._common.numbers import readable
 from perun.view._common.screen import axis_names, legend, right_aligned, width_of
 from perun.view._common.span import Span, share_of, widened
 

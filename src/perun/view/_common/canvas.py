@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from perun.profile.amounts import is_size, readable
 from perun.view._common.chart import Axis, Chart, Series, short_names
-from perun.view._common.numbers import is_size, readable
 from perun.view._common.screen import COLOURS, Screen, legend, right_aligned, width_of
 from perun.view._common.span import Span, share_of, widened
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from perun.view._common.numbers import unit_label
+from perun.profile.amounts import unit_label
 from perun.wording import counted
 
 if TYPE_CHECKING:

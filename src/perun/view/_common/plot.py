@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PluginError
 from perun.plugin.api import Readiness
+from perun.profile.amounts import is_size, readable
 from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
-from perun.view._common.numbers import is_size, numbers_script, readable
+from perun.view._common.numbers import numbers_script
 from perun.view._common.span import Span
 from perun.view._common.theme import SERIES, WHISKER, colour, ramp
 

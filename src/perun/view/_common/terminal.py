@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from perun.profile.amounts import readable
 from perun.view._common.boxes import box_lines
 from perun.view._common.canvas import plot_lines
 from perun.view._common.chart import Axis, Chart, Series, short_names
-from perun.view._common.numbers import readable
 from perun.view._common.screen import Screen, axis_names, legend, right_aligned, width_of
 from perun.view._common.span import share_of
 

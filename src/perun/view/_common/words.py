@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from perun.profile.amounts import is_size, is_time
 from perun.view._common.aggregate import canonical
 from perun.view._common.chart import command_line, shortened
-from perun.view._common.numbers import is_size, is_time
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

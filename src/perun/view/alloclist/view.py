@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TextIO
 from perun.errors import ProfileError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
+from perun.profile.amounts import readable
 from perun.profile.memory import is_release, is_summary, number_of
 from perun.profile.uid import flatten
-from perun.view._common.numbers import readable
 from perun.view._common.screen import printable
 from perun.wording import counted
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.plugin.params import param
+from perun.profile.amounts import readable
 from perun.view._common import keys, options
 from perun.view._common.chart import Axis, Chart, Series, axis_label, profile_summary
 from perun.view._common.chart_view import ChartView
-from perun.view._common.numbers import readable
 from perun.view._common.scale import is_logarithmic, note_of
 from perun.view._common.span import widened
 from perun.view._common.values import Resources

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 from perun.errors import ProfileError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
+from perun.profile.amounts import readable
 from perun.profile.memory import LEFT_OUT, notes, number_of
 from perun.view._common.chart import command_line
-from perun.view._common.numbers import readable
 from perun.view.memory.sites import call_stacks
 from perun.wording import counted
 

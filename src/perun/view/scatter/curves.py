@@ -10,10 +10,10 @@ import numpy as np
 
 from perun.errors import ProfileError
 from perun.models.record import ModelRecord
+from perun.profile.amounts import readable
 from perun.profile.convert import plot_data_from_coefficients_of
 from perun.profile.strategies import best
 from perun.view._common.chart import Series
-from perun.view._common.numbers import readable
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Floats
