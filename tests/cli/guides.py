@@ -2,7 +2,8 @@
 
 A block of the language `console` has lines `$ COMMAND`, each followed by what the command prints, or a part
 of it: a line `...` stands for any lines. Numbers, units, checksums, verdicts and lines that are drawn are not
-compared, as they depend on the machine. A comment `<!-- setup ... -->` holds commands that the reader does not need.
+compared, as they depend on the machine. A comment `<!-- setup ... -->` holds commands that the reader does
+not need.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _REPLACED: Final = (
     (re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?"), "N"),
     (re.compile(r"\bN ?(ns|us|µs|ms|s|min|h)\b"), "N s"),
     (re.compile(r"\bN ?([KMG]iB|B|k|M)\b"), "N B"),
+    (re.compile(r"\bN s ago\b|\bjust now\b"), "AGO"),
     (re.compile(r"[-─━═]{3,}"), "---"),
     (re.compile(r"[▏▎▍▌▋▊▉▁▂▃▄▅▆▇█]+"), "BAR"),
     (re.compile(r"(Maybe |Severe |Total )?(Degradation|Optimization)|Unknown|No Change"), "VERDICT"),

@@ -20,6 +20,7 @@ from perun.porcelain.run import jobs
 from perun.profile import incomplete
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
+from perun.profile.negligible import without_negligible
 from perun.profile.session import are_pairs
 from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
@@ -158,7 +159,8 @@ class Comparer:
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):
                 found = tuple(rule.check.compare(baseline, target, rule.params, context))
-            changes = tuple(without_doubtful(found, baseline, target))
+            certain = without_doubtful(found, baseline, target)
+            changes = tuple(without_negligible(certain, baseline, target))
             knows = getattr(rule.check, "knows_larger_is_better", False)
             if larger_is_better(target) and not knows:
                 larger = locations_of_larger(target)
