@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -150,6 +151,9 @@ USER_LATER = (0.2192, 0.2212, 0.2215, 0.2148, 0.2173, 0.2225, 0.2194, 0.2229, 0.
 """Seconds of ten runs of one program each, recorded on a busy machine: a loop, waiting for the processor."""
 
 
+_NUMBERS = itertools.count()
+
+
 def recorded(
     perun: Callable[..., Any], folder: Path, revision: str, real: float, user: float, workload: str = ""
 ) -> None:
@@ -167,7 +171,8 @@ def recorded(
         for clock, values in clocks.items()
         for order, value in enumerate(values, 1)
     )
-    file = folder / f"{revision[-1]}{workload}.perf"
+    # Two profiles of one name and second cannot be registered side by side.
+    file = folder / f"{next(_NUMBERS)}{workload}.perf"
     store_profile(profile, file)
     perun("add", "-m", revision, "--force", str(file))
 

@@ -81,7 +81,6 @@ def test_a_plugin_in_the_place_of_the_profile_is_told(perun, project):
     failed = perun("show", "bars", check=False)
     assert failed.code == 2
     assert "error: bars stands in the place of PROFILE; write: perun show PROFILE bars" in failed.err
-    assert "name one of bars, " in perun("show", "0@i", check=False).err
 
 
 def test_help_of_no_plugin_is_that_of_the_group(perun):

@@ -28,6 +28,7 @@ ALLOWED = {
     "perun.cli.output": "writes what the user names",
     "perun.cli.metrics": "the file that the user names",
     "perun.cli.options": "the file that the user names",
+    "perun.porcelain.bench.matrix": "a program of the user, to see whether it is compiled",
     "perun.porcelain.compare.identical": "programs and files of working copies, which the user lets run",
     "perun.porcelain.compare.sides": "files of the user, links as links",
     "perun.porcelain.compare.watching": "a file of a working copy, to see whether the kernel tells",

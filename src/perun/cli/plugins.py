@@ -69,7 +69,7 @@ class PluginGroup(click.Group):
         """
         helps = self.get_help_option_names(ctx)
         if not {args[0], args[0].replace("_", "-")} & set(self.list_commands(ctx)):
-            name = self._plugin_as_argument(ctx)
+            name = self.plugin_as_argument(ctx)
             if name and any(word in helps for word in args):
                 return name, self.get_command(ctx, name), args
         if args[0] in helps:
@@ -81,13 +81,13 @@ class PluginGroup(click.Group):
 
     def missing(self, ctx: click.Context) -> str:
         """What to say where no plugin is named, or one stands in the place of the argument."""
-        name, argument = self._plugin_as_argument(ctx), self._argument
+        name, argument = self.plugin_as_argument(ctx), self._argument
         if name is None or argument is None:
             return f"{ctx.command_path}: name one of {', '.join(self.list_commands(ctx))}"
         place = argument.human_readable_name
         return f"{name} stands in the place of {place}; write: {ctx.command_path} {place} {name}"
 
-    def _plugin_as_argument(self, ctx: click.Context) -> str | None:
+    def plugin_as_argument(self, ctx: click.Context) -> str | None:
         """The name of the plugin that stands where the argument of the group is expected; else None."""
         given = str(ctx.params.get(self._argument.name)) if self._argument and self._argument.name else ""
         known = self.list_commands(ctx)

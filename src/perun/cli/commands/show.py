@@ -52,6 +52,9 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     session.profile_loader = lambda: load(profile)
     session.other_profile_loader = load
     if ctx.invoked_subcommand is None:
+        assert isinstance(ctx.command, PluginGroup)
+        if ctx.command.plugin_as_argument(ctx):
+            ctx.fail(ctx.command.missing(ctx))
         _show_chosen(ctx, session, ["-m", minor] if minor else [], profile)
 
 
