@@ -11,10 +11,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MARK = "<!-- run by the tests -->"
+SLOW = {"howto-cpp", "howto-find-commit", "howto-find-function"}
+"""Pages that build or record for long."""
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if MARK in page.read_text("utf-8")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.stem in SLOW else ()) for page in PAGES],
+    ids=[page.stem for page in PAGES],
+)
 def test_commands_of_the_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "perun").symlink_to(ROOT)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
