@@ -17,7 +17,8 @@ _OTHER = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|\r")
 
 def picture(text: str, title: str) -> str:
     """The text as SVG, one character in each cell of a grid."""
-    lines = _OTHER.sub(lambda found: found[0] if found[0].endswith("m") else "", text).expandtabs().splitlines()
+    plain = _OTHER.sub(lambda found: found[0] if found[0].endswith("m") else "", text)
+    lines = plain.expandtabs().splitlines()
     columns = max(len(_ESCAPE.sub("", line)) for line in lines)
     width, height = columns * WIDTH + 2 * MARGIN, len(lines) * HEIGHT + 2 * MARGIN
     rows = (

@@ -33,6 +33,9 @@ if ! suitable "$python"; then
     "install it, or name another one: make PYTHON=/path/to/python3"
 fi
 
+# Where the folder is the environment that is active, its Python goes with it: the one that made it stays.
+python=$("$python" -c "import sys; print(sys._base_executable)")
+
 echo "making a virtual environment in $venv with $("$python" --version)"
 make_venv() {
   rm -rf "$venv"
