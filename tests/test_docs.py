@@ -58,6 +58,26 @@ def test_every_page_is_reachable() -> None:
         assert page.stem == "index" or f"\n{page.stem}\n" in index, f"{page.name} is not in the index"
 
 
+def test_links_between_pages_lead_to_a_heading() -> None:
+    pages = {page.name: page.read_text("utf-8") for page in DOCS.glob("*.md")}
+    headings = {
+        name: {
+            re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+            for title in re.findall(r"^#+ (.+)$", text, re.M)
+        }
+        for name, text in pages.items()
+    }
+    links = [
+        (name, target or name, anchor)
+        for name, text in pages.items()
+        for target, anchor in re.findall(r"\]\((?!generated/|https?:)([\w.-]*)(?:#([\w-]+))?\)", text)
+        if target.endswith(".md") or not target
+    ]
+    assert len(links) > 100
+    places = {(name, anchor) for name in pages for anchor in ("", *headings[name])}
+    assert [link for link in links if link[1:] not in places] == []
+
+
 def test_files_that_the_page_of_typical_changes_names_are_there() -> None:
     page = (DOCS / "changes.md").read_text("utf-8")
     named = [path for path in re.findall(r"`([a-z_]+/[\w./-]+)`", page) if "NAME" not in path]
