@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from perun.errors import PerunError
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
-from perun.store import tree
-from perun.store.facts import READ_BY_LISTS, Fact
+from perun.store.facts import READ_BY_LISTS, Fact, fact_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -63,7 +62,7 @@ class KnownFacts:
             infos,
             found,
             lambda info: (
-                str(tree.object_path(store.indexes.root, info.checksum)),
+                str(store.object_path(info.checksum)),
                 lambda: store.objects.get(info.checksum),
             ),
         )
@@ -93,8 +92,6 @@ class KnownFacts:
         return found
 
     def _of_file(self, path: str, load: Callable[[], Profile]) -> Fact | None:
-        from perun.store.facts import fact_of
-
         try:
             size = os.stat(path).st_size
             if size > self._bytes:

@@ -124,12 +124,12 @@ def _key(name: str, time: int) -> str:
 def fact_of(profile: Profile) -> Fact:
     """What is known of the profile."""
     from perun.machine import class_of
-    from perun.profile import measured
+    from perun.profile import main_value
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
-    return Fact(machine, text_of(profile), measured.of(profile), str(profile.get("origin") or ""))
+    return Fact(machine, text_of(profile), main_value.of(profile), str(profile.get("origin") or ""))
 
 
 def _read_fact(machine: object, incomplete: object, measured: list[object] | None, origin: object) -> Fact:

@@ -287,7 +287,7 @@ def _unknown(store: Store) -> tuple[dict[str, list[str]], list[str]]:
         with suppress(PerunError):  # what is damaged has a finding of its own
             known = store.facts.of_version(minor)
             missing = {entry.checksum for entry in store.indexes.read(minor)} - known.keys()
-            there = [one for one in sorted(missing) if tree.object_path(store.objects.root, one).exists()]
+            there = [one for one in sorted(missing) if store.object_path(one).exists()]
             if there:
                 registered[minor] = there
     noted = store.facts.of_pending()
