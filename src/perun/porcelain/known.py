@@ -46,8 +46,7 @@ class KnownFacts:
         noted = self._store.facts.of_pending()
         found = {info: noted[key] for info in infos if (key := (info.source, info.time)) in noted}
         new = self._read(infos, found, lambda info: (info.realpath, lambda: pending.load(info.realpath)))
-        if new:
-            self._store.facts.add_pending({(info.source, info.time): fact for info, fact in new.items()})
+        self._store.facts.add_pending({(info.source, info.time): fact for info, fact in new.items()})
         return found | new
 
     def of_version(self, minor: str, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, Fact]:
@@ -66,8 +65,7 @@ class KnownFacts:
                 lambda: store.objects.get(info.checksum),
             ),
         )
-        if new:
-            self._store.facts.add_registered(minor, {info.checksum: fact for info, fact in new.items()})
+        self._store.facts.add_registered(minor, {info.checksum: fact for info, fact in new.items()})
         return found | new
 
     def _read(
