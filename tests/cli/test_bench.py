@@ -137,6 +137,15 @@ def test_uncommitted_changes_are_pending(project: Any, bench: Any, perun: Any) -
     assert "uncommitted changes: pending, not registered" in perun("bench", "true", "-r", "2").err
 
 
+def test_damage_of_the_version_costs_nothing_that_was_measured(project: Any, bench: Any) -> None:
+    bench("cat file.txt")
+    index = project.path / ".perun/objects" / project.head[:2] / project.head[2:]
+    index.write_bytes(index.read_bytes()[:-3])
+    project.write({"file.txt": "changed\n"})
+    assert bench("cat file.txt")["benchmarks"][0]["since"] is None
+    assert len(pending()) == 1
+
+
 def test_commands_take_turns_in_random_order(project: Any, bench: Any) -> None:
     commands = [f"sh -c 'echo {name} >> order.log'" for name in "abc"]
     bench(*commands, "--runs", "12", "--warmup", "0")
