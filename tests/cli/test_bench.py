@@ -201,6 +201,16 @@ def test_times_under_other_conditions_are_told_apart(project: Any, bench: Any, p
     assert "before each run: true" in comparison["environment"]
 
 
+def test_what_follows_all_runs_runs_for_each_command_and_hides_no_failure(project: Any, bench: Any) -> None:
+    cleanup = "echo {n} >> order.log; exit 1"
+    options = ["-P", "n=1,2", "--cleanup", cleanup, "--shell", "sh", "--runs", "1", "--warmup", "0"]
+    assert "--cleanup: " in bench("test {n}", *options, check=False).err
+    assert (project.path / "order.log").read_text().split() == ["1", "2"]
+    done = bench("exit 1{n}", *options, check=False)
+    assert "exited with status 1" in done.err and "--cleanup" not in done.err
+    assert (project.path / "order.log").read_text().split() == ["1", "2"] * 2
+
+
 def test_what_the_job_matrix_does_not_run_is_said(project: Any, perun: Any) -> None:
     done = perun("bench", "true", "--save", "--prepare", "true", "--runs", "2")
     assert "perun run matrix does not run what --prepare" in done.err
