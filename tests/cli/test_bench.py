@@ -137,6 +137,15 @@ def test_uncommitted_changes_are_pending(project: Any, bench: Any, perun: Any) -
     assert "uncommitted changes: pending, not registered" in perun("bench", "true", "-r", "2").err
 
 
+def test_damage_of_the_version_costs_nothing_that_was_measured(project: Any, bench: Any) -> None:
+    bench("cat file.txt")
+    index = project.path / ".perun/objects" / project.head[:2] / project.head[2:]
+    index.write_bytes(index.read_bytes()[:-3])
+    project.write({"file.txt": "changed\n"})
+    assert bench("cat file.txt")["benchmarks"][0]["since"] is None
+    assert len(pending()) == 1
+
+
 def test_commands_take_turns_in_random_order(project: Any, bench: Any) -> None:
     commands = [f"sh -c 'echo {name} >> order.log'" for name in "abc"]
     bench(*commands, "--runs", "12", "--warmup", "0")
@@ -190,6 +199,16 @@ def test_times_under_other_conditions_are_told_apart(project: Any, bench: Any, p
     assert "measured otherwise" in note and "before each run: true" in note
     (comparison,) = perun("check", "head", "--json").json["comparisons"]
     assert "before each run: true" in comparison["environment"]
+
+
+def test_what_follows_all_runs_runs_for_each_command_and_hides_no_failure(project: Any, bench: Any) -> None:
+    cleanup = "echo {n} >> order.log; exit 1"
+    options = ["-P", "n=1,2", "--cleanup", cleanup, "--shell", "sh", "--runs", "1", "--warmup", "0"]
+    assert "--cleanup: " in bench("test {n}", *options, check=False).err
+    assert (project.path / "order.log").read_text().split() == ["1", "2"]
+    done = bench("exit 1{n}", *options, check=False)
+    assert "exited with status 1" in done.err and "--cleanup" not in done.err
+    assert (project.path / "order.log").read_text().split() == ["1", "2"] * 2
 
 
 def test_what_the_job_matrix_does_not_run_is_said(project: Any, perun: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -74,6 +75,19 @@ def test_nothing_heavy_is_loaded(loaded, used, line):
     assert not [name for name in modules if name.startswith(HEAVY)]
 
 
+@pytest.mark.parametrize("line", ["status", "status --json", "log --short", "log"])
+def test_lists_of_known_profiles_load_nothing_that_reads_one(loaded, perun, used, write_profile, line):
+    jobs = used.path / ".perun" / "jobs"
+    write_profile("c.perf", folder=jobs, origin=None)
+    for name in ("b.perf", "c.perf"):  # of one second, so that the time of their files orders them
+        os.utime(jobs / name, (1_700_000_000, 1_700_000_000))
+    perun("add", "--force", "0@p-1@p")
+    perun("status")  # notes what is not known
+    modules = loaded(*line.split())
+    assert "perun.profile.measured" in modules
+    assert not modules & {"perun.store.objects", "perun.profile.main_value", "perun.profile.format.grouping"}
+
+
 @pytest.mark.parametrize("line", ["--version", "--help", ""])
 def test_version_and_help_do_without_click(loaded, tmp_path, monkeypatch, line):
     monkeypatch.chdir(tmp_path)
@@ -110,8 +124,6 @@ def test_the_cache_is_not_believed_where_the_file_says_otherwise(perun, used):
     local = used.path / ".perun" / "local.yml"
     status = local.stat()
     local.write_text(local.read_text().replace("./x", "./y"))
-    import os
-
     os.utime(local, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert perun("config", "get", "cmds").out == 'cmds: ["./y"]\n'
 

@@ -27,6 +27,7 @@ START_UP = {
     "porcelain/log.py", "porcelain/lookup.py", "porcelain/ownership.py", "porcelain/repository.py",
     "porcelain/status.py", "porcelain/user.py",
     "process/command.py", "profile/changes.py", "profile/head.py", "profile/helpers.py",
+    "profile/measured.py",
     "store/__init__.py", "store/changes.py", "store/facts.py", "store/index.py", "store/index_file.py",
     "store/limits.py", "store/pending.py", "store/summaries.py", "store/tree.py",
     "vcs/_common/git/command.py", "vcs/_common/git/history.py", "vcs/_common/git/repository.py",

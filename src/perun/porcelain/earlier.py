@@ -72,13 +72,16 @@ def nearest(
     wanted: Iterable[Wanted],
     known: KnownFacts | None = None,
     most: int = MOST_VERSIONS,
+    *,
+    itself: bool = False,
 ) -> dict[Wanted, Earlier]:
-    """The values in the nearest ancestors of the version, itself left out.
+    """The values in the nearest ancestors of the version.
 
     What cannot be read is passed over: these values are shown beside others, `perun fsck` names the damage.
 
     :param wanted: read only if there is an ancestor with profiles.
     :param known: as in :func:`of_version`. :param most: ancestors that are looked at.
+    :param itself: look in the version itself first; else it is left out.
     """
     open_: set[Wanted] | None = None
     found: dict[Wanted, Earlier] = {}
@@ -88,7 +91,7 @@ def nearest(
             checksum = version.checksum
             if number > most:
                 break
-            if checksum == minor_version or not repo.store.indexes.has(checksum):
+            if (checksum == minor_version and not itself) or not repo.store.indexes.has(checksum):
                 continue
             open_ = set(wanted) if open_ is None else open_
             if not open_:

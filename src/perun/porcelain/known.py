@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from perun.errors import PerunError
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
-from perun.store import tree
-from perun.store.facts import READ_BY_LISTS, Fact
+from perun.store.facts import READ_BY_LISTS, Fact, fact_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -47,8 +46,7 @@ class KnownFacts:
         noted = self._store.facts.of_pending()
         found = {info: noted[key] for info in infos if (key := (info.source, info.time)) in noted}
         new = self._read(infos, found, lambda info: (info.realpath, lambda: pending.load(info.realpath)))
-        if new:
-            self._store.facts.add_pending({(info.source, info.time): fact for info, fact in new.items()})
+        self._store.facts.add_pending({(info.source, info.time): fact for info, fact in new.items()})
         return found | new
 
     def of_version(self, minor: str, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, Fact]:
@@ -63,12 +61,11 @@ class KnownFacts:
             infos,
             found,
             lambda info: (
-                str(tree.object_path(store.indexes.root, info.checksum)),
+                str(store.object_path(info.checksum)),
                 lambda: store.objects.get(info.checksum),
             ),
         )
-        if new:
-            self._store.facts.add_registered(minor, {info.checksum: fact for info, fact in new.items()})
+        self._store.facts.add_registered(minor, {info.checksum: fact for info, fact in new.items()})
         return found | new
 
     def _read(
@@ -93,8 +90,6 @@ class KnownFacts:
         return found
 
     def _of_file(self, path: str, load: Callable[[], Profile]) -> Fact | None:
-        from perun.store.facts import fact_of
-
         try:
             size = os.stat(path).st_size
             if size > self._bytes:

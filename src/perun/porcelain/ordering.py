@@ -34,7 +34,7 @@ def in_order(repo: Repository, infos: Iterable[ProfileInfo]) -> list[ProfileInfo
 
 def _moment(repo: Repository, info: ProfileInfo) -> int:
     """When the profile was made, in nanoseconds since 1970: the time of its file or object."""
-    file = repo.store.objects.path(info.checksum) if info.is_registered else info.realpath
+    file = repo.store.object_path(info.checksum) if info.is_registered else info.realpath
     try:
         return os.stat(file).st_mtime_ns
     except OSError:

@@ -27,6 +27,11 @@ SMALLEST: Final = 1e-3
 """Beyond these multiples of the largest and the smallest prefix, a number gets a power of ten."""
 _LARGEST_TIME: Final = 1e6
 """The same for times, as the second has no larger prefix."""
+_VISIBLE: Final = 1e-3
+"""Share by which two amounts differ at least to be written differently."""
+_MAX_PLACES: Final = 9
+_LEAST_PERCENTS: Final = 1e-3
+"""Smaller ones are no difference: those of a computation with rounded numbers."""
 
 Steps = tuple[tuple[float, str], ...]
 """Prefixes of a unit, each with its factor to the base unit, the largest first."""
@@ -50,11 +55,7 @@ def readable(value: float, unit: str = "", digits: int = 3) -> str:
         return _joined(_scientific(value, digits), _base(steps), rest)
     if not value:
         return _joined("0", _base(steps), rest)
-    scale, prefix = next(
-        # 999.9 k is 1 M.
-        (step for step in steps if float(f"{abs(value) / step[0]:.{digits}g}") >= 1),
-        steps[-1],
-    )
+    scale, prefix = _step_of(abs(value), steps, digits)
     return _joined(_short(value / scale, digits), prefix, rest)
 
 
@@ -75,6 +76,70 @@ def readable_spread(value: float, spread: float, unit: str = "") -> str:
     if spread:  # one digit of it is to be seen, two where it is as small as 1.x
         places = max(places, min(_places(spread, 2 if f"{spread:e}"[0] == "1" else 1), places + 2))
     return f"{_joined(f'{value:,.{places}f}', name, rest)} ± {spread:,.{places}f}"
+
+
+def readable_pair(before: float, after: float, unit: str = "") -> tuple[str, str]:
+    """Two amounts to be compared by the eye, in one unit: `70 ms` and `330 ms`, `3.82 ms` and `4.45 ms`.
+
+    Where one is a thousand times the other, 0, or beyond all prefixes, each is written by itself.
+    """
+    factor, steps, rest = _scale_of(unit)
+    small, large = sorted((abs(before * factor), abs(after * factor)))
+    if not (small * 1000 > large and steps[-1][0] * SMALLEST <= large < end_of(steps)):
+        return readable(before, unit), readable(after, unit)
+    scale, prefix = _step_of(large, steps, 3)
+    # More digits than these are errors of the conversion, with which 70 ms would be no whole number.
+    old, new = (float(f"{amount * factor / scale:.12g}") for amount in (before, after))
+    places = places_of_pair(old, new)
+    return _joined(f"{old:,.{places}f}", prefix, rest), _joined(f"{new:,.{places}f}", prefix, rest)
+
+
+def places_of_pair(before: float, after: float) -> int:
+    """The decimals of two amounts that are compared by the eye: so many that the larger one has three digits
+    and the smaller one two, and that they differ where the amounts do by a thousandth.
+
+    :param before: and :param after: are not 0; whole numbers need none.
+    """
+    small, large = sorted((abs(before), abs(after)))
+    places = max(_places_unless_whole(small, 2), _places_unless_whole(large, 3))
+    apart = abs(after - before)
+    if _VISIBLE * large <= apart < math.inf:
+        places = max(places, min(-math.floor(math.log10(apart)), _MAX_PLACES))
+    return places
+
+
+def percent(share: float, interval: tuple[float, float] | None = None) -> str:
+    """How much more something is: `+1.2 %`, `+1.2 % [-0.4, +2.9]`, `+12,957 %`; empty if that is no number.
+
+    :param share: 0.012 is 1.2 % more.
+    :param interval: bounds of the share; one that is infinite is `...`.
+    """
+    if not math.isfinite(share):
+        return ""
+    text = f"{_signed_percents(share)} %"
+    if interval is None:
+        return text
+    return f"{text} [{', '.join(_signed_percents(one) if math.isfinite(one) else '...' for one in interval)}]"
+
+
+def _signed_percents(share: float) -> str:
+    percents = 100 * share
+    size = abs(percents)
+    if size < _LEAST_PERCENTS:
+        return "0.0"
+    if size < 0.05:
+        return f"{percents:+.1g}"
+    return f"{percents:+.1f}" if size < 99.95 else f"{percents:+,.0f}"
+
+
+def conversion(unit: str, other: str) -> float | None:
+    """How many of the other unit one `unit` is; None where they are not of one kind."""
+    if unit == other:
+        return 1.0
+    for units in (TIMES, SIZES):
+        if unit in units and other in units:
+            return units[unit] / units[other]
+    return None
 
 
 def unit_label(unit: str) -> str:
@@ -107,6 +172,12 @@ def _scale_of(unit: str) -> tuple[float, Steps, str]:
     return 1.0, PLAIN, unit
 
 
+def _step_of(size: float, steps: Steps, digits: int) -> tuple[float, str]:
+    """The largest prefix of which the number has one at least."""
+    # 999.9 k is 1 M.
+    return next((step for step in steps if float(f"{size / step[0]:.{digits}g}") >= 1), steps[-1])
+
+
 def _base(steps: Steps) -> str:
     return next(name for scale, name in steps if scale == 1.0)
 
@@ -125,6 +196,10 @@ def _places(value: float, digits: int) -> int:
     if not value:
         return 0
     return min(max(0, digits - 1 - math.floor(math.log10(abs(value)))), 12)
+
+
+def _places_unless_whole(value: float, digits: int) -> int:
+    return 0 if value == int(value) else min(_places(value, digits), _MAX_PLACES)
 
 
 def _scientific(value: float, digits: int) -> str:

@@ -1,29 +1,20 @@
-"""What a profile measured, in one value: the time of a command, the peak of its memory, its instructions.
+"""What a profile measured, in one value, and how two such values differ.
 
 Lists of profiles show that value beside that of an earlier version. It is a fact of one profile, and the
 difference of two of them is no verdict: `perun check` and `perun compare` give those.
 
-Nothing heavy is imported here, as every saved profile passes by.
+`perun status` and `perun log` load this; which value stands for a profile, :mod:`perun.profile.main_value`
+says.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from perun.models.student import quantile
-from perun.profile.format.grouping import Group
-from perun.profile.uid import flatten
-from perun.profile.units import larger_is_better, units
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 CONFIDENCE: Final = 0.95
 """Of the interval of a difference."""
-_CALLS: Final = "mixed"
-_ENTRY: Final = "main"
 
 
 class Measured(NamedTuple):
@@ -57,43 +48,6 @@ class Difference(NamedTuple):
     high: float | None
 
 
-class _Choice(NamedTuple):
-    """The rule for the profiles of one kind: which series stands for them, and what it is called."""
-
-    type: str
-    subtype: str
-    metric: str
-
-
-_CHOICES: Final = (
-    _Choice("time", "real", "real time"),
-    _Choice("memory", "peak", "peak memory"),
-    _Choice("instructions", "inclusive", "instructions"),
-)
-"""Where several series of one program fit, the largest is that of the program: a function has no more."""
-
-
-def of(profile: Profile) -> Measured | None:
-    """The value that stands for the profile; None where no single series does.
-
-    Of a command it is its real time, of memory the peak of the program, of instructions their number. Where
-    calls were recorded, it is the time of `main`, in all its calls. The only series of any other profile
-    stands for it.
-    """
-    groups = [group for group in profile.groups() if group.size]
-    chosen = _by_choice(groups) or _by_calls(groups) or _only_series(groups)
-    if chosen is None:
-        return None
-    metric, same, values = chosen
-    values = [value for value in values if math.isfinite(value)]
-    if not values:
-        return None
-    kind, subtype = _kind(same)
-    unit = units(profile)(kind, subtype)
-    better = bool(larger_is_better(profile) & {_uid(same), kind, subtype, unit})
-    return of_values(metric, values, unit, better)
-
-
 def of_values(
     metric: str, values: Sequence[float], unit: str, larger_is_better: bool = False
 ) -> Measured:
@@ -110,8 +64,7 @@ def precision(one: Measured) -> float | None:
     """Half the width of the interval of the mean at 95 %, as a share of it; None of a single measurement."""
     if one.spread is None or not one.value:
         return None
-    half = quantile(1 - CONFIDENCE, one.samples - 1) * one.spread / math.sqrt(one.samples)
-    return half / abs(one.value)
+    return _half_width(one.spread / math.sqrt(one.samples), one.samples - 1) / abs(one.value)
 
 
 def pooled(parts: Sequence[Measured]) -> Measured:
@@ -145,52 +98,12 @@ def difference(earlier: Measured, later: Measured, *, interval: bool = True) -> 
     if not old + new:
         return Difference(share, share, share)
     freedom = (old + new) ** 2 / (old**2 / (earlier.samples - 1) + new**2 / (later.samples - 1))
-    half = quantile(1 - CONFIDENCE, freedom) * math.sqrt(old + new)
+    half = _half_width(math.sqrt(old + new), freedom)
     return Difference(share, share - half, share + half)
 
 
-def _by_choice(groups: Sequence[Group]) -> tuple[str, Group, list[float]] | None:
-    for choice in _CHOICES:
-        fitting = [group for group in groups if _kind(group) == (choice.type, choice.subtype)]
-        found = [(_amounts([group]), group) for group in fitting]
-        if found and choice.type == "time":
-            # The workloads of one profile would be several series; the first stands for all.
-            return choice.metric, found[0][1], found[0][0]
-        if found:
-            values, group = max(found, key=lambda one: math.fsum(one[0]))
-            return choice.metric, group, values
-    return None
+def _half_width(error: float, freedom: float) -> float:
+    """Half the width of the interval of a value by its standard error and the degrees of freedom of that."""
+    from perun.models.student import quantile  # `perun log --short` mostly needs no interval
 
-
-def _by_calls(groups: Sequence[Group]) -> tuple[str, Group, list[float]] | None:
-    calls = [group for group in groups if group.constants.get("type") == _CALLS]
-    entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
-    if not entry or len({_uid(group) for group in entry}) > 1:
-        return None
-    return f"time of {_ENTRY}", entry[0], [math.fsum(_amounts(entry))]
-
-
-def _only_series(groups: Sequence[Group]) -> tuple[str, Group, list[float]] | None:
-    series = {(_uid(group), *_kind(group)) for group in groups}
-    if len(series) != 1 or any("uid" in group.columns for group in groups):
-        return None
-    return _uid(groups[0]) or _kind(groups[0])[0], groups[0], _amounts(groups)
-
-
-def _amounts(groups: Iterable[Group]) -> list[float]:
-    """The amounts of the groups; what is no number is left out."""
-    found: list[float] = []
-    for group in groups:
-        column = group.columns.get("amount")
-        values = [group.constants.get("amount")] * group.size if column is None else column
-        found += [float(one) for one in values if isinstance(one, (int, float)) and abs(one) < 1e300]
-    return found
-
-
-def _kind(group: Group) -> tuple[str, str]:
-    constants: Mapping[str, Any] = group.constants
-    return str(constants.get("type", "")), str(constants.get("subtype", ""))
-
-
-def _uid(group: Group) -> str:
-    return str(flatten(group.constants.get("uid", "")))
+    return quantile(1 - CONFIDENCE, freedom) * error

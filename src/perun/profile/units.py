@@ -1,4 +1,4 @@
-"""Amounts as people read them, with the unit that the profile gives them (manual 2.1)."""
+"""Units of amounts as the profile gives them (manual 2.1), and the amounts in the texts of checks (8.1)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from perun.profile.amounts import places_of_pair
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ LARGER_IS_BETTER: Final = "larger_is_better"
 """Key of the header of a profile."""
 _NONE: Final[frozenset[str]] = frozenset()
 _SMALLER_TIMES: Final = {"s": "ms", "ms": "us", "us": "ns"}
-_MAX_DECIMALS: Final = 9
-_VISIBLE: Final = 1e-3
-"""Share by which two amounts differ at least to be written differently."""
 
 
 def units(profile: Profile) -> Callable[[object, object], str]:
@@ -65,9 +63,9 @@ def readable(amount: float, unit: str) -> str:
 
 
 def readable_pair(before: float, after: float, unit: str, unit_after: str | None = None) -> tuple[str, str]:
-    """Two amounts to be compared by the eye: in one unit and with as many decimals, so many that the larger
-    one has three digits and the smaller one two, and that they differ where the amounts do by a thousandth.
-    Where one is a thousand times the other, or 0, each is written by itself.
+    """Two amounts as the texts of a change have them: in one unit, with the decimals of
+    :func:`perun.profile.amounts.places_of_pair`. Where one is a thousand times the other, or 0, each is
+    written by itself.
 
     :param unit_after: where the second has another unit, so that each is written by itself.
     """
@@ -77,18 +75,8 @@ def readable_pair(before: float, after: float, unit: str, unit_after: str | None
     while large < 0.1 and unit in _SMALLER_TIMES:
         before, after, small, large = (1000 * one for one in (before, after, small, large))
         unit = _SMALLER_TIMES[unit]
-    decimals = max(_decimals(small, 2), _decimals(large, 3))
-    apart = abs(after - before)
-    if _VISIBLE * large <= apart < math.inf:
-        decimals = max(decimals, min(-math.floor(math.log10(apart)), _MAX_DECIMALS))
+    decimals = places_of_pair(before, after)
     return f"{before:.{decimals}f}{unit}", f"{after:.{decimals}f}{unit}"
-
-
-def _decimals(amount: float, digits: int) -> int:
-    """The decimals with which the amount has so many digits; none for whole numbers."""
-    if amount == int(amount):
-        return 0
-    return min(max(digits - 1 - math.floor(math.log10(amount)), 0), _MAX_DECIMALS)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

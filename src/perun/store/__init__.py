@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from perun.store import tree
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
@@ -92,6 +94,10 @@ class Store:
 
         columnar_from = COLUMNAR_FROM if self._columnar_from is None else self._columnar_from
         return FileObjects(self.root / "objects", self.limit, columnar_from)
+
+    def object_path(self, checksum: str) -> Path:
+        """The file of a registered profile, there or not; for lists, which load nothing that reads one."""
+        return tree.object_path(self.root / "objects", checksum)
 
     @cached_property
     def indexes(self) -> Indexes:

@@ -91,12 +91,16 @@ class Facts:
         For who only lists them: it takes no lock, and what cannot be written is not noted. Of two processes
         one may lose what the other noted, which is then read from the profiles again.
         """
+        if not facts:
+            return
         with suppress(OSError):
             new = {_key(name, time): fact for (name, time), fact in facts.items()}
             self._write(_PENDING, self._read(_PENDING) | new)
 
     def add_registered(self, minor: str, facts: Mapping[str, Fact]) -> None:
         """Note facts by the checksums of profiles registered in the minor version, as :meth:`add_pending`."""
+        if not facts:
+            return
         with suppress(OSError):
             self._write(minor, self._read(minor) | dict(facts))
 
@@ -124,12 +128,12 @@ def _key(name: str, time: int) -> str:
 def fact_of(profile: Profile) -> Fact:
     """What is known of the profile."""
     from perun.machine import class_of
-    from perun.profile import measured
+    from perun.profile import main_value
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
-    return Fact(machine, text_of(profile), measured.of(profile), str(profile.get("origin") or ""))
+    return Fact(machine, text_of(profile), main_value.of(profile), str(profile.get("origin") or ""))
 
 
 def _read_fact(machine: object, incomplete: object, measured: list[object] | None, origin: object) -> Fact:

@@ -18,13 +18,14 @@ from perun import atomic, leftovers
 from perun.errors import PerunError, ProfileError
 from perun.store import tree
 from perun.store.checksums import Checksums, Noted
-from perun.store.facts import READ_BY_LISTS
+from perun.store.facts import READ_BY_LISTS, fact_of
 from perun.store.index_file import parse
 from perun.store.objects import KNOWN_TYPES
 from perun.store.pending import CACHE
 from perun.wording import plural
 
 if TYPE_CHECKING:
+    from perun.profile.helpers import ProfileInfo
     from perun.store import Store
 
 _CACHE = "this cache cannot be read; what it holds is read anew each time"
@@ -279,40 +280,47 @@ def check_caches(store: Store) -> Iterator[Finding]:
         yield Finding("info", store.facts.root, message, partial(_learn, store, registered, pending))
 
 
-def _unknown(store: Store) -> tuple[dict[str, list[str]], list[str]]:
+def _unknown(store: Store) -> tuple[dict[str, list[str]], list[ProfileInfo]]:
     """The profiles of which the cache of facts has nothing: the checksums of registered ones by minor
-    version, and pending files that are too large to be read by a list."""
+    version, and pending ones that are too large to be read by a list."""
     registered: dict[str, list[str]] = {}
     for minor in store.indexes.minors():
         with suppress(PerunError):  # what is damaged has a finding of its own
             known = store.facts.of_version(minor)
             missing = {entry.checksum for entry in store.indexes.read(minor)} - known.keys()
-            there = [one for one in sorted(missing) if tree.object_path(store.objects.root, one).exists()]
+            there = [one for one in sorted(missing) if store.object_path(one).exists()]
             if there:
                 registered[minor] = there
     noted = store.facts.of_pending()
-    pending = [
-        info.realpath
-        for info in store.pending.list()
-        if (info.source, info.time) not in noted and os.path.getsize(info.realpath) > READ_BY_LISTS
-    ]
+    pending = []
+    for info in store.pending.list():
+        with suppress(OSError):  # taken away meanwhile
+            if (info.source, info.time) not in noted and os.path.getsize(info.realpath) > READ_BY_LISTS:
+                pending.append(info)
     return registered, pending
 
 
-def _learn(store: Store, registered: dict[str, list[str]], pending: list[str]) -> str:
-    """Read the profiles, and note what they say; one that is damaged has a finding of its own."""
+def _learn(store: Store, registered: dict[str, list[str]], pending: list[ProfileInfo]) -> str:
+    """Read the profiles, and note what they say; one that is damaged has a finding of its own.
+
+    The cache is written once for each version: it is one file, and a version may have thousands of profiles.
+    """
     failed = 0
     for minor, checksums in registered.items():
+        found = {}
         for checksum in checksums:
             try:
-                store.facts.note_registered(minor, {checksum: store.objects.get(checksum)})
+                found[checksum] = fact_of(store.objects.get(checksum))
             except PerunError:
                 failed += 1
-    for path in pending:
+        store.facts.add_registered(minor, found)
+    large = {}
+    for info in pending:
         try:
-            store.facts.note_pending(Path(path), store.pending.load(path))
+            large[info.source, info.time] = fact_of(store.pending.load(info.realpath))
         except PerunError:
             failed += 1
+    store.facts.add_pending(large)
     return f"read them, but {plural(failed, 'damaged one')}" if failed else "read them"
 
 

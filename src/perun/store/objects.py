@@ -66,10 +66,6 @@ class FileObjects:
         self.limit = limit
         self.columnar_from = columnar_from
 
-    def path(self, checksum: str) -> Path:
-        """The file of the object, there or not."""
-        return tree.object_path(self.root, checksum)
-
     def set_time(self, checksum: str, seconds: float) -> None:
         """Give the file the time when the profile was made: an index knows whole seconds only.
 
@@ -77,7 +73,7 @@ class FileObjects:
         """
         moment = int(seconds * 10**9)
         with suppress(OSError, OverflowError):
-            os.utime(self.path(checksum), ns=(moment, moment))
+            os.utime(tree.object_path(self.root, checksum), ns=(moment, moment))
 
     def put(self, profile: Profile) -> str:
         """Store the profile (without its origin) and return the checksum; what is whole is not rewritten.

@@ -414,7 +414,7 @@ def test_the_lines_of_the_manual() -> None:
   > applying 'integral_comparison' method (2 ignored)
   - Severe Degradation  at g
     from: 1.5s -> to: 3.0s (2x, linear) (with confidence r_square = nan, interval 0.5 to inf, p < 0.0001)
-    where it is 16 to 26: Maybe Degradation +17 %
+    where it is 16 to 26: Maybe Degradation +17.0 %
     where it is 26 to 100: Degradation
 
   > collected by time for cmd: '$ /usr/bin/other tool -n 1'
@@ -468,12 +468,12 @@ def test_text() -> None:
         "    Degradation  cpu  69 ms -> 330 ms     +376 % [+367, +387]  4.76x  n = 10",
         "    Unknown      sys  3.01 ms -> 3.03 ms  +0.7 % [-0.5, +3.1]  1.01x  n = 12, 10",
         "  ./app -n 1 small (time), against 000000: Before",
-        "    Maybe Optimization  f(<a>, b)  1.5 s -> 3.0 s  -50 %  0.5x  r_square = 0.98",
+        "    Maybe Optimization  f(<a>, b)  1.5 s -> 3.0 s  -50.0 %  0.5x  r_square = 0.98",
         "2 pairs of profiles compared: 1 degradation, 1 optimization, 1 unknown",
         "why: perun collect -m 0000000000 -m 0000000000 -c ./app -a '-n 1' -w big instructions",
     ]
     verbose = answer("text", told, verbose=True)
-    assert "p = 0.15, could show +5 %" in verbose
+    assert "p = 0.15, could show +5.0 %" in verbose
     assert "too wide" in verbose
     assert "No Change" in verbose
 
@@ -701,7 +701,7 @@ def test_everything_fits_into_a_comment() -> None:
     [
         ("1.5s", "3.0s", {"t": "ratio", "rd": 2.0}, "+100 % (2x)"),
         ("500ms", "2s", {"t": "mean", "rd": 0}, "+300 % (4x, mean)"),
-        ("2 MiB", "1 MiB", {"t": "-", "rd": -0.5}, "-50 % (0.5x)"),
+        ("2 MiB", "1 MiB", {"t": "-", "rd": -0.5}, "-50.0 % (0.5x)"),
         ("1e3", "2e3", {"t": "-", "rd": 1}, "+100 % (2x)"),
         (
             "304.79us (quadratic)", "39.7963ms (power)", {"t": "linear", "rd": 9740},
@@ -726,12 +726,12 @@ def test_size(before: str, after: str, rest: dict[str, Any], size: str) -> None:
         ("156.48ms", "60677.98ms", ("0.16 s", "60.68 s")),
         ("0.07s", "0.33s", ("70 ms", "330 ms")),
         ("900us", "1.1ms", ("0.90 ms", "1.10 ms")),
-        ("2us", "60s", ("2 us", "60 s")),
-        ("0s", "0.25s", ("0 ms", "250 ms")),
+        ("2us", "60s", ("2 µs", "60 s")),
+        ("0s", "0.25s", ("0 s", "250 ms")),
         ("0s", "0s", ("0 s", "0 s")),
         ("100B", "3145728B", ("100 B", "3 MiB")),
         ("1048576B", "3145728B", ("1 MiB", "3 MiB")),
-        ("1234567", "2345678", ("1,234,567", "2,345,678")),
+        ("1234567", "2345678", ("1.23 M", "2.35 M")),
         ("1.000", "1.004", ("1.000", "1.004")),
         ("304.79us (quadratic)", "39.7963ms (power)", ("0.30 ms (quadratic)", "39.80 ms (power)")),
         ("3B", "2s", ("3 B", "2 s")),
@@ -756,7 +756,7 @@ def test_numbers_are_more_exact_than_the_texts() -> None:
     ("rest", "shown", "factor"),
     [
         ({"rd": 1.012, "interval": (0.996, 1.029)}, "+1.2 % [-0.4, +2.9]", "1.01x"),
-        ({"rd": 0.5, "interval": (0.25, inf)}, "-50 % [-75, ...]", "0.5x"),
+        ({"rd": 0.5, "interval": (0.25, inf)}, "-50.0 % [-75.0, ...]", "0.5x"),
         ({"rd": 388.0}, "+38,700 %", "388x"),
         ({"rd": 3.0, "interval": (3.0, 3.0)}, "+200 %", "3x"),
         ({"rd": 2.0, "interval": (0.0, inf)}, "+100 %", "2x"),
@@ -780,14 +780,14 @@ def test_confidence() -> None:
 def test_many_parts_are_counted() -> None:
     parts = [(Kind.Degradation, 0.5, float(n), n + 1.0) for n in range(7)]
     told = parts_of(change(Kind.Degradation, pi=parts))
-    assert told[0] == "where it is 0 to 1: Degradation +50 %"
+    assert told[0] == "where it is 0 to 1: Degradation +50.0 %"
     assert (len(told), told[-1]) == (6, "and 2 parts more")
     assert parts_of(change(Kind.Degradation)) == []
 
 
 @pytest.mark.parametrize(
     ("share", "told"),
-    [(-0.203, " -20.3 %"), (0.58, " +58 %"), (1628.4, " +162,840 %"), (0.0, " +0 %"), (nan, "")],
+    [(-0.203, " -20.3 %"), (0.58, " +58.0 %"), (1628.4, " +162,840 %"), (0.0, " 0.0 %"), (nan, "")],
 )
 def test_the_rate_of_a_part_is_a_share(share: float, told: str) -> None:
     (line,) = parts_of(change(Kind.Degradation, pi=[(Kind.Degradation, share, 1.0, 2.0)]))

@@ -29,7 +29,7 @@ def test_a_value_has_the_digits_that_its_spread_allows(value, unit, spread, samp
     [
         (Difference(0.012, -0.004, 0.029), "+1.2 % [-0.4, +2.9]"),
         (Difference(-0.5, None, None), "-50.0 %"),
-        (Difference(0.0001, 0.0, 0.0002), "0.0 % [0.0, 0.0]"),
+        (Difference(0.0001, 0.0, 0.0002), "+0.01 % [0.0, +0.02]"),
         (Difference(19.0, None, None), "+1,900 %"),
         (None, ""),
     ],

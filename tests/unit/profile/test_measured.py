@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.profile.factory import Profile
-from perun.profile.measured import Measured, difference, of, pooled
+from perun.profile.main_value import of
+from perun.profile.measured import Measured, difference, pooled
 
 pytest.importorskip("scipy")
 from scipy import stats

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.profile.amounts import is_size, readable, unit_label
+from perun.profile.amounts import conversion, is_size, percent, readable, readable_pair, unit_label
 from perun.view._common.theme import RAMP, SERIES, colour, mixed, ramp
 
 
@@ -74,3 +74,41 @@ def test_colours() -> None:
     assert [colour(number) for number in range(2 * len(SERIES))] == 2 * [light for light, _ in SERIES]
     assert [ramp(share) for share in (-1, 0, 1, 2)] == [RAMP[0], RAMP[0], RAMP[-1], RAMP[-1]]
     assert mixed("#000000", "#ffffff", 0.5) == "#808080"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "shown"),
+    [
+        (0.0695, 0.3301, "s", ("70 ms", "330 ms")),
+        (12_345_678, 12_345_999, "", ("12.3 M", "12.3 M")),
+        (12_345_678, 12_365_678, "", ("12.35 M", "12.37 M")),
+        (0.999999, 1.000001, "s", ("1.00 s", "1.00 s")),
+        (0.0, 0.25, "s", ("0 s", "250 ms")),
+        (math.inf, 1.0, "s", ("∞ s", "1 s")),
+        (-2048, 1024, "B", ("-2 KiB", "1 KiB")),
+    ],
+)
+def test_two_numbers_have_one_prefix(before: float, after: float, unit: str, shown: tuple[str, str]) -> None:
+    assert readable_pair(before, after, unit) == shown
+    assert readable_pair(after, before, unit) == shown[::-1]
+
+
+@pytest.mark.parametrize(
+    ("share", "interval", "shown"),
+    [
+        (0.012, (-0.004, 0.029), "+1.2 % [-0.4, +2.9]"),
+        (0.0002, None, "+0.02 %"),
+        (-1e-9, None, "0.0 %"),
+        (0.9996, (0.0, math.inf), "+100 % [0.0, ...]"),
+        (129.5714, None, "+12,957 %"),
+        (math.nan, None, ""),
+    ],
+)
+def test_shares_are_percents(share: float, interval: tuple[float, float] | None, shown: str) -> None:
+    assert percent(share, interval) == shown
+
+
+def test_units_of_one_kind_are_converted() -> None:
+    assert conversion("ms", "s") == pytest.approx(1e-3)
+    assert conversion("calls", "calls") == 1
+    assert conversion("B", "s") is conversion("calls", "s") is None

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.cli.table import one_line, width
+from perun.profile.amounts import conversion, percent, readable, readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable_pair
 from perun.wording import plural
 
 if TYPE_CHECKING:
@@ -30,11 +30,6 @@ MAX_WIDTH: Final = 48
 """Columns that a cell takes at most to be aligned with those above and below."""
 MAX_LINES: Final = 20
 """Changes of one version that `perun status` and `perun log` list, where they are not told to be verbose."""
-_SCALES: Final = (
-    ({"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}, ("ns", "us", "ms", "s")),
-    ({"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}, ("B", "KiB", "MiB", "GiB")),
-)
-"""Units that are converted into each other, and those that are written, the smallest first."""
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?([^\W\d_]*)((?: \(.*\))?)")
 """A value, its unit, and what it is a value of: `304.79us (quadratic)`."""
 
@@ -88,12 +83,11 @@ def amounts_of(change: DegradationInfo) -> tuple[Amount | None, Amount | None]:
         rests = [match[3] if (match := _VALUE.fullmatch(text.strip())) else "" for text in texts]
         return Amount(old, change.unit, rests[0]), Amount(new, change.unit, rests[1])
     before, after = map(_parsed, texts)
-    if before and after and before.unit != after.unit:
-        for factors, _ in _SCALES:
-            if before.unit in factors and after.unit in factors:
-                converted = after.value * (factors[after.unit] / factors[before.unit])
-                # A text has few digits; more would be an error of the multiplication.
-                return before, Amount(float(f"{converted:.12g}"), before.unit, after.rest)
+    if before and after:
+        times = conversion(after.unit, before.unit)
+        if times is not None and times != 1:
+            # A text has few digits; more would be an error of the multiplication.
+            after = Amount(float(f"{after.value * times:.12g}"), before.unit, after.rest)
     return before, after
 
 
@@ -116,58 +110,17 @@ def ratio_of(change: DegradationInfo) -> float | None:
 
 
 def sides_of(change: DegradationInfo) -> tuple[str, str]:
-    """Baseline and target as people compare them: in one unit, with as many digits as show the difference:
-    `69.5 ms` and `330.0 ms`. Where one is a thousand times the other, each has a unit of its own."""
+    """Baseline and target as people compare them (:func:`perun.profile.amounts.readable_pair`)."""
     old, new = amounts_of(change)
     if old is None or new is None or old.unit != new.unit:
         return _alone(old, change.from_baseline), _alone(new, change.to_target)
-    small, large = sorted((abs(old.value), abs(new.value)))
-    if small and small * 1000 <= large:
-        return _alone(old, change.from_baseline), _alone(new, change.to_target)
-    times, unit = _fitting(large, old.unit)
-    if not small:
-        texts = [_digits(one.value * times) for one in (old, new)]
-    else:
-        texts = list(readable_pair(old.value * times, new.value * times, ""))
-    return _with_unit(texts[0], unit, old), _with_unit(texts[1], unit, new)
+    texts = readable_pair(old.value, new.value, old.unit)
+    return one_line(texts[0] + old.rest), one_line(texts[1] + new.rest)
 
 
 def _alone(amount: Amount | None, text: str) -> str:
     """The amount in the unit that fits it; the text where it is none."""
-    if amount is None:
-        return one_line(text)
-    times, unit = _fitting(abs(amount.value), amount.unit)
-    return _with_unit(_digits(amount.value * times), unit, amount)
-
-
-def _digits(value: float) -> str:
-    return readable_pair(value, value, "")[0] if value else "0"
-
-
-def _fitting(value: float, unit: str) -> tuple[float, str]:
-    """The unit in which the value has one to three digits before the point, and how many of it one `unit`
-    is."""
-    for factors, names in _SCALES:
-        if unit in factors and value:
-            fitting = [name for name in names if value * factors[unit] >= factors[name]]
-            name = fitting[-1] if fitting else names[0]
-            return factors[unit] / factors[name], name
-    return 1.0, unit
-
-
-def _with_unit(number: str, unit: str, amount: Amount) -> str:
-    whole, point, digits = number.partition(".")
-    if whole.lstrip("-").isdigit() and len(whole) > 4:
-        whole = f"{int(whole):,}"
-    return one_line(f"{whole}{point}{digits}{' ' * bool(unit)}{unit}{amount.rest}")
-
-
-def percent(share: float) -> str:
-    """`+58 %`, also of large shares without an exponent; empty where it is not known."""
-    if not math.isfinite(share):
-        return ""
-    hundredths = 100 * share
-    return f"{hundredths:+.3g} %" if abs(hundredths) < 999.5 else f"{hundredths:+,.0f} %"
+    return one_line(text if amount is None else readable(amount.value, amount.unit) + amount.rest)
 
 
 def percent_of(change: DegradationInfo) -> str:
@@ -176,11 +129,10 @@ def percent_of(change: DegradationInfo) -> str:
     ratio = ratio_of(change)
     if ratio is None:
         return ""
-    text = percent(ratio - 1)
     bounds = percent_interval(change)
     if bounds is None or bounds[0] == bounds[1]:
-        return text
-    return f"{text} [{', '.join(percent(bound / 100).removesuffix(' %') or '...' for bound in bounds)}]"
+        return percent(ratio - 1)
+    return percent(ratio - 1, (bounds[0] / 100, bounds[1] / 100))
 
 
 def percent_interval(change: DegradationInfo) -> tuple[float, float] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.cli.table import one_line
+from perun.profile import amounts
 from perun.profile.amounts import readable, readable_spread
 from perun.profile.measured import Difference, Measured
 from perun.profile.measured import difference as difference_of
@@ -31,10 +32,9 @@ def percent(difference: Difference | None, *, interval: bool = True) -> str:
     """The difference in percent, with the interval where there is one; empty without a difference."""
     if difference is None:
         return ""
-    text = f"{_signed(difference.share)} %"
     if difference.low is None or difference.high is None or not interval:
-        return text
-    return f"{text} [{_signed(difference.low)}, {_signed(difference.high)}]"
+        return amounts.percent(difference.share)
+    return amounts.percent(difference.share, (difference.low, difference.high))
 
 
 def style(difference: Difference | None, measured: Measured | None) -> str:
@@ -77,11 +77,3 @@ def difference_data(difference: Difference | None) -> dict[str, Any] | None:
     low, high = difference.low, difference.high
     interval = None if low is None or high is None else [100 * low, 100 * high]
     return {"percent": 100 * difference.share, "interval": interval}
-
-
-def _signed(share: float) -> str:
-    percents = 100 * share
-    if abs(percents) >= 1000:
-        return f"{percents:+,.0f}"
-    text = f"{percents:+.3g}" if abs(percents) >= 100 else f"{percents:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text

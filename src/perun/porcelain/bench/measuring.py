@@ -173,34 +173,55 @@ def measure(
     A command is out as soon as its runs are as many as asked for, or its mean is precise enough: the rule of
     Y. S. Chow and H. Robbins, On the asymptotic theory of fixed-width sequential confidence intervals for the
     mean, Annals of Mathematical Statistics 36 (1965). An interruption ends it, and what was measured is
-    returned.
+    returned. Whatever ends it, what follows the last run of a command runs for each of them.
 
-    :raises JobFailed: as :meth:`Runner.measure`.
+    :raises JobFailed: as :meth:`Runner.measure`; the first failure of several.
     """
     budget = SECONDS * len(benchmarks) if options.budget is None else options.budget
     series = [Series(one) for one in benchmarks]
     start = clock()
-    reported = start - REPORTS
     interruption: BaseException | None = None
+    failures: list[JobFailed] = []
     try:
-        for _ in range(options.warmup):
-            for one in _shuffled(series, dice):
-                runner.measure(one.benchmark)
-        while unfinished := [one for one in series if not _is_done(one, options, clock() - start > budget)]:
-            for one in _shuffled(unfinished, dice):
-                one.add(runner.measure(one.benchmark), options.precision)
-                now = clock()
-                if now - reported >= REPORTS:
-                    reported = now
-                    progress(one, series, start + budget - now)
+        _run_rounds(series, runner, options, dice, progress, clock, start + budget)
     except (KeyboardInterrupt, Terminated) as problem:
         interruption = problem
+    except JobFailed as problem:
+        failures.append(problem)  # what fails later may only follow from it
     finally:
         for benchmark in benchmarks:
-            runner.clean_up(benchmark)
+            try:
+                runner.clean_up(benchmark)
+            except JobFailed as problem:
+                failures.append(problem)
+    if failures:
+        raise failures[0]
     for one in series:
         one.look(options.precision)
     return Measurement(series, clock() - start, budget, interruption)
+
+
+def _run_rounds(
+    series: Sequence[Series],
+    runner: Runner,
+    options: BenchOptions,
+    dice: random.Random,
+    progress: Progress,
+    clock: Callable[[], float],
+    end: float,
+) -> None:
+    """Run each command once in a round until all are done; `end` is when the budget is spent."""
+    reported = -math.inf
+    for _ in range(options.warmup):
+        for one in _shuffled(series, dice):
+            runner.measure(one.benchmark)
+    while unfinished := [one for one in series if not _is_done(one, options, clock() > end)]:
+        for one in _shuffled(unfinished, dice):
+            one.add(runner.measure(one.benchmark), options.precision)
+            now = clock()
+            if now - reported >= REPORTS:
+                reported = now
+                progress(one, series, end - now)
 
 
 def runs_left(one: Series, options: BenchOptions) -> float:

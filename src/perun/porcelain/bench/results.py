@@ -84,11 +84,7 @@ def with_earlier(
     :param profiles: those of the results, in their order.
     """
     wanted = [_wanted(one, profile) for one, profile in zip(results, profiles, strict=True)]
-    found: dict[Wanted, Earlier] = {}
-    if uncommitted:
-        own = earlier.of_version(repo, version.checksum)
-        found = {one: Earlier(own[one], version.checksum) for one in wanted if one in own}
-    found |= earlier.nearest(repo, version.checksum, [one for one in wanted if one not in found])
+    found = earlier.nearest(repo, version.checksum, wanted, itself=uncommitted)
     return [
         _beside(repo, one, found[key], key, profile) if key in found else one
         for one, key, profile in zip(results, wanted, profiles, strict=True)

@@ -11,13 +11,13 @@ from perun.cli.answers.changes import (
     factor_of,
     is_better,
     is_worse,
-    percent,
     percent_interval,
     ratio_of,
     sides_of,
 )
 from perun.cli.table import one_line
 from perun.porcelain.check.report import Comparison, is_degradation
+from perun.profile.amounts import percent
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.wording import plural
@@ -58,7 +58,7 @@ def confidence_of(change: DegradationInfo) -> str:
 
 
 def parts_of(change: DegradationInfo) -> list[str]:
-    """The parts of the independent variable that changed: `where it is 26 to 100: Degradation +58 %`."""
+    """The parts of the independent variable that changed: `where it is 26 to 100: Degradation +58.0 %`."""
     parts = change.partial_intervals
     lines = [
         f"where it is {start:.4g} to {end:.4g}: {NAMES[kind]} {percent(rate)}".rstrip()
