@@ -735,6 +735,8 @@ def test_size(before: str, after: str, rest: dict[str, Any], size: str) -> None:
         ("1.000", "1.004", ("1.000", "1.004")),
         ("304.79us (quadratic)", "39.7963ms (power)", ("0.30 ms (quadratic)", "39.80 ms (power)")),
         ("3B", "2s", ("3 B", "2 s")),
+        ("15.8ms", "22.0ms", ("15.8 ms", "22.0 ms")),
+        ("156.00ms", "320.00ms", ("156 ms", "320 ms")),
         ("-", "1.0ms", ("-", "1 ms")),
         ("linear", "power", ("linear", "power")),
         ("-1s", "2s", ("-1 s", "2 s")),

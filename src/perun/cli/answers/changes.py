@@ -129,7 +129,20 @@ def sides_of(change: DegradationInfo) -> tuple[str, str]:
         texts = [_digits(one.value * times) for one in (old, new)]
     else:
         texts = list(readable_pair(old.value * times, new.value * times, ""))
+        if change.values is None and times == 1.0:
+            texts = _as_written(change) or texts
     return _with_unit(texts[0], unit, old), _with_unit(texts[1], unit, new)
+
+
+def _as_written(change: DegradationInfo) -> list[str]:
+    """The numbers of stored texts that have the digits of a pair already; empty if they have others.
+
+    Written anew, `15.8ms` and `22.0ms` would lose a digit, as the second is a whole number."""
+    found = [_VALUE.fullmatch(text.strip()) for text in (change.from_baseline, change.to_target)]
+    numbers = [match[1] for match in found if match]
+    decimals = {len(number.partition(".")[2]) for number in numbers}
+    digits = max((len(number.lstrip("+-0.").replace(".", "")) for number in numbers), default=0)
+    return numbers if len(decimals) == 1 and decimals != {0} and digits == 3 else []
 
 
 def _alone(amount: Amount | None, text: str) -> str:
