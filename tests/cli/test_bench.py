@@ -6,8 +6,10 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -267,6 +269,21 @@ def test_save_keeps_comments_and_adds_nothing_twice(project: Any, bench: Any, pe
     assert bench("echo 1", "true", "--save")["saved"] == []
     assert local.read_text() == text
     perun("run", "matrix", "--dry-run")  # it is still trusted
+
+
+def test_a_compiled_program_beside_a_python_package_is_built_by_make(project: Any, perun: Any) -> None:
+    makefile = "all:\n\ttouch made\n"
+    project.commit("Both", {"setup.py": "", "Makefile": makefile, ".gitignore": "/made\n/prog\n"})
+    shutil.copy(os.path.realpath(sys.executable), project.path / "prog")
+    done = perun("bench", "--save", "./prog --version", "--runs", "2")
+    assert "set execute.pre_run in .perun/local.yml: make\n" in done.out + done.err
+    assert (project.path / "made").exists()
+    # Here it makes something else, which the hint must not deny.
+    project.commit("Later", {"a": ""})
+    failed = perun("run", "-m", "HEAD~1", "matrix", check=False)
+    assert failed.code == 8
+    assert "command not found: './prog'" in failed.err
+    assert "let execute.pre_run build the program" in failed.out + failed.err
 
 
 def test_save_refuses_what_the_matrix_cannot_say(project: Any, bench: Any, perun: Any) -> None:

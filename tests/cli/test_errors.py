@@ -114,6 +114,21 @@ def test_wrong_usage(perun, project, line, message):
     assert failed.out == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("status -v", "-v (--verbose) stands before the word 'status': perun -v status"),
+        ("log --no-pager", "--no-pager stands before the word 'log': perun --no-pager log"),
+        ("run matrix -c", "-c (--crawl-parents) stands before the word 'matrix': perun run -c matrix"),
+        ("hooks install --metrics x", "--metrics stands before the word 'hooks': perun --metrics ... hooks"),
+    ],
+)
+def test_an_option_in_the_wrong_place(perun, project, line, hint):
+    failed = perun(*line.split(), check=False)
+    assert failed.code == 2
+    assert failed.err.splitlines()[1] == f"hint: {hint}"
+
+
 def test_a_broken_repository_of_git(perun, project):
     (project.path / ".git").rename(project.path / "git")
     for line in ("status", "log", "add 0@p", "check head"):

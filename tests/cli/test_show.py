@@ -110,7 +110,7 @@ def test_the_walk_leaves_out_git_and_perun(perun, project, write_profile):
     ("arguments", "code", "message"),
     [
         (("0@i", "raw"), 6, "there is no profile 0@i: 0 profiles are registered"),
-        (("7@p", "raw"), 6, "there is no profile 7@p: 1 profiles are pending"),
+        (("7@p", "raw"), 6, "there is no profile 7@p: 1 profile is pending"),
         (("0@p-1@i", "raw"), 2, "mixes registered and pending tags"),
         (("3@p-1@p", "raw"), 2, "names 0 profiles"),
         (("nope", "raw"), 6, "no profile matches 'nope'"),

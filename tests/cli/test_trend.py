@@ -35,6 +35,15 @@ def test_the_tables(perun, measured):
     assert done.err == "note: 1 of 3 versions have no such profile\n"
 
 
+def test_series_of_the_same_words_are_told_apart(perun, project, write_profile):
+    write_profile("a.perf", cmd="./app 10", args="", workload="")
+    write_profile("b.perf", cmd="./app", args="", workload="10")
+    write_profile("c.perf", cmd="./app", args="-v", workload="10")
+    perun("add", "0@p-2@p")
+    titles = [line.partition("  ")[0] for line in perun("trend").lines if "real time" in line]
+    assert sorted(titles) == ["./app -v 10", "./app 10", "./app 10 (workload 10)"]
+
+
 @pytest.mark.parametrize("pattern", ["app", "./app input.txt", "time ./app", "a*in?ut", "time*input"])
 def test_a_series_is_chosen(perun, measured, pattern):
     (series,) = perun("trend", pattern, "--json").json["series"]

@@ -57,6 +57,23 @@ def test_nor_is_one_in_the_folder_of_another_user(parent):
 
 
 @as_root
+@pytest.mark.parametrize("arguments", [("init",), ("bench", "--init", "true")])
+def test_none_is_made_in_the_folder_of_another_user(perun, tmp_path, arguments):
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", project], check=True)
+    os.chown(project, OTHER, -1)
+    failed = perun(*arguments, cwd=project, check=False)
+    assert failed.code == 3
+    assert f"{project} belongs to the user with the number {OTHER}" in failed.err
+    assert f"git config --global --add safe.directory {project}" in failed.err
+    assert [path.name for path in project.iterdir()] == [".git"]
+    # What is proposed is enough.
+    Path(os.environ["GIT_CONFIG_GLOBAL"]).write_text(f'[safe]\n\tdirectory = "{project}"\n')
+    perun("init", cwd=project)
+    perun("status", cwd=project)
+
+
+@as_root
 def test_the_user_may_say_that_it_is_trusted(perun, parent):
     give_away(parent)
     environ = dict(os.environ)

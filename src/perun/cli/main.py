@@ -138,6 +138,23 @@ def _missing(command: click.Group, context: click.Context) -> str:
     return f"{context.command_path}: name one of {', '.join(command.list_commands(context))}"
 
 
+def _place_of(option: str, context: click.Context) -> str:
+    """The hint for an option that belongs to a command above, such as `perun`; empty if none has it."""
+    while (above := context.parent) is not None:
+        for one in above.command.params:
+            if option in one.opts:
+                long = next((name for name in one.opts if name.startswith("--")), option)
+                name = f"{option} ({long})" if long != option else option
+                word = f"{above.command_path} {option}{' ...' * (not _is_flag(one))} {context.info_name}"
+                return f"{name} stands before the word {context.info_name!r}: {word}"
+        context = above
+    return ""
+
+
+def _is_flag(option: click.Parameter) -> bool:
+    return isinstance(option, click.Option) and (option.is_flag or option.count)
+
+
 def _report_usage_error(session: Session, problem: click.ClickException, arguments: Sequence[str]) -> None:
     if isinstance(problem, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         problem.show()  # the whole help
@@ -152,4 +169,6 @@ def _report_usage_error(session: Session, problem: click.ClickException, argumen
             message = _missing(command, context)
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
         hint = f"usage: {usage}  (more: {context.command_path} --help)"
+        if isinstance(problem, click.NoSuchOption):
+            hint = _place_of(problem.option_name, context) or hint
     session.fail(message, hint)

@@ -27,13 +27,18 @@ class Build(NamedTuple):
         return f"perun config set execute.pre_run {shlex.quote(json.dumps(self.commands))}"
 
 
-def recognise(project_dir: Path) -> Build | None:
+def recognise(project_dir: Path, *, makes_programs: bool = False) -> Build | None:
     """How the project is built; None if that is not recognised.
 
     What describes the whole build goes before what may only call it: a Makefile beside a CMakeLists.txt is
     usually a short cut.
+
+    :param makes_programs: whether it is to make a compiled program. Setuptools makes extensions and scripts
+        only, so that a Makefile beside its files is the one that does.
     """
     for find in (_meson, _cmake, _cargo, _setuptools, _make):
+        if makes_programs and find is _setuptools:
+            continue
         found = find(project_dir)
         if found is not None:
             return found

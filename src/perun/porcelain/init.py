@@ -60,12 +60,13 @@ def init(
     :param template: one of `user`, `developer`, `master` (manual 11.3).
     :raises PluginError: if `vcs_type` is unknown. :raises VersionControlError: if it refuses.
     :raises NotPerunRepository: if the folder cannot be made or written.
+    :raises ForeignRepository: if it belongs to another user.
     """
     root = folder.resolve()
     vcs_root = (vcs_path or root).resolve()
     local = root / PERUN_FOLDER / "local.yml"
-    if (root / PERUN_FOLDER).exists():
-        check_folder(root, environ)
+    if root.exists():
+        check_folder(root, environ)  # before anything is made, so that nothing half made stays
     config = read_config([root] if local.exists() else [], environ)
     before = Repository(root, root, config, environ, asks)
     made_here = not local.exists() and not (root / PERUN_FOLDER / "plugins").exists()

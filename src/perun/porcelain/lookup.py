@@ -18,6 +18,7 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.tags import Tag, identity, parse_tag, split_name
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
+from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -161,9 +162,8 @@ def tagged(repo: Repository, tag: Tag, minor: str | None, spec: str) -> Iterator
     if tag.last is None:
         if start >= len(infos):
             where = "pending" if minor_version is None else f"registered in {minor_version[:10]}"
-            raise ProfileNotFound(
-                f"there is no profile {spec}: {len(infos)} profiles are {where}", "see: perun status"
-            )
+            there = f"{plural(len(infos), 'profile')} {'is' if len(infos) == 1 else 'are'} {where}"
+            raise ProfileNotFound(f"there is no profile {spec}: {there}", "see: perun status")
         yield Found(infos[start], minor_version)
         return
     for info in infos[start : int(tag.last or 0) + 1]:

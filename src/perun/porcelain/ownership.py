@@ -16,13 +16,16 @@ from perun.porcelain.user import own_users
 def check(root: Path, environ: Mapping[str, str]) -> None:
     """Raise if `root` or its `.perun` belongs to another user, unless the user has said that he trusts it.
 
-    He has by `perun trust`, by `PERUN_TRUST`, or by `safe.directory` of git.
+    Where there is no `.perun` yet, as before `perun init`, the folder alone decides. He has said so by
+    `perun trust`, by `PERUN_TRUST`, or by `safe.directory` of git.
 
     :raises ForeignRepository: names the owner, and how to trust.
     """
     own = own_users(environ)
+    perun = root / ".perun"
     try:
-        owners = [(path, os.stat(path).st_uid) for path in (root / ".perun", root)]
+        there = perun.exists()
+        owners = [(path, os.stat(path).st_uid) for path in (perun, root)[not there :]]
     except OSError as problem:
         raise ForeignRepository(f"{root} cannot be read: {problem.strerror}") from None
     foreign = next(((path, owner) for path, owner in owners if owner not in own), None)
@@ -31,6 +34,12 @@ def check(root: Path, environ: Mapping[str, str]) -> None:
     import shlex
 
     path, owner = foreign
+    if not there:
+        # `perun trust` needs a `.perun`, and git refuses the folder as well.
+        raise ForeignRepository(
+            f"{path} belongs to {_name(owner)}, not to you, so Perun makes no .perun there",
+            f"if you trust it: git config --global --add safe.directory {shlex.quote(str(root.resolve()))}",
+        )
     raise ForeignRepository(
         f"{path} belongs to {_name(owner)}, not to you, so Perun does not use its .perun",
         f"if you trust it: perun trust {shlex.quote(str(root))}  (in CI: PERUN_TRUST=1)",

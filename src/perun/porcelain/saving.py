@@ -35,11 +35,13 @@ def save(
     template: str | None = None,
     counter: int = 0,
     announce: Callable[[str], None] | None = None,
+    dated_back: bool = False,
 ) -> Path:
     """Save `profile`, collected for the version, as a pending profile; its path.
 
     :param name: file name; else it is made by `template`, else by `format.output_profile_template`.
     :param announce: told the SHA-1 of the file, before there is any.
+    :param dated_back: whether the file gets a time of the past afterwards, as others of its name may have.
     """
     from datetime import UTC, datetime
 
@@ -49,15 +51,15 @@ def save(
     if name is None:
         text = template or str(repo.config.get("format.output_profile_template"))
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
-    path = repo.store.pending.save(profile, name, announce, _just_registered(repo, minor_version))
+    oldest = 0 if dated_back else int(time.time()) - _SAME_SECOND
+    path = repo.store.pending.save(profile, name, announce, _registered_since(repo, minor_version, oldest))
     repo.store.facts.note_pending(path, profile)
     return path
 
 
-def _just_registered(repo: Repository, minor_version: str) -> set[str]:
-    """Names of profiles of the version that are a few seconds old: another one of the same name and second
-    could not be registered beside them."""
-    oldest = int(time.time()) - _SAME_SECOND
+def _registered_since(repo: Repository, minor_version: str, oldest: int) -> set[str]:
+    """Names of profiles of the version that are not older: another one of the same name and second could not
+    be registered beside them."""
     try:
         return {entry.path for entry in repo.store.indexes.read(minor_version) if entry.time >= oldest}
     except ProfileError:  # the command that registers tells that the index is damaged
@@ -91,7 +93,8 @@ def save_together(repo: Repository, wanted: Sequence[Wanted]) -> list[Path]:
         paths: list[Path] = []
         try:
             for one in wanted:
-                paths.append(save(repo, one.profile, one.minor_version))
+                dated_back = one.moment is not None
+                paths.append(save(repo, one.profile, one.minor_version, dated_back=dated_back))
         except BaseException:
             repo.store.pending.remove(paths)
             raise

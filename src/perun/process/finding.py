@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from perun.errors import JobFailed
+
+# It may be set, but not make this program.
+_BUILD_IT: Final = (
+    "a fresh working copy of another version holds only what is in git: let execute.pre_run build the program"
+)
 
 
 def find_executable(name: str, cwd: Path, environ: Mapping[str, str]) -> str:
@@ -27,10 +33,8 @@ def find_executable(name: str, cwd: Path, environ: Mapping[str, str]) -> str:
     if refused:
         raise JobFailed(f"the command {name!r} is not executable: {refused}", f"chmod +x {refused}")
     if "/" in name:
-        hint = "in a fresh working copy of another version it has to be built first: set execute.pre_run"
-        raise JobFailed(f"command not found: {name!r} in {cwd}", hint)
+        raise JobFailed(f"command not found: {name!r} in {cwd}", _BUILD_IT)
     raise JobFailed(
         f"command not found: {name!r} is in no folder of the PATH (running in {cwd})",
-        f"write ./{name} for a program in that folder; in a fresh working copy of another version it has "
-        "to be built first: set execute.pre_run",
+        f"write ./{name} for a program in that folder; {_BUILD_IT}",
     )

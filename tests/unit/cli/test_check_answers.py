@@ -479,6 +479,27 @@ def test_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("cmd", "clock", "collector"),
+    [
+        ("./app", "cpu", "instructions"),
+        ("./app", "real", "trace"),
+        ("python3 app.py", "cpu", "instructions --python"),
+        ("/usr/bin/python3.12 -m app", "cpu", "instructions --python"),
+        ("./app.py", "cpu", "instructions --python"),
+        ("python3 app.py", "real", ""),
+        ("./pythonic", "real", "trace"),
+    ],
+)
+def test_the_last_line_names_what_sees_the_functions(cmd: str, clock: str, collector: str) -> None:
+    info = profile("new.perf", cmd=cmd)
+    found = change(Kind.Degradation, f"{cmd} [{clock}]", rd=2.0)
+    pair = Comparison(info, profile("old.perf", cmd=cmd), version(2), (MethodResult("aat", (found,)),))
+    last = answer("text", VersionReport(version(), (pair,)), single=True).splitlines()[-1]
+    assert last.endswith(f" {collector}") == bool(collector)
+    assert last.startswith("why: ") == bool(collector)
+
+
+@pytest.mark.parametrize(
     ("collector", "kind", "command"),
     [
         ("trace", Kind.Degradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
@@ -735,6 +756,8 @@ def test_size(before: str, after: str, rest: dict[str, Any], size: str) -> None:
         ("1.000", "1.004", ("1.000", "1.004")),
         ("304.79us (quadratic)", "39.7963ms (power)", ("0.30 ms (quadratic)", "39.80 ms (power)")),
         ("3B", "2s", ("3 B", "2 s")),
+        ("15.8ms", "22.0ms", ("15.8 ms", "22.0 ms")),
+        ("156.00ms", "320.00ms", ("156 ms", "320 ms")),
         ("-", "1.0ms", ("-", "1 ms")),
         ("linear", "power", ("linear", "power")),
         ("-1s", "2s", ("-1 s", "2 s")),

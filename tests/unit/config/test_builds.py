@@ -62,6 +62,14 @@ def test_not_recognised(files: dict[str, str], tmp_path: Path) -> None:
     assert recognise(write(tmp_path, files)) is None
 
 
+def test_setuptools_makes_no_compiled_program(tmp_path: Path) -> None:
+    write(tmp_path, {"setup.py": "", "pyproject.toml": SETUPTOOLS})
+    assert recognise(tmp_path, makes_programs=True) is None
+    found = recognise(write(tmp_path, {"Makefile": ""}), makes_programs=True)
+    assert found is not None
+    assert found.system == "make"
+
+
 PROGRAM = "int main(void) { return 0; }\n"
 
 

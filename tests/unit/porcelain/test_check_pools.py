@@ -83,7 +83,7 @@ def test_what_was_measured_otherwise_is_left_out(repo: Repository, register: Reg
     pooling = Pools(Profiles(repo), unchanged)
     pooled = pooling.pooled(newest, others)
     assert amounts(pooled) == [1.0, 4.0]
-    assert pooling.notes(pooled, pooled)[1].startswith("2 older profiles not pooled: ")
+    assert pooling.notes(pooled, pooled)[1] == "2 older profiles not pooled: incomplete, processor differs"
     # One that is incomplete itself is compared with nothing, so nothing is pooled with it.
     assert amounts(pooling.pooled(others[0], others[1:])) == [3.0]
 
@@ -99,7 +99,7 @@ def test_the_newest_are_pooled_where_there_are_too_many(
     pooled = pooling.pooled(newest, others)
     assert amounts(pooled) == [2.0, 3.0, 4.0][1 - room :]
     noun = "profile" if room else "profiles"
-    assert pooling.notes(pooled, pooled)[1].startswith(f"{2 - room} older {noun} not pooled: ")
+    assert pooling.notes(pooled, pooled)[1] == f"{2 - room} older {noun} not pooled: too many"
     monkeypatch.undo()
     monkeypatch.setattr(pools, "POOLED_PROFILES", 2 + room)
     assert amounts(Pools(Profiles(repo), unchanged).pooled(newest, others)) == [2.0, 3.0, 4.0][1 - room :]

@@ -115,7 +115,24 @@ def sides_of(change: DegradationInfo) -> tuple[str, str]:
     if old is None or new is None or old.unit != new.unit:
         return _alone(old, change.from_baseline), _alone(new, change.to_target)
     texts = readable_pair(old.value, new.value, old.unit)
+    if change.values is None:
+        texts = _as_written(change, old.unit) or texts
     return one_line(texts[0] + old.rest), one_line(texts[1] + new.rest)
+
+
+def _as_written(change: DegradationInfo, unit: str) -> tuple[str, str] | None:
+    """Stored texts that have the digits of a pair already; None if they have others.
+
+    Written anew, `15.8ms` and `22.0ms` would lose a digit, as the second is a whole number.
+    """
+    found = [_VALUE.fullmatch(text.strip()) for text in (change.from_baseline, change.to_target)]
+    numbers = [match[1] for match in found if match]
+    decimals = {len(number.partition(".")[2]) for number in numbers}
+    digits = max((len(number.lstrip("+-0.").replace(".", "")) for number in numbers), default=0)
+    if len(numbers) != 2 or len(decimals) != 1 or decimals == {0} or digits != 3:
+        return None
+    old, new = (f"{number} {unit}".rstrip() for number in numbers)
+    return old, new
 
 
 def _alone(amount: Amount | None, text: str) -> str:

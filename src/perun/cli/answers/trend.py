@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -33,14 +34,17 @@ CSV: Final = (
 def answer(session: Session, found: Trend) -> None:
     """Print each series as a table, the oldest version first, and what was left out."""
     machines = len({series.key.machine for series in found.series}) > 1
-    for number, series in enumerate(found.series):
+    for number, (series, title) in enumerate(zip(found.series, _titles(found.series), strict=True)):
         if number:
             session.say()
-        _series(session, series, machines)
+        _series(session, series, title, machines)
     empty = found.versions - found.measured
     if not found.series:
         session.say(f"nothing is registered in {plural(found.versions, 'version')}")
-        session.note("hint: measure versions of the past with: perun run --crawl-parents matrix")
+        session.note(
+            "hint: measure this version with: perun bench --save CMD; and then those of the past with: "
+            "perun run --crawl-parents matrix"
+        )
     elif empty:
         session.note(f"note: {empty} of {plural(found.versions, 'version')} have no such profile")
     if found.unread:
@@ -121,10 +125,27 @@ def _series_data(series: Series) -> dict[str, Any]:
     }
 
 
-def _series(session: Session, series: Series, with_machine: bool) -> None:
+def _titles(series: Sequence[Series]) -> list[str]:
+    """The command of each, with its arguments and workload; which word is what is said where two are told
+    apart by that alone, as `./app 10` and `./app` with the workload `10`."""
+    plain = [
+        one.key._replace(configuration=one.key.configuration._replace(cmd=text, args="", workload=""))
+        for one, text in zip(series, (text_of(one.key.configuration) for one in series), strict=True)
+    ]
+    counts = Counter(plain)
+    titles = []
+    for one, key in zip(series, plain, strict=True):
+        configuration = one.key.configuration
+        named = (("arguments", configuration.args), ("workload", configuration.workload))
+        parts = ", ".join(f"{name} {text}" for name, text in named if text and counts[key] > 1)
+        titles.append((key.configuration.cmd or configuration.collector) + (f" ({parts})" if parts else ""))
+    return titles
+
+
+def _series(session: Session, series: Series, title: str, with_machine: bool) -> None:
     key, points = series.key, series.points
     drawn = can_draw(session)
-    name = session.paint(one_line(text_of(key.configuration) or key.configuration.collector), "bold")
+    name = session.paint(one_line(title), "bold")
     machine = f", {one_line(key.machine) or 'unknown machine'}" if with_machine else ""
     units = "".join(f", {one_line(unit)}" for unit in key.configuration.postprocessors)
     session.say(f"{name}  {one_line(key.metric)} ({one_line(key.configuration.collector)}{units}{machine})")

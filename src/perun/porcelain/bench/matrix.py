@@ -116,7 +116,7 @@ def _build(repo: Repository, benchmarks: Iterable[Benchmark]) -> list[Setting]:
     """How the project is built, where a command runs a compiled program of it: other versions have none."""
     if commands(repo) or not any(_is_built(repo, one) for one in benchmarks):
         return []
-    build = recognise(repo.working_root)
+    build = recognise(repo.working_root, makes_programs=True)
     return [Setting(BUILD, list(build.commands), "; ".join(build.commands))] if build else []
 
 

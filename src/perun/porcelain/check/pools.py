@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ from perun.profile.format.json import loads
 from perun.profile.helpers import ProfileInfo
 from perun.profile.pooling import count_of, pool
 from perun.store import tree
+from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -40,7 +41,7 @@ class Pools:
     ) -> None:
         self._profiles = profiles
         self._postprocess = postprocess
-        self._left_out = 0
+        self._left_out: Counter[str] = Counter()
 
     def pooled(self, newest: ProfileInfo, others: Sequence[ProfileInfo]) -> Profile:
         """The newest profile, and with it those others that were measured alike.
@@ -58,7 +59,6 @@ class Pools:
         if known is not None:
             return known
         chosen, size = self._alike(like, others)
-        self._left_out += len(others) - len(chosen)
         if not chosen:
             return like
 
@@ -78,24 +78,29 @@ class Pools:
         if max(counts) > 1:
             notes.append(f"pooled profiles: {counts[0]} of the baseline, {counts[1]} of the target")
         if self._left_out:
-            noun = "profile" if self._left_out == 1 else "profiles"
-            notes.append(
-                f"{self._left_out} older {noun} not pooled: incomplete, of another machine, or too many"
-            )
+            count, reasons = self._left_out.total(), ", ".join(self._left_out)
+            notes.append(f"{plural(count, 'older profile')} not pooled: {reasons}")
         return tuple(notes)
 
     def _alike(self, like: Profile, others: Sequence[ProfileInfo]) -> tuple[list[str], int]:
-        """Checksums of the profiles to pool, the newest first, and the bytes of their JSON in all."""
+        """Checksums of the profiles to pool, the newest first, and the bytes of their JSON in all; counts the
+        others by the reason."""
         chosen: list[str] = []
         total = 0
+        looked = 0
         for info in others[: POOLED_PROFILES - 1]:
             size, profile = self._profiles.read(info.checksum)
-            if incomplete.text_of(profile) or differences(profile, like):
-                continue
-            if total + size > POOLED_BYTES:
+            reason = _reason_against(profile, like)
+            if reason:
+                self._left_out[reason] += 1
+            elif total + size > POOLED_BYTES:
                 break
-            chosen.append(info.checksum)
-            total += size
+            else:
+                chosen.append(info.checksum)
+                total += size
+            looked += 1
+        if looked < len(others):
+            self._left_out["too many"] += len(others) - looked
         return chosen, total
 
     def _with_models(self, pooled: Profile, like: Profile) -> Profile:
@@ -111,6 +116,13 @@ class Pools:
             pooled["models"] = like["models"]
         pooled["postprocessors"] = units
         return pooled
+
+
+def _reason_against(profile: Profile, like: Profile) -> str:
+    """Why it is not pooled with `like`; empty if it is."""
+    if incomplete.text_of(profile):
+        return "incomplete"
+    return next((f"{one.name} differs" for one in differences(profile, like)), "")
 
 
 class Profiles:

@@ -23,6 +23,7 @@ UNDECIDED: Final = (
     PerformanceChange.MaybeOptimization,
 )
 """What a measurement side by side may decide."""
+_PYTHON: Final = re.compile(r"(?:\S*/)?(?:python[\d.]*|[^\s/]+\.py)(?:\s|$)")
 
 
 class Following:
@@ -44,7 +45,8 @@ class Following:
 
         Of profiles with call stacks that is their flame graph, compared with the baseline. Of others a
         measurement side by side decides what is not certain; of what is, the functions of both versions are
-        to be measured: their instructions, or where only the clock on the wall changed, their times.
+        to be measured: their instructions, or where only the clock on the wall changed, their times. No
+        collector measures the times of functions of Python.
         """
         if self._found is None:
             return ""
@@ -62,8 +64,12 @@ class Following:
         if not (is_worse(change.result) or is_better(change.result)):
             return ""
         versions = [word for name in names for word in ("-m", name)]
-        collector = "trace" if _only_waits(change, comparison) else "instructions"
-        return f"why: {_quoted(['perun', 'collect', *versions, *_measured(comparison.target), collector])}"
+        collector = ["trace" if _only_waits(change, comparison) else "instructions"]
+        if _is_python(comparison.target.head.cmd):
+            if collector == ["trace"]:
+                return ""  # which sees the functions of the interpreter only
+            collector.append("--python")
+        return f"why: {_quoted(['perun', 'collect', *versions, *_measured(comparison.target), *collector])}"
 
     def _flamegraph(self, comparison: Comparison, version: MinorVersion | None) -> str:
         base = comparison.baseline_version
@@ -92,6 +98,11 @@ def _only_waits(change: DegradationInfo, comparison: Comparison) -> bool:
     return bool(real) and f"{uid} [cpu]" not in {
         one.location for one in comparison.places if is_worse(one.result) == is_worse(change.result)
     }
+
+
+def _is_python(command: str) -> bool:
+    """Whether the name of the program is that of an interpreter or a script of Python."""
+    return bool(_PYTHON.match(command))
 
 
 def _measured(info: ProfileInfo) -> list[str]:
