@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -104,3 +105,15 @@ def test_a_program_that_executes_another(follow: Follow, programs: Path) -> None
 def test_what_it_does_not_go_with(follow: Follow, params: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         follow("./trace_list", **params)
+
+
+def test_what_the_command_leaves_running_goes_on(follow: Follow, programs: Path) -> None:
+    """Nobody lets a program that executes another go on when the loader has ended, so none may stop then."""
+    loop = "i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i + 1)); done; echo end > ended"
+    script = "\n".join(f"(cd {programs}; {loop}{number}) </dev/null >/dev/null 2>&1 &" for number in range(2))
+    follow("./script", f"{script}\n./trace_list 50")
+    ended = [programs / f"ended{number}" for number in range(2)]
+    deadline = time.monotonic() + 60
+    while not all(one.exists() for one in ended) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [one.name for one in ended if not one.exists()] == []

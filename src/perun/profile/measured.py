@@ -56,7 +56,10 @@ def of_values(
     mean = math.fsum(values) / count
     spread = None
     if count > 1:
-        spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+        # Scaled, as the squares of huge and of tiny amounts are out of the range of floats.
+        scale = max(abs(value - mean) for value in values) or 1.0
+        squares = math.fsum(((value - mean) / scale) ** 2 for value in values)
+        spread = scale * math.sqrt(squares / (count - 1))
     return Measured(metric, mean, unit, spread, count, larger_is_better)
 
 
@@ -76,29 +79,35 @@ def pooled(parts: Sequence[Measured]) -> Measured:
         return parts[0]
     count = sum(part.samples for part in parts)
     mean = math.fsum(part.value * part.samples for part in parts) / count
-    within = math.fsum((part.samples - 1) * (part.spread or 0.0) ** 2 for part in parts)
-    squares = within + math.fsum(part.samples * (part.value - mean) ** 2 for part in parts)
-    return parts[-1]._replace(value=mean, spread=math.sqrt(squares / (count - 1)), samples=count)
+    within = (math.sqrt(part.samples - 1) * (part.spread or 0.0) for part in parts)
+    between = (math.sqrt(part.samples) * (part.value - mean) for part in parts)
+    spread = math.hypot(*within, *between) / math.sqrt(count - 1)
+    return parts[-1]._replace(value=mean, spread=spread, samples=count)
 
 
 def difference(earlier: Measured, later: Measured, *, interval: bool = True) -> Difference | None:
-    """How the later value differs; None where they are of two metrics or units, or the earlier one is 0.
+    """How the later value differs; None where they are of two metrics or units, the earlier one is not above
+    0, or the ratio is no finite number.
 
     :param interval: compute the interval too, which takes most of the time.
     """
     if (earlier.metric, earlier.unit) != (later.metric, later.unit) or earlier.value <= 0:
         return None
     share = later.value / earlier.value - 1
+    if not math.isfinite(share):
+        return None
     if earlier.spread is None or later.spread is None or not interval:
         return Difference(share, None, None)
     # Welch's standard error and degrees of freedom; the error of the ratio by the delta method.
-    old = earlier.spread**2 / earlier.samples / earlier.value**2
-    new = later.spread**2 / later.samples / earlier.value**2
-    old *= (later.value / earlier.value) ** 2
-    if not old + new:
+    old = earlier.spread / earlier.value * (share + 1) / math.sqrt(earlier.samples)
+    new = later.spread / earlier.value / math.sqrt(later.samples)
+    error = math.hypot(old, new)
+    if not error:
         return Difference(share, share, share)
-    freedom = (old + new) ** 2 / (old**2 / (earlier.samples - 1) + new**2 / (later.samples - 1))
-    half = _half_width(math.sqrt(old + new), freedom)
+    if not math.isfinite(error):
+        return Difference(share, None, None)
+    freedom = 1 / ((old / error) ** 4 / (earlier.samples - 1) + (new / error) ** 4 / (later.samples - 1))
+    half = _half_width(error, freedom)
     return Difference(share, share - half, share + half)
 
 

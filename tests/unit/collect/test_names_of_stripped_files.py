@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import lzma
 import os
@@ -19,6 +20,7 @@ from perun.collect._common import debug_files, symbol_table
 from perun.collect._common.debug_files import with_debug_file
 from perun.collect._common.debuginfod import URLS, Debuginfod
 from perun.collect._common.elf import read_elf
+from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS
 from perun.collect._common.packages import debug_packages
 from perun.collect._common.symbol_table import SymbolTable
 from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
@@ -113,6 +115,18 @@ def test_a_small_symbol_table_that_is_not_to_be_used(
     assert names(folder / "mini.so", built) == {**WHOLE, "hidden": "", "bare": ""}
 
 
+def test_a_file_that_claims_many_tables(folder: Path) -> None:
+    data = bytearray((folder / "stripped.so").read_bytes())
+    (start,) = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<2H", data, 0x3A)
+    headers = [data[start + number * size :][:size] for number in range(count)]
+    (symbols,) = [one for one in headers if struct.unpack_from("<I", one, 4) == (DYNAMIC_SYMBOLS,)]
+    struct.pack_into("<Q", data, 0x28, len(data))
+    struct.pack_into("<H", data, 0x3C, count + 100)
+    (folder / "many.so").write_bytes(data + b"".join(headers) + symbols * 100)
+    assert len(SymbolTable([str(folder / "many.so")])) == len(SymbolTable([str(folder / "stripped.so")])) > 0
+
+
 @pytest.mark.parametrize("place", ["beside", ".debug", "below the folder of the system", "by build-id"])
 def test_debug_information_in_a_file_of_its_own(folder: Path, built: Path, place: str) -> None:
     elf = read_elf(str(built / "whole.so"))
@@ -158,6 +172,7 @@ def test_debug_information_of_another_build_does_not_count(folder: Path, built: 
 class Server(http.server.ThreadingHTTPServer):
     files: dict[str, bytes]
     asked: list[str]
+    slow: threading.Event | None = None
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -168,6 +183,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         found = self.server.files.get(self.path)
         self.send_response(404 if found is None else 200)
         self.end_headers()
+        if self.server.slow:
+            with contextlib.suppress(OSError):  # nobody listens any more
+                while not self.server.slow.wait(0.02):
+                    self.wfile.write(b"x")
         self.wfile.write(found or b"")
 
     def log_message(self, format: str, *args: object) -> None:
@@ -238,6 +257,40 @@ def test_a_file_that_is_too_large(folder: Path, server: Server, monkeypatch: pyt
     assert asking.debug_file(build_id(folder / "stripped.so")) == ""
     assert "too large" in asking.notes[0]
     assert list((folder / "cache").iterdir()) == []
+
+
+def test_a_server_that_sends_a_byte_now_and_then(
+    folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perun.collect._common.debuginfod._WHOLE", 0.2)
+    server.slow = threading.Event()
+    # Ends the answer of the server, which is wrong, where nobody gives up before.
+    timer = threading.Timer(60, server.slow.set)
+    timer.start()
+    asking = Debuginfod({URLS: f"http://127.0.0.1:{server.server_port}"}, folder / "cache")
+    assert asking.debug_file(build_id(folder / "stripped.so")) == ""
+    timer.cancel()
+    server.slow.set()
+    assert "takes too long" in asking.notes[0]
+
+
+def test_the_cache_keeps_what_this_run_was_given(
+    folder: Path, built: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perun.collect._common.debuginfod.CACHED_FILES", 1)
+    cache, wanted = folder / "cache", build_id(folder / "stripped.so")
+    cache.mkdir()
+    (cache / "old.debug").touch()
+    (cache / "gone.debug").symlink_to("nowhere")  # as one that another process removes meanwhile
+    asking = Debuginfod({URLS: f"http://127.0.0.1:{server.server_port}"}, cache)
+    found = asking.debug_file(wanted)
+    os.utime(found, (0, 0))
+    shutil.copy(built / "lib.debug", cache / "new.debug")
+    asking._prune()
+    assert os.path.exists(found)
+    later = Debuginfod({URLS: f"http://127.0.0.1:{server.server_port}"}, cache)
+    later._prune()
+    assert not os.path.exists(found) and not (cache / "old.debug").exists()
 
 
 # -- tables, packages ---------------------------------------------------------------------------------------

@@ -288,6 +288,13 @@ def test_neighbouring_numbers() -> None:
     assert result.r_square == 1
 
 
+def test_different_numbers_with_one_logarithm() -> None:
+    x = [1e16 + 2 * number for number in range(3)]
+    assert len({math.log(one) for one in x}) == 1 < len(set(x))
+    assert isinstance(made("linear", x, [1, 9, 2]), Fit)
+    assert isinstance(made("power", x, [1, 9, 2]), NoModel)
+
+
 def tried(x: list[float], y: list[float]) -> list[Fit | NoModel]:
     with warnings.catch_warnings(), np.errstate(over="raise", divide="raise", invalid="raise"):
         warnings.simplefilter("error")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perun.profile.factory import Profile
 from perun.profile.main_value import of
-from perun.profile.measured import Measured, difference, pooled
+from perun.profile.measured import Measured, difference, of_values, pooled
 
 pytest.importorskip("scipy")
 from scipy import stats
@@ -113,3 +113,18 @@ def test_single_measurements_differ_without_an_interval():
 def test_what_is_no_number_is_left_out():
     found = of(_timed([1.0, math.nan, 3.0], [1.0]))
     assert (found.value, found.samples) == (2.0, 2)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e-160, 1.0, 1e160, 1e200, 1e299])
+def test_amounts_of_any_size_have_a_spread_and_differ(scale):
+    found = of(_timed([2.0 * scale, 4.0 * scale, 6.0 * scale], [1.0, 1.0, 1.0]))
+    assert found.spread == pytest.approx(2 * scale, rel=1e-2)
+    both = pooled([found, found])
+    assert (both.samples, both.spread) == (6, pytest.approx(scale * math.sqrt(16 / 5), rel=1e-2))
+    change = difference(found, found._replace(value=5.0 * scale))
+    assert change.share == pytest.approx(0.25, rel=1e-2)
+    assert change.low < change.share < change.high
+
+
+def test_a_ratio_beyond_the_largest_float_is_no_difference():
+    assert difference(of_values("a", [1e-300], ""), of_values("a", [1e299], "")) is None

@@ -57,6 +57,32 @@ def test_of_very_many_outliers_the_furthest_are_kept(profile_of: Any) -> None:
     assert (len(outliers), min(outliers)) == (MAX_OUTLIERS, 1100 - MAX_OUTLIERS)
 
 
+def test_whiskers_never_end_within_the_box(profile_of: Any) -> None:
+    found = boxplot(profile_of([{"uid": "f", "amount": one} for one in (0, 100, 100, 100)]), BoxplotParams())
+    assert found.series[0].boxes[0] == Box(75, 75, 100, 100, 100, (0,))
+
+
+@pytest.mark.parametrize("scale", ["auto", "linear", "log"])
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("amounts", [[5e-324, 1e-323], [1e200, 2e200, 1.5e299], [1e-300, 1.0, 1.79e308]])
+def test_the_ends_of_the_range_of_numbers_are_drawn(
+    profile_of: Any, amounts: list[float], terminal: bool, scale: str, tmp_path: Any
+) -> None:
+    profile = profile_of([{"uid": "f", "amount": one} for one in amounts])
+    where: Any = {"terminal": True} if terminal else {"filename": str(tmp_path / "page.html")}
+    BoxplotView().render(profile, BoxplotParams(y_scale=scale, **where), io.StringIO())
+    HistogramView().render(profile, HistogramParams(x_scale=scale, bins=1, **where), io.StringIO())
+    HistogramView().render(profile, HistogramParams(x_scale=scale, **where), io.StringIO())
+
+
+def test_keys_that_no_resource_has_at_once_are_refused(profile_of: Any) -> None:
+    profile = profile_of([{"amount": 1}, {"uid": "f", "workload": "w"}])
+    with pytest.raises(UsageError, match="both a number in 'amount' and a value of 'workload' and 'uid'"):
+        boxplot(profile, BoxplotParams(per="workload", by="uid"))
+    with pytest.raises(UsageError, match="both a number in 'amount' and a value of 'uid'"):
+        histograms(profile, by="uid")
+
+
 def test_a_histogram_counts_every_value(profile_of: Any) -> None:
     real, user = histograms(profile_of(CLOCKED))
     assert (real.name, real.title) == ("real", "Time of ./app -v in.txt: real")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from perun.errors import UsageError
 from perun.view._common.chart import Chart
-from perun.view.flow import FlowParams
+from perun.view.flow import FlowParams, FlowView
 from perun.view.flow.view import MAX_LINES, MAX_POINTS, chart
 
 ROWS: list[dict[str, Any]] = [
@@ -114,3 +115,10 @@ def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint
     with pytest.raises(UsageError, match=message) as caught:
         shown(**options)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_sums_as_large_as_the_largest_float_are_drawn(profile_of: Any, terminal: bool, tmp_path: Any) -> None:
+    rows = [{"uid": "f", "amount": one, "order": run} for run, one in enumerate((1.79e308, 1e-300, 1.7e308))]
+    where: Any = {"terminal": True} if terminal else {"filename": str(tmp_path / "page.html")}
+    FlowView().render(profile_of(rows), FlowParams(**where), io.StringIO())

@@ -43,6 +43,7 @@ class Debuginfod:
         self._servers = [url.rstrip("/") for url in found if url.startswith(("http://", "https://"))]
         self._folder = folder
         self._end = 0.0
+        self._given: set[Path] = set()
         self.notes: list[str] = []
 
     def debug_file(self, build_id: str) -> str:
@@ -50,6 +51,7 @@ class Debuginfod:
         if not self._servers or self._folder is None or not _BUILD_ID.fullmatch(build_id):
             return ""
         path = self._folder / f"{build_id}.debug"
+        self._given.add(path)
         if _is_of(path, build_id):
             with contextlib.suppress(OSError):
                 os.utime(path)
@@ -74,19 +76,22 @@ class Debuginfod:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with atomic.writing(path) as file:
                     size = 0
-                    while piece := answer.read(_PIECE):
+                    # `read` would wait for all of a piece, however slowly its bytes come.
+                    while piece := answer.read1(_PIECE):
                         size += len(piece)
                         if size > MAX_SIZE or time.monotonic() >= self._end:
                             raise ValueError("the file is too large, or takes too long")
                         file.write(piece)
-        except HTTPError:
+        except HTTPError as refusal:
+            refusal.close()
             return False  # it has no such file, or will not give it
         except (OSError, HTTPException, ValueError) as problem:
             self._give_up(server, str(getattr(problem, "reason", problem)))
             return False
         if _is_of(path, build_id):
             return True
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink()
         self._give_up(server, f"what it sent is not the debug information of {build_id}")
         return False
 
@@ -98,10 +103,16 @@ class Debuginfod:
         )
 
     def _prune(self) -> None:
+        """Remove the oldest files of the cache, but for those of this run, which are read when it has all."""
         assert self._folder is not None
-        files = sorted((path.stat().st_mtime, path) for path in self._folder.glob("*.debug"))
-        for _, path in files[: max(0, len(files) - CACHED_FILES)]:
-            path.unlink(missing_ok=True)
+        ages = []
+        for path in self._folder.glob("*.debug"):
+            with contextlib.suppress(OSError):  # another process removes files, too
+                ages.append((path.stat().st_mtime, path))
+        for _, path in sorted(ages)[: max(0, len(ages) - CACHED_FILES)]:
+            if path not in self._given:
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
 
 def _is_of(path: Path, build_id: str) -> bool:

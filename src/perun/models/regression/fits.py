@@ -127,7 +127,7 @@ class Points:
             return False
         best = max(self.line.r_square, self.parabola.r_square if self.parabola else 0.0)
         of_logarithms = line_over(self.x, self.ln_y).r_square
-        if self.x_start > 0:
+        if self.x_start > 0 and self.ln_x.square:  # numbers that differ may have one logarithm
             best = max(best, line_over(self.ln_x, self.y).r_square)
             of_logarithms = max(of_logarithms, line_over(self.ln_x, self.ln_y).r_square)
         return scale.is_relative(self.y, best, self.ln_y, of_logarithms)

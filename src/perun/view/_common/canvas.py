@@ -236,7 +236,7 @@ def _ticks(ends: Span, axis: Axis) -> Iterator[tuple[float, str]]:
     first = math.ceil(low / step)
     for number in range(_TICKS * 3):
         value = (first + number) * step
-        if value > high * (1 + 1e-12) + step * 1e-9:
+        if value > high * (1 + 1e-12) + step * 1e-9 or math.isinf(value):
             break
         yield value, readable(value, axis.unit, 4)
 

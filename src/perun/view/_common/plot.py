@@ -252,7 +252,8 @@ class _Document:
         return self._model("DataRange1d", only_visible=True, range_padding=0.05, **floor)
 
     def _range(self, ends: Sequence[tuple[float, float]], *, log: bool = False) -> Json:
-        low = min((end[0] for end in ends), default=0.0)
+        # A bar of many decades begins at its middle less half of its width, which may be rounded to 0.
+        low = min((end[1] if log and end[0] <= 0 else end[0] for end in ends), default=0.0)
         high = max((end[1] for end in ends), default=1.0)
         if log:
             room = max((high / low) ** 0.05, 1.05) if math.isfinite(high / low) else 1e10
@@ -575,7 +576,8 @@ def _json_numbers(values: Floats) -> list[float]:
     # Numbers that are close together and far from 0, such as times since 1970, need more digits.
     share = max(abs(low) / 2, abs(high) / 2) / ((high / 2 - low / 2) or 1.0)
     digits = min(17, _DIGITS + max(0, math.ceil(math.log10(share or 1.0))))
-    rounded = (float(f"{value:.{digits}g}") for value in values.tolist())
+    # The largest floats are rounded up to infinity.
+    rounded = (_finite(float(f"{value:.{digits}g}")) for value in values.tolist())
     return [int(value) if value.is_integer() and abs(value) < 1e15 else value for value in rounded]
 
 

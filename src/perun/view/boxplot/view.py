@@ -15,7 +15,7 @@ from perun.view._common.binning import Bins, bins_of, single_bin
 from perun.view._common.chart import Axis, Box, Chart, Series, axis_label, profile_summary
 from perun.view._common.chart_view import ChartView
 from perun.view._common.scale import is_logarithmic, note_of
-from perun.view._common.values import Resources
+from perun.view._common.values import Resources, nothing_in_common
 from perun.view._common.words import can_be_listed, quantity, title_of, word_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class BoxplotView(ChartView[BoxplotParams]):
 def chart(profile: Profile, params: BoxplotParams) -> Chart:
     """The chart of the profile.
 
-    :raises UsageError: if no resource has a key, or a number in `--of`.
+    :raises UsageError: if no resource has a key, a number in `--of`, or all of them at once.
     :raises ProfileError: if the profile has no resources.
     """
     import numpy as np
@@ -100,6 +100,8 @@ def chart(profile: Profile, params: BoxplotParams) -> Chart:
     columns = bins_of(resources, per, "--per", "median", values, MAX_BOXES)
     rows = bins_of(resources, by, "--by", "median", values, MAX_GROUPS) if by else single_bin(resources.size)
     known = ~np.isnan(values) & (columns.codes >= 0) & (rows.codes >= 0)
+    if not known.any():
+        raise nothing_in_common(params.of, per, by)
     log = is_logarithmic(params.y_scale, [values[known]], "--y-scale")
     series = _series(rows, columns, values, known)
     counts = [int(count) for one in series if one.counts is not None for count in one.counts]
@@ -152,11 +154,15 @@ def _box(ascending: Floats) -> Box:
     import numpy as np
 
     # Halved, as the difference of the largest floats is infinite.
-    first, median, third = (np.percentile(ascending / 2, [25, 50, 75]) * 2).tolist()
+    quartiles = np.percentile(ascending / 2, [25, 50, 75]) * 2
+    # Halves of the smallest floats are 0, which a logarithmic axis does not have.
+    first, median, third = np.clip(quartiles, ascending[0], ascending[-1]).tolist()
     reach = _REACH * (third / 2 - first / 2)
     inside = (ascending / 2 >= first / 2 - reach) & (ascending / 2 <= third / 2 + reach)
     outliers = ascending[~inside]
     if len(outliers) > MAX_OUTLIERS:
         outliers = outliers[np.argsort(-abs(outliers / 2 - median / 2))[:MAX_OUTLIERS]]
     kept = ascending[inside]
-    return Box(float(kept[0]), first, median, third, float(kept[-1]), tuple(outliers.tolist()))
+    # Of few values, a quartile may lie between an outlier and the first value that is none.
+    low, high = min(float(kept[0]), first), max(float(kept[-1]), third)
+    return Box(low, first, median, third, high, tuple(outliers.tolist()))

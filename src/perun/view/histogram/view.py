@@ -14,7 +14,7 @@ from perun.view._common.chart import Axis, Chart, Series, axis_label, profile_su
 from perun.view._common.chart_view import ChartView
 from perun.view._common.scale import is_logarithmic, note_of
 from perun.view._common.span import widened
-from perun.view._common.values import Resources
+from perun.view._common.values import Resources, nothing_in_common
 from perun.view._common.words import quantity, title_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,11 @@ class HistogramView(ChartView[HistogramParams]):
     CHOSEN_BY: ClassVar[str] = "a page shows them all, without --terminal"
 
     def charts(self, profile: Profile, params: HistogramParams) -> tuple[Chart, ...]:
-        """A histogram for each value of the key, those of most values if there are too many."""
+        """A histogram for each value of the key, those of most values if there are too many.
+
+        :raises UsageError: if no resource has a key, a number in `--of`, or both at once.
+        :raises ProfileError: if the profile has no resources.
+        """
         import numpy as np
 
         resources = Resources(profile)
@@ -84,6 +88,8 @@ class HistogramView(ChartView[HistogramParams]):
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(groups.names) + 1))
         sizes = np.diff(bounds)
+        if not sizes.any():
+            raise nothing_in_common(params.of, by)
         largest = np.argsort(-sizes, kind="stable")[:MAX_CHARTS].tolist()
         return tuple(
             _chart(resources, params, values[order[bounds[one] : bounds[one + 1]]], groups.names[one])
@@ -152,7 +158,8 @@ def _edges(values: Floats, number: int, most: int) -> Floats:
         sturges = extent / (1 + math.log2(len(values)))
         diaconis = 2 * float(third - first) / len(values) ** (1 / 3)
         width = min(sturges, diaconis) if diaconis > 0 else sturges
-        number = max(1, min(most, math.ceil(extent / width)))
+        # Halves of the smallest floats are 0.
+        number = max(1, min(most, math.ceil(extent / width))) if width else 1
         if (values == np.floor(values)).all() and max(abs(low), abs(high)) < 2**53:
             whole = math.ceil(2 * extent / number)
             return low + whole * np.arange(math.ceil(2 * extent / whole) + 1.0)

@@ -108,7 +108,8 @@ void load(enum method method, const char *path, const struct plan *plan) {
     programs.returned = bpf_program__fd(returned);
 }
 
-/* What this process starts is traced, if it is `process`; nothing more with 0. See struct perun_start for `follow`. */
+/* What this process starts is traced, if it is `process`; with 0 nothing more is, and no process stops any more. See struct
+ * perun_start for `follow`. */
 void set_start(pid_t process, int follow) {
     int zero = 0;
     struct stat own = {0};

@@ -43,7 +43,7 @@ struct perun_function {
 
 /* Which process starts the command: its number `process` in the namespace of processes that is the file `inode` of
  * `device`; without an inode its number in the outermost one. With `follow` a process that executes a file stops, until
- * the loader has probed that. */
+ * the loader has probed that. With the number 0 no process stops any more. */
 struct perun_start {
     unsigned long long device;
     unsigned long long inode;

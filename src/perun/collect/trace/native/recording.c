@@ -123,8 +123,14 @@ void open_recording(const char *path, struct plan *recorded) {
 
 void read_records(void) { ring_buffer__consume(ring); }
 
-/* Read and write the last records; gives the number of bytes of all. */
+/* Read and write the last records; gives the number of bytes of all.
+ *
+ * The command may leave processes running. From here on none may stop for the loader, which lets nobody go on any more;
+ * those that were about to stop have done so after a moment. */
 uint64_t close_recording(void) {
+    const struct timespec moment = {0, 1000000};
+    set_start(0, 0);
+    nanosleep(&moment, NULL);
     read_records();
     flush();
     return written;

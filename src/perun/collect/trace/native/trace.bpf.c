@@ -217,10 +217,11 @@ static int is_innermost(const struct thread *thread, unsigned long stack, int fu
     return depth && (thread->open[(depth - 1) & 63] & ~SKIPPED) == ((unsigned long long)stack << 16 | function);
 }
 
+/* The number of this process for the loader; false if the loader has ended, so that no process may wait for it. */
 static int namespaced_process(struct bpf_pidns_info *numbers) {
     int zero = 0;
     const struct perun_start *process = bpf_map_lookup_elem(&start, &zero);
-    if (!process)
+    if (!process || !process->process)
         return 0;
     if (process->inode)
         return !bpf_get_ns_current_pid_tgid(process->device, process->inode, numbers, sizeof(*numbers));
