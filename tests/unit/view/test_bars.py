@@ -195,3 +195,19 @@ def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint
     with pytest.raises(UsageError, match=message) as caught:
         shown(**options)
     assert re.search(hint, caught.value.hint)
+
+
+def test_what_sums_up_instructions_is_not_added_to_them(shown: Any) -> None:
+    """A function with its callees, and the whole program, would count what functions execute again."""
+    frame = {"source": "a.c", "function": "f"}
+    found = shown(
+        [
+            {"uid": frame, "subtype": "exclusive", "amount": 30},
+            {"uid": {"source": "a.c", "function": "g"}, "subtype": "exclusive", "amount": 70},
+            {"uid": {**frame, "instructions": "inclusive"}, "subtype": "inclusive", "amount": 100},
+            {"uid": {"source": "app", "instructions": "total"}, "subtype": "inclusive", "amount": 100},
+        ],
+        per="uid",
+    )
+    assert heights(found.series[0], found) == {"a.c:g": 70, "a.c:f": 30}
+    assert found.notes[0].endswith("2 resources")
