@@ -211,3 +211,13 @@ def test_what_sums_up_instructions_is_not_added_to_them(shown: Any) -> None:
     )
     assert heights(found.series[0], found) == {"a.c:g": 70, "a.c:f": 30}
     assert found.notes[0].endswith("2 resources")
+
+
+def test_an_unknown_source_is_no_part_of_a_name(shown: Any) -> None:
+    """`unreachable` stands for it in profiles; in a chart of memory it would say what a leak is."""
+    rows = [
+        {"uid": {"source": "unreachable", "function": "app+0x3f", "line": 0}, "amount": 2},
+        {"uid": {"source": "a.c", "function": "f", "line": 0}, "amount": 1},
+    ]
+    found = shown(rows, per="uid")
+    assert found.x.names == ("app+0x3f", "a.c:f:0")

@@ -21,7 +21,7 @@ from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, p
 from perun.view._common.scale import is_logarithmic, note_of
 from perun.view._common.span import Span, share_of, widened
 from perun.view._common.values import Resources
-from perun.view._common.words import quantity, title_of, word_of
+from perun.view._common.words import name_of, quantity, title_of, word_of
 from perun.view.scatter.curves import curves
 from perun.wording import counted
 
@@ -134,7 +134,7 @@ def _by_uid(
             lines, problems = curves(fitting, x[own])
             # Whatever of the location tells the series apart: of the only command, the clock alone.
             short = uid if uids[uid] == 1 else name[len(uid) + 2 : -1] if len(uids) == 1 else name
-            found.append(_Points(short, x[own], y[own], lines, problems))
+            found.append(_Points(name_of(short), x[own], y[own], lines, problems))
     if not found:
         raise UsageError(
             f"no resource of the chosen uids has a number in both {of!r} and {per!r}",
