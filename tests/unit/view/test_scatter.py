@@ -53,7 +53,14 @@ def test_an_unknown_source_is_no_part_of_a_name(shown: Any) -> None:
     ]
     names = [one.name for one in shown(rows)]
     assert names == ["all 3 uids", "f [malloc]", "f [calloc]", "g"]
-    assert [one.name for one in shown(rows, uid=("unreachable:g:0",))] == ["g"]
+    for spelled in ("unreachable:g:0", "g"):
+        assert [one.name for one in shown(rows, uid=(spelled,))] == ["g"]
+
+
+def test_without_an_x_axis_it_asks_for_one(shown: Any) -> None:
+    with pytest.raises(UsageError, match="nothing to show the values along: none of struct") as caught:
+        shown([{"uid": "f", "amount": 1, "calls": 3}])
+    assert caught.value.hint == "name a key with --per; keys with numbers: amount, calls"
 
 
 def test_one_uid_is_one_chart(shown: Any) -> None:

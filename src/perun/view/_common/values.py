@@ -161,6 +161,12 @@ class Resources:
         }
         return found.pop() if len(found) == 1 else ""
 
+    def numeric_keys(self) -> list[str]:
+        """The keys whose values are numbers."""
+        from perun.profile.query import all_numerical_resource_fields_of
+
+        return list(all_numerical_resource_fields_of(self.profile))
+
     def _column(self, key: str, option: str) -> Numbers | DictionaryEncoded | Mixed:
         pieces = self._columns.get(_ALIASES.get(key, key))
         if pieces is None:
@@ -170,9 +176,7 @@ class Resources:
         return assembled(pieces, self.size)
 
     def _numeric_hint(self, key: str) -> str:
-        from perun.profile.query import all_numerical_resource_fields_of
-
-        numeric = [name for name in all_numerical_resource_fields_of(self.profile) if name != key]
+        numeric = [name for name in self.numeric_keys() if name != key]
         return "keys with numbers: " + ", ".join(numeric) if numeric else "no key of this profile has numbers"
 
 

@@ -59,11 +59,11 @@ class _Points(NamedTuple):
 def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
     """A chart of all uids if there are several, then one of each, in the order of the profile.
 
-    :raises UsageError: if no resource has both numbers, or one of the uids.
+    :raises UsageError: if no resource has both numbers, or one of the uids, or no key suits the x axis.
     :raises ProfileError: if the profile has no resources.
     """
     resources = Resources(profile)
-    params = replace(params, per=params.per or keys.numeric(resources, keys.POINTS))
+    params = replace(params, per=params.per or keys.numeric(resources, keys.POINTS, "--per"))
     x = resources.numbers(params.per, "--per")
     y = resources.numbers(params.of, "--of")
     if not (~np.isnan(x) & ~np.isnan(y)).any():
@@ -109,7 +109,8 @@ def _by_uid(
     wanted, of, per = params.uid, params.of, params.per
     codes, places = _places(resources)
     uids = Counter(uid for _, uid in places)
-    known = dict.fromkeys((*uids, *(name for name, _ in places)))
+    # Also as the charts call them, without an unknown source.
+    known = dict.fromkeys(one for place in places for one in _spellings(*place))
     for uid in wanted:
         if uid not in known:
             hint = (
@@ -125,7 +126,7 @@ def _by_uid(
     bounds = np.searchsorted(codes[order], np.arange(len(places) + 1))
     found = []
     for number, (name, uid) in enumerate(places):
-        if wanted and name not in wanted and uid not in wanted:
+        if wanted and _spellings(name, uid).isdisjoint(wanted):
             continue
         own = order[bounds[number] : bounds[number + 1]]
         if own.size:
@@ -141,6 +142,11 @@ def _by_uid(
             "name other uids with --uid, or leave it out",
         )
     return found
+
+
+def _spellings(location: str, uid: str) -> set[str]:
+    """What `--uid` may call a place: its uid or its location, as the profile or the charts write it."""
+    return {location, uid, name_of(location), name_of(uid)}
 
 
 def _places(resources: Resources) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
