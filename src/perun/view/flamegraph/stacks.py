@@ -49,7 +49,7 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
     :raises UsageError: if no resource has such a number.
     :raises ProfileError: if there are no resources, none has a stack, or no stack has an amount above 0.
     """
-    from perun.view.flamegraph.calls import Calls
+    from perun.view.flamegraph.calls import Calls, is_corrected
 
     found = list(profile.groups())
     if not found:
@@ -62,7 +62,7 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
             "name another key with --of; the profile has: " + ", ".join(known),
         )
     sums = _Sums()
-    calls = Calls()
+    calls = Calls(corrected=is_corrected(profile))
     for group in groups:
         if "trace" in group.constants or "trace" in group.columns:
             _add_traces(sums, group, of)
@@ -121,8 +121,7 @@ def _add_nested(sums: _Sums, calls: Calls, of: str) -> None:
         sums.too_deep += tree.too_deep
         if of == "amount":
             # The duration of a call includes that of its callees; all other numbers are of the call alone.
-            exclusive = (thread.end - thread.start - tree.callees).clip(min=0)
-            amounts = _sums_by_node(tree, tree.node, exclusive, thread.scale)
+            amounts = _sums_by_node(tree, tree.node, tree.exclusive, thread.scale)
         else:
             valid = (thread.value >= 0) & (thread.value <= MAX_AMOUNT)
             sums.left_out += int((~valid).sum())
