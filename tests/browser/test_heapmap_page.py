@@ -213,6 +213,16 @@ def test_light_and_dark(heap: Callable[..., Page]) -> None:
     assert light > 700 > 200 > dark
 
 
+def test_a_long_place_does_not_widen_the_page_of_a_phone(
+    open_page: Callable[..., Page], written: Callable[..., Path]
+) -> None:
+    profile = profile_of([resource("malloc", 0x1000, 32, "/home/somebody/a/long/path/" * 4 + "list.c")])
+    page = open_page(written(HeapMapView(), profile), width=390)
+    page.wait_for_selector("html[data-drawn]")
+    assert page.locator("#legend li").count()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_hostile_names_are_text(heap: Callable[..., Page], hostile: str) -> None:
     profile = profile_of(
         [resource(hostile, 0x1000, 32, hostile), resource("malloc", 0x1020, 8)],

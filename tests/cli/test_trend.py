@@ -25,7 +25,7 @@ def test_the_tables(perun, measured):
     done = perun("trend")
     assert done.lines == [
         "./app input.txt  real time (time)",
-        f"▁█  1 s to 1.5 s, +50.0 % since {old}",
+        f"▁█  between 1 s and 1.5 s, +50.0 % since {old}",
         f"{old}  2024-03-04  1.00 s ± 0.02 (n = 3)                          {'█' * 10}▋       Commit 1",
         f"{new}  2024-03-04  1.50 s ± 0.02 (n = 3)  +50.0 % [+43.9, +56.1]  {'█' * 16}  Commit 3",
         "",

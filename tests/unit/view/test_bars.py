@@ -195,3 +195,29 @@ def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint
     with pytest.raises(UsageError, match=message) as caught:
         shown(**options)
     assert re.search(hint, caught.value.hint)
+
+
+def test_what_sums_up_instructions_is_not_added_to_them(shown: Any) -> None:
+    """A function with its callees, and the whole program, would count what functions execute again."""
+    frame = {"source": "a.c", "function": "f"}
+    found = shown(
+        [
+            {"uid": frame, "subtype": "exclusive", "amount": 30},
+            {"uid": {"source": "a.c", "function": "g"}, "subtype": "exclusive", "amount": 70},
+            {"uid": {**frame, "instructions": "inclusive"}, "subtype": "inclusive", "amount": 100},
+            {"uid": {"source": "app", "instructions": "total"}, "subtype": "inclusive", "amount": 100},
+        ],
+        per="uid",
+    )
+    assert heights(found.series[0], found) == {"a.c:g": 70, "a.c:f": 30}
+    assert found.notes[0].endswith("2 resources")
+
+
+def test_an_unknown_source_is_no_part_of_a_name(shown: Any) -> None:
+    """`unreachable` stands for it in profiles; in a chart of memory it would say what a leak is."""
+    rows = [
+        {"uid": {"source": "unreachable", "function": "app+0x3f", "line": 0}, "amount": 2},
+        {"uid": {"source": "a.c", "function": "f", "line": 0}, "amount": 1},
+    ]
+    found = shown(rows, per="uid")
+    assert found.x.names == ("app+0x3f", "a.c:f:0")

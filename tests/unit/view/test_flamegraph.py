@@ -91,6 +91,16 @@ def test_amounts_that_no_width_stands_for_are_counted() -> None:
     assert notes == ["the graph leaves out 1 resource whose amount is negative or not a number"]
 
 
+def test_a_stack_without_the_number_counts_as_0() -> None:
+    profile = traced(([record("f")], 10), ([record("g")], 30))
+    profile.update_resources(
+        [{"type": "memory", "subtype": "malloc", "amount": 8, "peak": 8, "uid": "h", "trace": [record("h")]}]
+    )
+    notes: list[str] = []
+    assert shown(profile, ViewContext(notes.append), of="peak", format="folded") == "h 8\n"
+    assert notes == []
+
+
 def test_other_numbers_and_the_count() -> None:
     profile = traced(([record("f")], 10), ([record("f")], 30), ([record("g")], 0))
     assert named(profile, "count") == {"f": 2, "g": 1}
@@ -136,7 +146,7 @@ def test_nested_calls_share_out_the_time_of_the_outermost(spans: list[tuple[int,
 @pytest.mark.parametrize(
     ("profile", "message", "hint"),
     [
-        (Profile(header={"type": "time"}), "no resource has a number in 'amount'", "count"),
+        (Profile(header={"type": "time"}), "the profile has no resources", "collect a new profile"),
         (timed(("f", 0, 0)), "no call stack has a value of 'amount' above 0", "--of count"),
         (traced(([record("f")], 0)), "no call stack has a value of 'amount' above 0", "--of count"),
         (traced(([record("f")], -1)), "no call stack has a value of 'amount' above 0", "--of count"),

@@ -317,3 +317,51 @@ def test_profiles_without_times_have_no_chrome_trace(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a browser cannot show --format chrome"):
         shown(timed(("f", 0, 5)), format="chrome", view_in_browser=True)
     assert not path.exists()
+
+
+def corrected(*rows: tuple[str, str, int, int, int]) -> Profile:
+    """A profile whose amounts are without what recording cost: function, caller, beginning, duration and
+    exclusive time of calls in the order in which they began, in ns."""
+    profile = Profile(
+        header={"type": "mixed", "cmd": "./app", "units": {"mixed(time delta)": "us"}}, trace={"overhead": {}}
+    )
+    profile.update_resources(
+        {
+            **{"type": "mixed", "subtype": "time delta", "uid": uid, "call-order": order, "thread": 1},
+            **({"caller": caller} if caller else {}),
+            **{"timestamp": start / 1000, "amount": length / 1000, "exclusive": exclusive},
+        }
+        for order, (uid, caller, start, length, exclusive) in enumerate(rows)
+    )
+    return profile
+
+
+def test_calls_that_seem_to_outlast_their_caller_are_below_it() -> None:
+    """Their beginnings are those with what recording costs, their durations those without it."""
+    profile = corrected(
+        ("main", "", 0, 100, 10),
+        ("f", "main", 50, 60, 20),
+        ("g", "f", 120, 40, 40),
+        ("f", "main", 400, 30, 0),
+        ("g", "f", 470, 30, 30),
+    )
+    assert named(profile) == {"main": 0.01, "main;f": 0.02, "main;f;g": 0.07}
+    assert named(profile, "count") == {"main": 1, "main;f": 2, "main;f;g": 2}
+
+
+def test_a_call_is_below_that_of_its_callers_which_has_room_for_it() -> None:
+    profile = corrected(
+        ("f", "", 0, 100, 10),
+        ("f", "f", 200, 50, 20),
+        ("g", "f", 400, 30, 30),
+        ("g", "f", 700, 40, 40),  # the second f has no time left for it
+        ("h", "x", 900, 5, 5),  # sampling left out the call of x
+    )
+    assert named(profile) == {"f": 0.01, "f;f": 0.02, "f;f;g": 0.03, "f;g": 0.04, "x;h": 0.005}
+
+
+def test_the_graph_of_recorded_calls_adds_up_to_the_outermost_ones() -> None:
+    rows = [("main", "", 0, 5_010, 10)]
+    for turn in range(100):  # 50 ns each, of which recording made 700
+        rows += [("f", "main", 10 + 700 * turn, 50, 20), ("g", "f", 300 + 700 * turn, 30, 30)]
+    assert sum(named(corrected(*rows)).values()) == pytest.approx(5.01)

@@ -101,6 +101,7 @@ def test_less_of_it() -> None:
         "                                       and 2 more callers",
         "   16.7 %  in 1 other call stack",
     ]
+    assert shown(profile(RESOURCES), depth=2, section=("leaks",))[9].strip() == "and 1 more caller"
 
 
 def test_single_events_count_once() -> None:

@@ -46,6 +46,23 @@ def test_all_uids_and_each(shown: Any) -> None:
     assert (g.x.label, g.y.label) == ("size", "time [s]")
 
 
+def test_an_unknown_source_is_no_part_of_a_name(shown: Any) -> None:
+    rows = [
+        {"uid": f"unreachable:{name}:0", "subtype": subtype, "amount": 1, "structure-unit-size": 2}
+        for name, subtype in (("f", "malloc"), ("f", "calloc"), ("g", "malloc"))
+    ]
+    names = [one.name for one in shown(rows)]
+    assert names == ["all 3 uids", "f [malloc]", "f [calloc]", "g"]
+    for spelled in ("unreachable:g:0", "g"):
+        assert [one.name for one in shown(rows, uid=(spelled,))] == ["g"]
+
+
+def test_without_an_x_axis_it_asks_for_one(shown: Any) -> None:
+    with pytest.raises(UsageError, match="nothing to show the values along: none of struct") as caught:
+        shown([{"uid": "f", "amount": 1, "calls": 3}])
+    assert caught.value.hint == "name a key with --per; keys with numbers: amount, calls"
+
+
 def test_one_uid_is_one_chart(shown: Any) -> None:
     (chart,) = shown(uid=("g",))
     assert chart.name == "g"

@@ -152,7 +152,9 @@ def _series(session: Session, series: Series, title: str, with_machine: bool) ->
     values = [point.measured.value for point in points]
     if drawn and len(points) > 1:
         shown = values[-SPARKS:]
-        limits = one_line(f"{readable(min(shown), key.unit)} to {readable(max(shown), key.unit)}")
+        low, high = (readable(limit, key.unit) for limit in (min(shown), max(shown)))
+        # Not "low to high": beside a difference that reads as the first and the last value.
+        limits = one_line(low if low == high else f"between {low} and {high}")
         session.say(f"{session.paint(sparkline(shown), 'cyan')}  {limits}{_overall(session, series)}")
     for line in _rows(session, points, drawn):
         session.say(line)

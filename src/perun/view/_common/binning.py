@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from perun.profile.amounts import readable
 from perun.view._common.aggregate import aggregate
 from perun.view._common.values import Categories, Resources
+from perun.view._common.words import name_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +53,7 @@ def binned(found: Categories, key: str, sizes: Floats, limit: int) -> Bins:
     ranks = np.empty(len(order) + 1, np.intp)
     ranks[order] = np.arange(len(order))
     ranks[-1] = -1  # so that code -1, which picks the last element, stays -1
-    names = [found.names[one] for one in order]
+    names = [name_of(found.names[one]) for one in order]
     if len(names) <= limit:
         return Bins(ranks[found.codes], tuple(names), None)
     kept = limit - 1

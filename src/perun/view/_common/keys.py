@@ -30,10 +30,13 @@ def varied(resources: Resources, candidates: Sequence[str], but: Collection[str]
     return next(found, next(filter(resources.has, candidates), candidates[0]))
 
 
-def numeric(resources: Resources, candidates: Sequence[str]) -> str:
-    """The first candidate that resources have as a number; the first of all if none has.
+def numeric(resources: Resources, candidates: Sequence[str], option: str) -> str:
+    """The first candidate that resources have as a number.
 
     `snapshots`, which every profile has, counts only where there are several.
+
+    :param option: the option that names another key, for the message.
+    :raises UsageError: if the resources have none of them as a number.
     """
     for key in candidates:
         if not resources.has(key) or (key == "snapshots" and not resources.is_varied(key)):
@@ -43,7 +46,11 @@ def numeric(resources: Resources, candidates: Sequence[str]) -> str:
         except UsageError:
             continue
         return key
-    return candidates[0]
+    others = [key for key in resources.numeric_keys() if key != "snapshots"]
+    raise UsageError(
+        f"the profile has nothing to show the values along: none of {', '.join(candidates)}",
+        f"name a key with {option}; keys with numbers: {', '.join(others) or 'none'}",
+    )
 
 
 def clocks(resources: Resources) -> bool:

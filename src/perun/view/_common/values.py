@@ -56,8 +56,7 @@ class Resources:
     """
 
     def __init__(self, profile: Profile) -> None:
-        # What sums up other resources would count them a second time.
-        table = table_of(profile, leave_out=is_summary)
+        table = table_of(profile, leave_out=_counts_again)
         if not table.size:
             raise ProfileError(
                 "the profile has no resources to show", "collect a new profile; this one measured nothing"
@@ -158,9 +157,15 @@ class Resources:
         found = {
             _unit(known, group.constants, self.profile.type)
             for group in self.profile.groups()
-            if group.size and not is_summary(group.constants)
+            if group.size and not _counts_again(group.constants)
         }
         return found.pop() if len(found) == 1 else ""
+
+    def numeric_keys(self) -> list[str]:
+        """The keys whose values are numbers."""
+        from perun.profile.query import all_numerical_resource_fields_of
+
+        return list(all_numerical_resource_fields_of(self.profile))
 
     def _column(self, key: str, option: str) -> Numbers | DictionaryEncoded | Mixed:
         pieces = self._columns.get(_ALIASES.get(key, key))
@@ -171,10 +176,19 @@ class Resources:
         return assembled(pieces, self.size)
 
     def _numeric_hint(self, key: str) -> str:
-        from perun.profile.query import all_numerical_resource_fields_of
-
-        numeric = [name for name in all_numerical_resource_fields_of(self.profile) if name != key]
+        numeric = [name for name in self.numeric_keys() if name != key]
         return "keys with numbers: " + ", ".join(numeric) if numeric else "no key of this profile has numbers"
+
+
+def _counts_again(constants: Mapping[str, Any]) -> bool:
+    """Whether resources sum up others of the profile, so that a chart of all would count these twice.
+
+    Of memory they say what is theirs, see :func:`perun.profile.memory.is_summary`; of instructions they are
+    those of a function with all that it calls, and of the whole program.
+    """
+    uid = constants.get("uid")
+    inclusive = constants.get("subtype") == "inclusive" and isinstance(uid, Mapping) and "instructions" in uid
+    return inclusive or is_summary(constants)
 
 
 def _unit(known: Mapping[str, str], constants: Mapping[str, Any], type_: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ _KEYS: Final[Mapping[str, str]] = {
     "structure-unit-size": "size",
 }
 """What the values of a key are, where its name does not say it."""
+_UNKNOWN_SOURCE: Final = re.compile(r"unreachable:(.+?)(?::0)?((?: \[[^]]*\])?)", re.DOTALL)
 _AMOUNT: Final = "amount"
 _UNITS: Final[Mapping[str, str]] = {"instr": "instructions"}
 _OF_FUNCTION: Final[Mapping[str, str]] = {
@@ -42,6 +44,15 @@ _LONGEST_COMMAND: Final = 60
 def word_of(key: str) -> str:
     """What the values of a key are: `run` for `order`."""
     return _KEYS.get(key, key.replace("-", " "))
+
+
+def name_of(uid: str) -> str:
+    """What a chart calls a uid or a location: `sort+0x3f` for `unreachable:sort+0x3f:0`.
+
+    Profiles of memory have the source `unreachable` and the line 0 where these are not known (manual 2.3).
+    """
+    known = _UNKNOWN_SOURCE.fullmatch(uid)
+    return f"{known[1]}{known[2]}" if known else uid
 
 
 def quantity(key: str, unit: str) -> str:

@@ -3,11 +3,16 @@
 A resource is a call if it has no trace but a `timestamp`: it starts then and lasts its `amount`, both in the
 same unit. Its caller is the call whose time contains its own, of the same `thread` (or `tid`) and the same
 `process` (or `pid`). Where times are too coarse to decide, `call-order` and `caller` of the resource do.
+
+Collectors take off the amounts what recording costs, and leave the timestamps as they are, so that a call
+may seem to end before the calls that it made. Of such profiles (:func:`is_corrected`) `call-order` and
+`caller` tell which call made which, and `exclusive` what a call took itself (`docs/trace.md`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +24,7 @@ from perun.view.flamegraph.frames import MAX_AMOUNT, Frame, frame_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from perun.profile.format.core import Profile
     from perun.profile.format.grouping import Group
 
 MAX_DEPTH: Final = 1000
@@ -51,6 +57,8 @@ class Thread(NamedTuple):
     :param frame: index into :attr:`Calls.frames`. :param caller: that of the caller which the resource names,
         or NONE.
     :param value: the requested number of each call, NaN where it has none.
+    :param exclusive: of a corrected profile what each call took itself, in the unit of the profile times
+        `scale`; the calls are in the order of `call-order` then. None of others.
     """
 
     id: ThreadId
@@ -60,21 +68,33 @@ class Thread(NamedTuple):
     frame: NDArray[np.int64]
     caller: NDArray[np.int64]
     value: NDArray[Any]
+    exclusive: NDArray[Any] | None = None
 
 
 class CallTree(NamedTuple):
     """The calls of a thread, merged into one node for each call stack; callers come before their callees.
 
     :param parent: of each node the node of its caller, or NONE. :param frame: of each node its frame.
-    :param node: of each call its node. :param callees: of each call the time of the calls that it made.
+    :param node: of each call its node. :param exclusive: of each call what it took itself, in the unit of the
+        profile times the scale of the thread.
     :param too_deep: how many calls are deeper than MAX_DEPTH.
     """
 
     parent: list[int]
     frame: list[int]
     node: NDArray[np.int64]
-    callees: NDArray[Any]
+    exclusive: NDArray[Any]
     too_deep: int
+
+
+def is_corrected(profile: Profile) -> bool:
+    """Whether the amounts of calls are without what recording them costs, but the timestamps are not.
+
+    Those of a normalized profile are no times, so that they do not fit to the others.
+    """
+    region = profile.get("trace")
+    normalized = any(one.get("name") == "normalizer" for one in profile.get("postprocessors", ()))
+    return isinstance(region, Mapping) and "overhead" in region and not normalized
 
 
 class Calls:
@@ -84,7 +104,9 @@ class Calls:
     :ivar programs: of each process the `location` of its first call, empty where that has none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, corrected: bool = False) -> None:
+        """:param corrected: whether the profile :func:`is_corrected`, to nest calls by it."""
+        self._corrected = corrected
         self.frames: list[Frame] = []
         self.programs: dict[Hashable, str] = {}
         self._first_start: dict[Hashable, float] = {}
@@ -113,6 +135,7 @@ class Calls:
                 "start": start[chosen],
                 "amount": amount[chosen],
                 "order": _numbers(group, "call-order")[chosen],
+                "exclusive": _numbers(group, "exclusive")[chosen],
                 "value": _numbers(group, of)[chosen] if of != "count" else np.ones(size, np.int64),
                 "frame": np.full(size, self._number(group.constants.get("uid", "?")), np.int64),
                 "caller": np.full(size, NONE if caller is None else self._number(caller), np.int64),
@@ -131,7 +154,7 @@ class Calls:
             columns = {}
             for name in list(parts[0]):
                 columns[name] = np.concatenate([part.pop(name) for part in parts])
-            yield _thread(thread, columns)
+            yield _thread(thread, columns, corrected=self._corrected)
 
     def _note_program(self, process: Hashable, start: float, location: Any) -> None:
         if start < self._first_start.get(process, float("inf")):
@@ -148,6 +171,8 @@ class Calls:
 
 def call_tree(thread: Thread) -> CallTree:
     """Merge the calls of a thread by their call stacks; calls that overlap in part have the same caller."""
+    if thread.exclusive is not None:
+        return _tree_by_callers(thread, thread.exclusive)
     tree = _Nodes()
     total = len(thread.start)
     node_of = np.empty(total, np.int64)
@@ -181,7 +206,45 @@ def call_tree(thread: Thread) -> CallTree:
     callees = np.zeros(total, thread.start.dtype)
     has_caller = caller_of >= 0
     np.add.at(callees, caller_of[has_caller], (thread.end - thread.start)[has_caller])
-    return CallTree(tree.parent, tree.frame, node_of, callees, tree.too_deep)
+    exclusive = (thread.end - thread.start - callees).clip(min=0)
+    return CallTree(tree.parent, tree.frame, node_of, exclusive, tree.too_deep)
+
+
+def _tree_by_callers(thread: Thread, exclusive: NDArray[Any]) -> CallTree:
+    """The tree of calls in the order in which they began, each below the innermost one of its `caller`.
+
+    Where several calls of the caller are running, one within another, the innermost is taken whose callees
+    took as much time as this call, besides those that it has been given already.
+    """
+    tree = _Nodes()
+    node_of = np.empty(len(thread.start), np.int64)
+    # The calls that may have made the next one, the innermost last: frame, node, and time left for callees.
+    running: list[tuple[int, int, Any]] = []
+    numbers: Counter[int] = Counter()  # of running calls by frame
+    for first in range(0, len(node_of), _BATCH):
+        rows = slice(first, first + _BATCH)
+        nodes: list[int] = []
+        duration = thread.end[rows] - thread.start[rows]
+        columns = (duration, duration - exclusive[rows], thread.frame[rows], thread.caller[rows])
+        for took, of_callees, frame, caller in zip(*(column.tolist() for column in columns), strict=True):
+            candidates = numbers[caller]
+            parent = NONE
+            while running:
+                own, node, left = running.pop()
+                # Without a candidate, sampling left out the call of the caller: what has room made it.
+                fits = own == caller if candidates else caller != NONE
+                if fits and (candidates == 1 or left >= took):
+                    running.append((own, node, left - took))
+                    parent = node
+                    break
+                numbers[own] -= 1
+                candidates -= own == caller
+            node = tree.node_of_call(parent, frame, caller)
+            nodes.append(node)
+            running.append((frame, node, of_callees))
+            numbers[frame] += 1
+        node_of[rows] = nodes
+    return CallTree(tree.parent, tree.frame, node_of, exclusive, tree.too_deep)
 
 
 class _Nodes:
@@ -229,21 +292,21 @@ class _Nodes:
         return absent
 
 
-def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]]) -> Thread:
+def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]], *, corrected: bool) -> Thread:
+    exclusive = columns.pop("exclusive")
+    corrected = corrected and not any(np.isnan(one).any() for one in (exclusive, columns["order"]))
     start, amount, scale = _scaled(columns.pop("start"), columns.pop("amount"))
     end = start + amount
     del amount
     order = columns.pop("order")
     # Of calls that began at the same moment, the first by call-order is the caller, or else the longest.
     ordered = (-end, order, start) if not np.isnan(order).any() else (-end, start)
-    by_time = np.lexsort(ordered)
+    by_time = np.argsort(order, kind="stable") if corrected else np.lexsort(ordered)
     del order, ordered
+    frame, caller, value = (columns.pop(name)[by_time] for name in ("frame", "caller", "value"))
     return Thread(
-        thread,
-        start[by_time],
-        end[by_time],
-        scale,
-        *(columns.pop(name)[by_time] for name in ("frame", "caller", "value")),
+        *(thread, start[by_time], end[by_time], scale, frame, caller, value),
+        exclusive[by_time] * (scale / _NS_PER_US) if corrected else None,
     )
 
 

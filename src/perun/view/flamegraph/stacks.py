@@ -32,7 +32,8 @@ class Stacks(NamedTuple):
     """What call stacks consume; a stack begins with the outermost call.
 
     :param amounts: the exclusive amount of each stack, above 0, in the unit of the profile.
-    :param left_out: number of resources with a stack whose amount is negative or not a number.
+    :param left_out: number of resources with a stack whose amount is negative or not a number. One without
+        the key counts as 0: what was released before the peak of a memory profile has no `peak`.
     :param too_deep: number of calls that count for their caller because they are nested too deeply.
     """
 
@@ -46,15 +47,14 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
 
     :param of: the key of the number to sum up, or :data:`COUNT`.
     :raises UsageError: if no resource has such a number.
-    :raises ProfileError: if no resource has a stack, or no stack has an amount above 0.
+    :raises ProfileError: if there are no resources, none has a stack, or no stack has an amount above 0.
     """
-    from perun.view.flamegraph.calls import Calls
+    from perun.view.flamegraph.calls import Calls, is_corrected
 
-    groups = [
-        group
-        for group in profile.groups()
-        if not is_release(group.constants) and not is_summary(group.constants)
-    ]
+    found = list(profile.groups())
+    if not found:
+        raise ProfileError("the profile has no resources", "collect a new profile; this one measured nothing")
+    groups = [one for one in found if not is_release(one.constants) and not is_summary(one.constants)]
     if of != COUNT and not any(of in group.columns or of in group.constants for group in groups):
         known = sorted({name for group in groups for name in _numbers(group)} | {COUNT})
         raise UsageError(
@@ -62,7 +62,7 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
             "name another key with --of; the profile has: " + ", ".join(known),
         )
     sums = _Sums()
-    calls = Calls()
+    calls = Calls(corrected=is_corrected(profile))
     for group in groups:
         if "trace" in group.constants or "trace" in group.columns:
             _add_traces(sums, group, of)
@@ -92,10 +92,10 @@ class _Sums:
         self.too_deep = 0
 
     def add(self, stack: Stack, amount: Any) -> None:
-        if not _is_amount(amount):
-            self.left_out += 1
-        elif not amount:
+        if amount is None or (_is_amount(amount) and not amount):
             self.empty += 1
+        elif not _is_amount(amount):
+            self.left_out += 1
         else:
             self.amounts[stack] = self.amounts.get(stack, 0) + amount
 
@@ -121,8 +121,7 @@ def _add_nested(sums: _Sums, calls: Calls, of: str) -> None:
         sums.too_deep += tree.too_deep
         if of == "amount":
             # The duration of a call includes that of its callees; all other numbers are of the call alone.
-            exclusive = (thread.end - thread.start - tree.callees).clip(min=0)
-            amounts = _sums_by_node(tree, tree.node, exclusive, thread.scale)
+            amounts = _sums_by_node(tree, tree.node, tree.exclusive, thread.scale)
         else:
             valid = (thread.value >= 0) & (thread.value <= MAX_AMOUNT)
             sums.left_out += int((~valid).sum())

@@ -15,7 +15,7 @@ from perun.view._common.chart_view import ChartView
 from perun.view._common.scale import is_logarithmic, note_of
 from perun.view._common.span import widened
 from perun.view._common.values import Resources, nothing_in_common
-from perun.view._common.words import quantity, title_of
+from perun.view._common.words import name_of, quantity, title_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -86,13 +86,14 @@ class HistogramView(ChartView[HistogramParams]):
         codes = np.where(np.isnan(values), -1, groups.codes)
         # Sorted by group once, so that the values of each are one slice.
         order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(len(groups.names) + 1))
+        names = groups.names
+        bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
         sizes = np.diff(bounds)
         if not sizes.any():
             raise nothing_in_common(params.of, by)
         largest = np.argsort(-sizes, kind="stable")[:MAX_CHARTS].tolist()
         return tuple(
-            _chart(resources, params, values[order[bounds[one] : bounds[one + 1]]], groups.names[one])
+            _chart(resources, params, values[order[bounds[one] : bounds[one + 1]]], name_of(names[one]))
             for one in sorted(largest)
             if sizes[one]
         )

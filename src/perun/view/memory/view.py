@@ -155,7 +155,8 @@ def _section(
                 f"  {indent}  {_clean(frame)}" if not number else f"  {' ' * len(indent)}    {_clean(frame)}"
             )
         if len(stack.frames) > params.depth:
-            yield f"  {' ' * len(indent)}    and {len(stack.frames) - params.depth} more callers"
+            more = counted(len(stack.frames) - params.depth, "more caller")
+            yield f"  {' ' * len(indent)}    and {more}"
     if len(largest) > params.top:
         rest = sum(stack.sums[by] for stack in largest[params.top :])
         yield f"  {100 * rest / total:5.1f} %  in {counted(len(largest) - params.top, 'other call stack')}"

@@ -21,7 +21,7 @@ from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, p
 from perun.view._common.scale import is_logarithmic, note_of
 from perun.view._common.span import Span, share_of, widened
 from perun.view._common.values import Resources
-from perun.view._common.words import quantity, title_of, word_of
+from perun.view._common.words import name_of, quantity, title_of, word_of
 from perun.view.scatter.curves import curves
 from perun.wording import counted
 
@@ -59,11 +59,11 @@ class _Points(NamedTuple):
 def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
     """A chart of all uids if there are several, then one of each, in the order of the profile.
 
-    :raises UsageError: if no resource has both numbers, or one of the uids.
+    :raises UsageError: if no resource has both numbers, or one of the uids, or no key suits the x axis.
     :raises ProfileError: if the profile has no resources.
     """
     resources = Resources(profile)
-    params = replace(params, per=params.per or keys.numeric(resources, keys.POINTS))
+    params = replace(params, per=params.per or keys.numeric(resources, keys.POINTS, "--per"))
     x = resources.numbers(params.per, "--per")
     y = resources.numbers(params.of, "--of")
     if not (~np.isnan(x) & ~np.isnan(y)).any():
@@ -109,7 +109,8 @@ def _by_uid(
     wanted, of, per = params.uid, params.of, params.per
     codes, places = _places(resources)
     uids = Counter(uid for _, uid in places)
-    known = dict.fromkeys((*uids, *(name for name, _ in places)))
+    # Also as the charts call them, without an unknown source.
+    known = dict.fromkeys(one for place in places for one in _spellings(*place))
     for uid in wanted:
         if uid not in known:
             hint = (
@@ -125,7 +126,7 @@ def _by_uid(
     bounds = np.searchsorted(codes[order], np.arange(len(places) + 1))
     found = []
     for number, (name, uid) in enumerate(places):
-        if wanted and name not in wanted and uid not in wanted:
+        if wanted and _spellings(name, uid).isdisjoint(wanted):
             continue
         own = order[bounds[number] : bounds[number + 1]]
         if own.size:
@@ -134,13 +135,18 @@ def _by_uid(
             lines, problems = curves(fitting, x[own])
             # Whatever of the location tells the series apart: of the only command, the clock alone.
             short = uid if uids[uid] == 1 else name[len(uid) + 2 : -1] if len(uids) == 1 else name
-            found.append(_Points(short, x[own], y[own], lines, problems))
+            found.append(_Points(name_of(short), x[own], y[own], lines, problems))
     if not found:
         raise UsageError(
             f"no resource of the chosen uids has a number in both {of!r} and {per!r}",
             "name other uids with --uid, or leave it out",
         )
     return found
+
+
+def _spellings(location: str, uid: str) -> set[str]:
+    """What `--uid` may call a place: its uid or its location, as the profile or the charts write it."""
+    return {location, uid, name_of(location), name_of(uid)}
 
 
 def _places(resources: Resources) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
