@@ -26,8 +26,8 @@ from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.profile.factory import Profile
 from traced import COUNTS, Trace, calls, sizes
 
-WAYS = ("session", "multi", "perf_event")
-"""How the engine ebpf attaches probes, the best one first."""
+WAYS = ("session", pytest.param("multi", marks=pytest.mark.slow), "perf_event")
+"""How the engine ebpf attaches probes, the best one first. The second differs from the first at returns alone."""
 
 
 def reason_not_to_run(engine: str) -> str:
@@ -74,7 +74,7 @@ def recorder(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.M
     monkeypatch.setattr(EbpfEngine, "folder", probes)
     name = str(request.param)
     engine = name
-    if name in WAYS:
+    if name not in ENGINES[1:]:
         monkeypatch.setattr(EbpfEngine, "forced_method", name)
         engine = "ebpf"
     if why := reason_not_to_run(engine):
