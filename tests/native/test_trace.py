@@ -27,7 +27,7 @@ from perun.profile.factory import Profile
 from traced import COUNTS, Trace, calls, sizes
 
 WAYS = ("session", pytest.param("multi", marks=pytest.mark.slow), "perf_event")
-"""How the engine ebpf attaches probes, the best one first. The second differs from the first at returns alone."""
+"""How the engine ebpf attaches probes, the best one first; the second differs from it at returns alone."""
 
 
 def reason_not_to_run(engine: str) -> str:
