@@ -20,6 +20,7 @@ from perun.collect._common import debug_files, symbol_table
 from perun.collect._common.debug_files import with_debug_file
 from perun.collect._common.debuginfod import URLS, Debuginfod
 from perun.collect._common.elf import read_elf
+from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS
 from perun.collect._common.packages import debug_packages
 from perun.collect._common.symbol_table import SymbolTable
 from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
@@ -112,6 +113,18 @@ def test_a_small_symbol_table_that_is_not_to_be_used(
     (folder / "small.xz").write_bytes({"cut": data[:200], "large": data, "no xz": b"\x7fELF"}[damage])
     run(folder, "objcopy --add-section .gnu_debugdata=small.xz stripped.so mini.so")
     assert names(folder / "mini.so", built) == {**WHOLE, "hidden": "", "bare": ""}
+
+
+def test_a_file_that_claims_many_tables(folder: Path) -> None:
+    data = bytearray((folder / "stripped.so").read_bytes())
+    (start,) = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<2H", data, 0x3A)
+    headers = [data[start + number * size :][:size] for number in range(count)]
+    (symbols,) = [one for one in headers if struct.unpack_from("<I", one, 4) == (DYNAMIC_SYMBOLS,)]
+    struct.pack_into("<Q", data, 0x28, len(data))
+    struct.pack_into("<H", data, 0x3C, count + 100)
+    (folder / "many.so").write_bytes(data + b"".join(headers) + symbols * 100)
+    assert len(SymbolTable([str(folder / "many.so")])) == len(SymbolTable([str(folder / "stripped.so")])) > 0
 
 
 @pytest.mark.parametrize("place", ["beside", ".debug", "below the folder of the system", "by build-id"])

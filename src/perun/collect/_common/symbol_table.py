@@ -21,12 +21,15 @@ from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS, EXECUTABLE, SYMB
 
 MAX_DEBUGDATA: Final = 64 * 2**20
 """The most bytes that `.gnu_debugdata` may have when it is unpacked."""
+_MAX_MEMORY: Final = 128 * 2**20
+"""Bytes of memory for unpacking it; what xz makes with its highest level needs 65 MiB."""
 _ENTRY: Final = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 """A symbol of a 64-bit file for a little-endian machine (`Elf64_Sym`)."""
 _NO_TYPE, _FUNCTION, _INDIRECT_FUNCTION = 0, 2, 10
 _LOCAL: Final = 0
+_SMALL_TABLE: Final = ".gnu_debugdata"
 _LOOK_BACK: Final = 64
 
 
@@ -96,10 +99,16 @@ def _tables(path: str) -> Iterator[_Part]:
 
 def _tables_of(file: BinaryIO, *, inner: bool = False) -> Iterator[_Part]:
     sections = read_sections(file)
+    # A file has one of each (gABI 4.1). Those of a damaged file with thousands would not fit into memory.
+    kinds: set[int | str] = set()
     for section in sections:
-        if section.type in (SYMBOLS, DYNAMIC_SYMBOLS) and section.link < len(sections):
+        kind = section.type if section.type in (SYMBOLS, DYNAMIC_SYMBOLS) else section.name
+        if kind in kinds:
+            continue
+        kinds.add(kind)
+        if kind in (SYMBOLS, DYNAMIC_SYMBOLS) and section.link < len(sections):
             yield _functions(file, section, sections)
-        elif section.name == ".gnu_debugdata" and not inner:
+        elif kind == _SMALL_TABLE and not inner:
             yield from _tables_of(io.BytesIO(unpacked(section.content(file))), inner=True)
 
 
@@ -107,7 +116,7 @@ def unpacked(data: bytes) -> bytes:
     """The ELF file in a section `.gnu_debugdata`; empty if it is damaged or exceeds :data:`MAX_DEBUGDATA`."""
     from lzma import LZMADecompressor, LZMAError
 
-    unpacker = LZMADecompressor()
+    unpacker = LZMADecompressor(memlimit=_MAX_MEMORY)  # the data themselves say how much they need
     try:
         found = unpacker.decompress(data, MAX_DEBUGDATA)
     except LZMAError:
