@@ -99,7 +99,7 @@ def _tables(path: str) -> Iterator[_Part]:
 
 def _tables_of(file: BinaryIO, *, inner: bool = False) -> Iterator[_Part]:
     sections = read_sections(file)
-    # A file has one of each (gABI 4.1). Those of a damaged file with thousands would not fit into memory.
+    # A file has one of each (gABI 4.1). A damaged one that has thousands must not take the memory of all.
     kinds: set[int | str] = set()
     for section in sections:
         kind = section.type if section.type in (SYMBOLS, DYNAMIC_SYMBOLS) else section.name
