@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.profile.amounts import is_size, readable, readable_spread, unit_label
+from perun.profile.amounts import is_size, readable, unit_label
 from perun.view._common.theme import RAMP, SERIES, colour, mixed, ramp
 
 
@@ -74,17 +74,3 @@ def test_colours() -> None:
     assert [colour(number) for number in range(2 * len(SERIES))] == 2 * [light for light, _ in SERIES]
     assert [ramp(share) for share in (-1, 0, 1, 2)] == [RAMP[0], RAMP[0], RAMP[-1], RAMP[-1]]
     assert mixed("#000000", "#ffffff", 0.5) == "#808080"
-
-
-@pytest.mark.parametrize(
-    ("value", "spread", "unit", "text"),
-    [
-        (0.208, 0.003, "s", "208 ms ± 3"),
-        (1.5 * 2**20, 0.02 * 2**20, "B", "1.50 MiB ± 0.02"),
-        (0.0, 1e295, "s", "0 s ± 1×10²⁹⁵ s"),  # noqa: RUF001
-        (1e305, 0.0, "KiB", "1.02×10³⁰⁸ B ± 0 B"),  # noqa: RUF001
-        (1.7e308, 1.7e308, "KiB", "∞ B ± ∞ B"),
-    ],
-)
-def test_a_value_and_its_spread(value: float, spread: float, unit: str, text: str) -> None:
-    assert readable_spread(value, spread, unit) == text
