@@ -66,12 +66,12 @@ def readable_spread(value: float, spread: float, unit: str = "") -> str:
     """
     text = readable(value, unit)
     factor, steps, rest = _scale_of(unit)
-    value, spread = value * factor, spread * factor
+    value, own = value * factor, spread * factor
     name = text.partition(" ")[2].removesuffix(rest).strip()
     scale = next((size for size, prefix in steps if prefix == name), None)
-    if scale is None or "\u00d7" in text:
-        return f"{text} ± {readable(spread / factor, unit)}"
-    value, spread = value / scale, spread / scale
+    if scale is None or "\u00d7" in text or max(abs(value), own) >= end_of(steps):
+        return f"{text} ± {readable(spread, unit)}"
+    value, spread = value / scale, own / scale
     places = _places(value, 3)
     if spread:  # one digit of it is to be seen, two where it is as small as 1.x
         places = max(places, min(_places(spread, 2 if f"{spread:e}"[0] == "1" else 1), places + 2))

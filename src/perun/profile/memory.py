@@ -7,6 +7,7 @@ these out, or it counts every byte several times.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,7 +31,7 @@ LEFT_OUT: Final = "left-out"
 def is_summary(resource: Mapping[str, Any]) -> bool:
     """Whether a resource, or the fields that a group of them shares, sums up other resources."""
     uid = resource.get("uid")
-    return isinstance(uid, Mapping) and resource.get("subtype") in SUMMARIES and "memory" in uid
+    return isinstance(uid, Mapping) and flatten(resource.get("subtype")) in SUMMARIES and "memory" in uid
 
 
 def is_release(resource: Mapping[str, Any]) -> bool:
@@ -71,8 +72,9 @@ def notes(profile: Profile) -> list[str]:
 
 
 def number_of(value: Any) -> float | None:
-    """The value as a float; None if it is not a number, or exceeds the largest float."""
+    """The value as a float; None if it is not a finite number."""
     try:
-        return float(value) if isinstance(value, (int, float)) else None
+        number = float(value) if isinstance(value, (int, float)) else math.nan
     except OverflowError:
         return None
+    return number if math.isfinite(number) else None

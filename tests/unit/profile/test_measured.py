@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.profile.amounts import readable_spread
 from perun.profile.factory import Profile
 from perun.profile.main_value import of
 from perun.profile.measured import Measured, difference, of_values, pooled
@@ -128,3 +129,17 @@ def test_amounts_of_any_size_have_a_spread_and_differ(scale):
 
 def test_a_ratio_beyond_the_largest_float_is_no_difference():
     assert difference(of_values("a", [1e-300], ""), of_values("a", [1e299], "")) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "unit", "text"),
+    [
+        (0.208, 0.003, "s", "208 ms ± 3"),
+        (1.5 * 2**20, 0.02 * 2**20, "B", "1.50 MiB ± 0.02"),
+        (0.0, 1e295, "s", "0 s ± 1×10²⁹⁵ s"),  # noqa: RUF001
+        (1e305, 0.0, "KiB", "1.02×10³⁰⁸ B ± 0 B"),  # noqa: RUF001
+        (1.7e308, 1.7e308, "KiB", "∞ B ± ∞ B"),
+    ],
+)
+def test_a_value_and_its_spread(value, spread, unit, text):
+    assert readable_spread(value, spread, unit) == text

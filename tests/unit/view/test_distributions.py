@@ -146,3 +146,8 @@ def test_what_is_refused(profile_of: Any, view: Any) -> None:
         view.charts(profile_of(CLOCKED), view.Params(of="uid"))
     with pytest.raises(UsageError, match="--by: no resource has a key 'q'"):
         view.charts(profile_of(CLOCKED), view.Params(by="q"))
+
+
+def test_more_intervals_than_can_be_drawn_are_refused(profile_of: Any) -> None:
+    with pytest.raises(UsageError, match="--bins 1000000000: a histogram has at most 10,000 intervals"):
+        histograms(profile_of(CLOCKED), bins=10**9)

@@ -105,7 +105,7 @@ def _add_traces(sums: _Sums, group: Group, of: str) -> None:
     for trace, subtype, amount in zip(
         *(_values(group, name) for name in ("trace", "subtype", of)), strict=False
     ):
-        if not trace or subtype in RELEASES:
+        if not trace or (isinstance(subtype, str) and subtype in RELEASES):
             continue
         if id(trace) not in known:
             records = trace if isinstance(trace, (list, tuple)) else [trace]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from perun.errors import UsageError
 from perun.plugin.params import param
 from perun.profile.amounts import readable
 from perun.view._common import keys, options
@@ -25,6 +26,8 @@ MAX_BINS: Final = 100
 MAX_ROWS: Final = 24
 """More intervals are not chosen automatically, on a page and in the terminal."""
 MAX_CHARTS: Final = 200
+MOST_BINS: Final = 10_000
+"""A page has fewer pixels than so many intervals; millions of them would not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,17 @@ class HistogramView(ChartView[HistogramParams]):
     def charts(self, profile: Profile, params: HistogramParams) -> tuple[Chart, ...]:
         """A histogram for each value of the key, those of most values if there are too many.
 
-        :raises UsageError: if no resource has a key, a number in `--of`, or both at once.
+        :raises UsageError: if no resource has a key, a number in `--of`, or both at once, or `--bins` is too
+            large.
         :raises ProfileError: if the profile has no resources.
         """
         import numpy as np
 
+        if params.bins > MOST_BINS:
+            raise UsageError(
+                f"--bins {params.bins}: a histogram has at most {MOST_BINS:,} intervals",
+                "leave out --bins, and the values decide",
+            )
         resources = Resources(profile)
         values = resources.numbers(params.of, "--of")
         by = params.by or keys.varied(resources, keys.SERIES)

@@ -13,6 +13,7 @@ from perun.plugin.params import param
 from perun.profile.amounts import readable
 from perun.profile.memory import LEFT_OUT, notes, number_of
 from perun.view._common.chart import command_line
+from perun.view._common.screen import printable
 from perun.view.memory.sites import call_stacks
 from perun.wording import counted
 
@@ -169,14 +170,9 @@ def _size(amount: float) -> str:
 
 def _wrapped(text: str) -> list[str]:
     """A note in lines that a terminal has room for: a hint at its end must not be cut off."""
-    return wrap(_printable(text), _LONGEST, subsequent_indent=" " * 13)
+    return wrap(printable(text), _LONGEST, subsequent_indent=" " * 13)
 
 
 def _clean(text: str) -> str:
-    text = _printable(text)
+    text = printable(text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
-def _printable(text: str) -> str:
-    # A name of a function or a file may hold control characters, which a terminal obeys.
-    return "".join(char if char.isprintable() else "?" for char in text)
