@@ -35,13 +35,11 @@ def save(
     template: str | None = None,
     counter: int = 0,
     announce: Callable[[str], None] | None = None,
-    moment: int | None = None,
 ) -> Path:
     """Save `profile`, collected for the version, as a pending profile; its path.
 
     :param name: file name; else it is made by `template`, else by `format.output_profile_template`.
     :param announce: told the SHA-1 of the file, before there is any.
-    :param moment: the time of the file, in seconds since 1970; None for now.
     """
     from datetime import UTC, datetime
 
@@ -52,8 +50,6 @@ def save(
         text = template or str(repo.config.get("format.output_profile_template"))
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
     path = repo.store.pending.save(profile, name, announce, _just_registered(repo, minor_version))
-    if moment is not None:  # before the facts, which know the profile by its name and time
-        os.utime(path, (moment, moment))
     repo.store.facts.note_pending(path, profile)
     return path
 
@@ -95,11 +91,15 @@ def save_together(repo: Repository, wanted: Sequence[Wanted]) -> list[Path]:
         paths: list[Path] = []
         try:
             for one in wanted:
-                paths.append(save(repo, one.profile, one.minor_version, moment=one.moment))
+                paths.append(save(repo, one.profile, one.minor_version))
         except BaseException:
             repo.store.pending.remove(paths)
             raise
         for one, path in zip(wanted, paths, strict=True):
+            if one.moment is not None:
+                os.utime(path, (one.moment, one.moment))
+                # The facts know it by its name and time.
+                repo.store.facts.note_pending(path, one.profile)
             name = register(repo, path, one.profile, one.minor_version) if one.registers else path.name
             found.append(path.with_name(name))
     return found
