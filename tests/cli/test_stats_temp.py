@@ -165,8 +165,8 @@ def temporary(store):
 @pytest.mark.parametrize("utils", [(), ("utils",)])
 def test_temporary_files(perun, temporary, utils):
     assert perun(*utils, "temp", "list").lines == [
-        "Total size of all the files: 2.9 KiB",
-        "   2.9 KiB | unprotected | a/b/large",
+        "Total size of all the files: 2.94 KiB",
+        "  2.93 KiB | unprotected | a/b/large",
         "       1 B | unprotected | a/small",
         "      12 B | protected   | c",
     ]

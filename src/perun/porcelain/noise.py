@@ -22,15 +22,16 @@ from numpy.typing import NDArray
 
 from perun import conditions, disturbance, machine
 from perun.conditions import Condition
-from perun.errors import JobFailed, UsageError
+from perun.errors import UsageError
 from perun.models.two_samples import planning
 from perun.models.two_samples.ratio import Ratio, of_pairs
 from perun.plugin.api import Report, Run, silent
 from perun.porcelain.compare.decide import FIRST_LOOK, STEP, Looks
 from perun.porcelain.compare.options import MAX_PAIRS, SECONDS
 from perun.porcelain.compare.pairs import ARMS, usable_cores
-from perun.porcelain.timed_runs import PADDING
-from perun.process.execution import Execution, Sample
+from perun.porcelain.timed_runs import TimedRuns
+from perun.process.execution import Sample
+from perun.process.outcome import failed
 from perun.profile.verdict import DEFAULTS
 
 Floats = NDArray[np.float64]
@@ -46,7 +47,6 @@ EFFECTS: Final = (0.01, 0.02, 0.05, 0.10, 0.25)
 _LOOP: Final = "for _ in range({}): pass"
 _CALIBRATION: Final = 1_000_000
 _RUN_LIMIT: Final = 60.0
-_PADDING: Final = 4096
 
 
 class Effect(NamedTuple):
@@ -166,12 +166,11 @@ class _Runner:
         return (first, second) if self.dice.random() < 0.5 else (second, first)
 
     def _once(self, command: str, core: int | None) -> Sample:
-        padding = {PADDING: "x" * self.dice.randrange(_PADDING)}
-        run = Run(command, cwd=self._scratch, environ={**self._environ, **padding})
-        with Execution(run, self._scratch, _RUN_LIMIT, core=core) as execution:
-            sample = execution.run()
-            if sample.status:
-                raise JobFailed(f"{command!r} ended with {sample.status}: {execution.last_errors()}")
+        run = Run(command, cwd=self._scratch, environ=dict(self._environ))
+        with TimedRuns(run, self._scratch, self.dice, _RUN_LIMIT, core) as runs:
+            sample, errors = runs.record()
+        if sample.status or sample.early:
+            raise failed(run, sample.status, errors, "measure when the machine has less to do")
         return sample
 
 

@@ -101,6 +101,8 @@ def save_together(repo: Repository, wanted: Sequence[Wanted]) -> list[Path]:
         for one, path in zip(wanted, paths, strict=True):
             if one.moment is not None:
                 os.utime(path, (one.moment, one.moment))
+                # The facts know it by its name and time.
+                repo.store.facts.note_pending(path, one.profile)
             name = register(repo, path, one.profile, one.minor_version) if one.registers else path.name
             found.append(path.with_name(name))
     return found

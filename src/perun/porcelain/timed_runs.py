@@ -1,6 +1,6 @@
 """Single runs of a command, timed one by one, and the profile that the time collector would make of them.
 
-What measures commands in turns, `perun compare` and `perun bench`, times its runs here.
+What measures commands in turns, `perun compare`, `perun bench` and `perun doctor noise`, times its runs here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perun.process.execution import Execution, Sample
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-PADDING: Final = "PERUN_PADDING"
+_PADDING: Final = "PERUN_PADDING"
 """The variable that makes the environment of each run of another size.
 
 Its size moves the stack, which alone can change times by several percent: T. Mytkowicz et al., Producing
@@ -68,7 +68,7 @@ class TimedRuns:
 
         :raises JobFailed: if it cannot be started.
         """
-        self._execution.set_variable(PADDING, "x" * self._dice.randrange(_LONGEST_PADDING))
+        self._execution.set_variable(_PADDING, "x" * self._dice.randrange(_LONGEST_PADDING))
         sample = self._execution.record()
         if sample.interruption is not None:
             raise sample.interruption

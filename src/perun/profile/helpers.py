@@ -7,6 +7,7 @@ section 11.2. Nothing heavy is imported here, as listing profiles must start at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from perun.errors import ConfigError
@@ -70,6 +71,9 @@ def sort_key(attributes: str | Sequence[str]) -> Callable[[ProfileInfo], tuple[A
                 _nearest(str(name), ProfileInfo.valid_attributes),
             )
     used = [name for name in names if name not in _IGNORED_ATTRIBUTES]
+    if len(used) == 1:  # the usual case, called for thousands
+        get = attrgetter(used[0])
+        return lambda info: (get(info),)
     return lambda info: tuple(getattr(info, name) for name in used)
 
 

@@ -71,7 +71,7 @@ class Facts:
     def note_pending(self, path: Path, profile: Profile) -> None:
         """Keep the facts of the pending profile."""
         with suppress(OSError), self._lock():
-            there = set(tree.listing(path.parent))
+            there = set(tree.listing(path.parent)) - {path.name}  # a file has one time
             known = self._read(_PENDING)
             kept = {key: one for key, one in known.items() if key.partition(" ")[2] in there}
             kept[_key(path.name, int(path.stat().st_mtime))] = fact_of(profile)

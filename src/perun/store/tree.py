@@ -134,6 +134,9 @@ def _first_bytes(path: Path | str) -> bytes:
 def sha1(*data: bytes) -> bytes:
     """The SHA-1 of `data`, one after the other; 20 bytes."""
     if len(data) == 1:  # nearly always, and for each profile of a list
+        if len(data[0]) < OPENSSL_FROM and _small_sha1 is not None:
+            digest: bytes = _small_sha1(data[0]).digest()
+            return digest
         return sha1_of(data[0], len(data[0])).digest()
     first, *others = data or (b"",)
     found = sha1_of(first, sum(map(len, data)))

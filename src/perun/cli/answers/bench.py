@@ -15,8 +15,6 @@ from perun.porcelain.bench.results import Result, fastest
 from perun.process.outcome import exit_status
 from perun.profile.amounts import readable
 
-SHORT: Final = 7
-"""Digits of a checksum that a line has, as git shortens it."""
 _COLUMNS: Final = ("command", "mean", "stddev", "median", "user", "system", "min", "max", "runs", "ratio")
 _LEGEND: Final = "since: measured at another time; perun compare measures both in turns, and decides"
 
@@ -44,7 +42,7 @@ def _row(session: Session, one: Result) -> tuple[tuple[str, str], str]:
     if one.difference is not None and one.earlier is not None:
         text = values.percent(one.difference)
         painted = session.paint(text, values.style(one.difference, one.measured))
-        difference = f"{painted} since {one.earlier.minor_version[:SHORT]}"
+        difference = f"{painted} since {one.earlier.minor_version[: values.SHORT]}"
     return (one_line(one.benchmark.title), values.value(one.measured)), difference
 
 
@@ -139,7 +137,7 @@ def as_markdown(out: TextIO, found: Outcome) -> None:
             cells.append(ratio(one) or "1")
         if since:
             known = one.difference is not None and one.earlier is not None
-            named = f" since {one.earlier.minor_version[:SHORT]}" if one.earlier is not None else ""
+            named = f" since {one.earlier.minor_version[: values.SHORT]}" if one.earlier is not None else ""
             cells.append(values.percent(one.difference) + named if known else "")
         out.write(f"| {' | '.join(cells)} |\n")
 

@@ -9,13 +9,14 @@ from perun.profile import amounts
 from perun.profile.amounts import readable, readable_spread
 from perun.profile.measured import Difference, Measured
 from perun.profile.measured import difference as difference_of
+from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.session import Session
     from perun.porcelain.earlier import Earlier
 
 SHORT: Final = 7
-"""Characters of the checksum of a version beside a difference."""
+"""Characters of the checksum of a version beside a value or a difference, as git shortens it."""
 
 
 def value(measured: Measured | None, *, counted: bool = True) -> str:
@@ -55,6 +56,15 @@ def line(session: Session, measured: Measured, earlier: Earlier | None) -> str:
         return text
     since = f"since {earlier.minor_version[:SHORT]}"
     return f"{text}  {session.paint(percent(difference), style(difference, measured))} {since}"
+
+
+def note_unread(session: Session, count: int) -> None:
+    """Say of how many profiles a list lacks the values because they were not read, if there are any."""
+    if count:
+        session.note(
+            f"note: the values of {plural(count, 'profile')} are not known yet; "
+            "read them all with: perun fsck --repair"
+        )
 
 
 def as_data(measured: Measured | None) -> dict[str, Any] | None:

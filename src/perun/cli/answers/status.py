@@ -72,11 +72,8 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
         session.note(
             f"note: collected on another machine, times do not compare with this one's: {one_line(machine)}"
         )
-    if found.unread and any(isinstance(piece, Tag) and piece.name == "value" for piece in pieces):
-        session.note(
-            f"note: the values of {plural(found.unread, 'profile')} are not known yet; "
-            "read them all with: perun fsck --repair"
-        )
+    if any(isinstance(piece, Tag) and piece.name == "value" for piece in pieces):
+        measured.note_unread(session, found.unread)
     for name, reason in found.damaged:
         session.warn(reason)
         session.note(f"remove it with: perun rm {one_line(name)}")

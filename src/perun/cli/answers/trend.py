@@ -47,11 +47,7 @@ def answer(session: Session, found: Trend) -> None:
         )
     elif empty:
         session.note(f"note: {empty} of {plural(found.versions, 'version')} have no such profile")
-    if found.unread:
-        session.note(
-            f"note: the values of {plural(found.unread, 'profile')} are not known yet; "
-            "read them all with: perun fsck --repair"
-        )
+    measured.note_unread(session, found.unread)
     for message in found.damaged:
         session.warn(message)
 

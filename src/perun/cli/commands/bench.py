@@ -228,7 +228,7 @@ def _notes(session: Session, found: Outcome) -> None:
     for one in found.results:
         for note in one.notes:
             session.note(f"note: {one_line(one.benchmark.title)}: {one_line(note)}")
-    short = found.version.checksum[: answers.SHORT]
+    short = found.version.checksum[: values.SHORT]
     profiles = [one.profile for one in found.results if one.profile]
     if found.interruption is not None:
         session.note("interrupted: this is what was measured by then; nothing is stored")

@@ -12,10 +12,10 @@ import click
 
 from perun.cli.completing import complete_minor
 from perun.cli.session import Session
-from perun.cli.sizes import column, readable
 from perun.cli.table import one_line
 from perun.porcelain import stats as porcelain
 from perun.porcelain.repository import open_repository
+from perun.profile.amounts import readable
 from perun.wording import plural
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,7 +89,7 @@ def list_files(
 
     def cells(file: porcelain.StatsFile) -> list[str]:
         return [
-            "" if no_file_size else column(file.size),
+            "" if no_file_size else f"{readable(file.size, 'B'):>10}",
             "" if no_minor else session.paint(file.minor_version, "yellow"),
             one_line(file.name),
         ]
@@ -118,7 +118,7 @@ def list_versions(
 
     def cells(version: porcelain.StatsVersion) -> list[str]:
         return [
-            "" if no_dir_size else column(version.size),
+            "" if no_dir_size else f"{readable(version.size, 'B'):>10}",
             session.paint(version.minor_version, "yellow"),
             "" if no_file_count else plural(version.files, "file"),
         ]
@@ -228,7 +228,7 @@ def _print(
         session.say(json.dumps(answer, indent=2))
         return
     if with_total:
-        session.say(f"Total size of all the {what}: {readable(total)}")
+        session.say(f"Total size of all the {what}: {readable(total, 'B')}")
     for row in rows:
         session.say(" | ".join(cell for cell in cells(row) if cell))
     if left_out:

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from perun.cli.session import Session
-from perun.cli.sizes import column, readable
 from perun.cli.table import one_line
 from perun.porcelain import temp as porcelain
 from perun.porcelain.repository import open_repository
+from perun.profile.amounts import readable
 from perun.wording import plural
 
 
@@ -74,11 +74,11 @@ def list_(
         session.say(json.dumps(answer, indent=2))
         return
     if not no_total_size:
-        session.say(f"Total size of all the files: {readable(total)}")
+        session.say(f"Total size of all the files: {readable(total, 'B')}")
     for file in found:
         protection = f"{'protected' if file.protected else 'unprotected':<11}"
         cells = [
-            "" if no_file_size else column(file.size),
+            "" if no_file_size else f"{readable(file.size, 'B'):>10}",
             "" if no_protection_level else session.paint(protection, "red" if file.protected else ""),
             one_line(file.path),
         ]

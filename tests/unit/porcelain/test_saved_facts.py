@@ -1,0 +1,25 @@
+"""Profiles that are saved together."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from perun.porcelain import saving
+from perun.porcelain.init import init
+from perun.porcelain.repository import open_repository
+from perun.profile.factory import Profile
+
+
+def test_facts_know_a_pending_profile_by_the_time_that_it_is_given(git_repository: Any) -> None:
+    git = git_repository("saved", commits=1)
+    init(git.path, os.environ)
+    repo = open_repository(git.path, os.environ)
+    header = {"type": "time", "cmd": "./app", "args": "", "workload": "in", "units": {"time": "s"}}
+    info = {"name": "time", "params": {}}
+    profile = Profile({"header": header, "collector_info": info, "postprocessors": []})
+    profile.update_resources([{"amount": 1.5, "uid": "./app", "type": "time", "subtype": "real"}])
+    (path,) = saving.save_together(repo, [saving.Wanted(profile, git.head, False, 1_700_000_000)])
+    (pending,) = repo.store.pending.list()
+    assert pending.time == 1_700_000_000
+    assert list(repo.store.facts.of_pending()) == [(path.name, pending.time)]
