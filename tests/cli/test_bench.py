@@ -171,6 +171,15 @@ def test_ratios_are_those_to_the_fastest(bench: Any, perun: Any) -> None:
     assert re.search(r"\n  [\d.,]+x \[[\d.,]+, [\d.,]+\]  sleep 0.05\n", shown)
 
 
+def test_a_ratio_is_never_negative(bench: Any) -> None:
+    # Of the three runs one takes far longer: the interval of such a mean is wider than the mean.
+    Path("odd.sh").write_text("echo >> ../odd; [ $(wc -l < ../odd) = 2 ] && sleep 1; true\n")
+    found = bench("sh odd.sh", "true", "--warmup", "0")["benchmarks"]
+    (ratio,) = [one["ratio"] for one in found if one["ratio"]]
+    assert ratio["interval"][0] == 0
+    assert ratio["factor"] < ratio["interval"][1]
+
+
 def test_parameters_are_the_workloads_of_one_command(bench: Any) -> None:
     found = bench("echo {a} -n {b}", "--parameter", "a=1,2", "--parameter", "b=x,y")["benchmarks"]
     assert [one["command"] for one in found] == [f"echo {a} -n {b}" for a in "12" for b in "xy"]
@@ -283,7 +292,7 @@ def test_a_compiled_program_beside_a_python_package_is_built_by_make(project: An
     failed = perun("run", "-m", "HEAD~1", "matrix", check=False)
     assert failed.code == 8
     assert "command not found: './prog'" in failed.err
-    assert "let execute.pre_run build the program" in failed.out + failed.err
+    assert "set execute.pre_run to what builds the program" in failed.out + failed.err
 
 
 def test_save_refuses_what_the_matrix_cannot_say(project: Any, bench: Any, perun: Any) -> None:

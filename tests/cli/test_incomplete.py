@@ -140,6 +140,20 @@ def test_an_interruption_ends_the_batch_and_its_profile_says_so(
     assert perun("run", "matrix", "--resume", check=False).code == 2
 
 
+def test_an_interruption_says_that_nothing_is_stored(
+    project: Any, command: list[str], environment: dict[str, str]
+) -> None:
+    (project.path / "wait.sh").write_text("touch waiting; exec sleep 60\n")
+    one = ("collect", "-c", "sh wait.sh", "time", "--warmup", "0")
+    code, out = interrupt(command, environment, project.path, *one)
+    assert (code, out) == (130, "\ninterrupted: nothing is stored\n")
+    two = ("run", "job", "-c", "time", "-b", "true", "-b", "sh wait.sh")
+    code, out = interrupt(command, environment, project.path, *two)
+    assert code == 130
+    assert out.endswith("\ninterrupted: 1 of 2 jobs has a profile; nothing is stored of the rest\n")
+    assert len(pending(project)) == 1
+
+
 @pytest.mark.parametrize("batch", ["memory"], indirect=True)
 def test_check_does_not_compare_it(
     perun: Any, project: Any, command: list[str], environment: dict[str, str], batch: str

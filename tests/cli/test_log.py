@@ -325,6 +325,17 @@ def test_values_and_differences(perun, merged, write_profile):
     assert "\x1b[31m+50.0 %\x1b[0m" in perun("log", "-s", env={"CLICOLOR_FORCE": "1"}).out
 
 
+def test_the_values_of_a_column_are_of_one_configuration(perun, merged, write_profile):
+    first = merged.git("rev-parse", "HEAD~1")
+    write_profile("a.perf", cmd="./other", origin=first, amounts=(0.25,))
+    write_profile("b.perf", origin=first, amounts=(1.0,))
+    write_profile("c.perf", amounts=(2.0,))
+    perun("add", "--to-origin", "0@p-2@p")
+    lines = {line.split()[0]: line[28:57].split() for line in perun("log", "-s").lines[1:]}
+    assert lines[merged.head[:8]][:4] == ["2", "s", "+100", "%"]
+    assert lines[first[:8]][:3] == ["1", "s", "(+1)"]
+
+
 def test_widths_of_numbers(shortlog, perun, write_profile):
     write_profile("a.perf", amounts=(1.0, 1.02, 0.98))
     perun("add", "0@p")

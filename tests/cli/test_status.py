@@ -298,6 +298,14 @@ def test_on_a_narrow_terminal_columns_are_shortened(terminal, write_profile):
     assert ".." in narrow[-2]
 
 
+def test_on_a_narrow_terminal_the_command_is_more_than_the_count(terminal, write_profile):
+    write_profile("a.perf", cmd="./list_bench", workload="10000 --all-of-it")
+    for columns, value in ((100, "1.50 s ± 0.50 (n = 3)"), (84, "1.50 s ± 0.50")):
+        row = terminal("--no-color", "status", columns=columns).out.splitlines()[-2]
+        assert row.startswith(f"0@p | time      | ./list_bench 10000 --all-of-it | {value}")
+        assert ("(n = 3)" in row) == ("(n = 3)" in value)
+
+
 def test_colours(perun, terminal, write_profile):
     write_profile()
     shown = terminal("status").out

@@ -80,6 +80,7 @@ class Column(NamedTuple):
     :param right: whether the text stands at the right.
     :param styled: what gives each of the cells a colour, instead of `paint`.
     :param shrink: whether it may be shortened if the table is wider than the terminal.
+    :param shorter: the cells where the table is wider than that, before any column is shortened.
     """
 
     title: str
@@ -89,6 +90,7 @@ class Column(NamedTuple):
     right: bool = False
     shrink: bool = False
     styled: Sequence[Callable[[str], str]] = ()
+    shorter: Sequence[str] = ()
 
 
 def table(
@@ -106,7 +108,11 @@ def table(
     marks = [clean(column.before, keep="") for column in columns]
     end = clean(after, keep="")
     fixed = sum(map(width, marks)) + width(end)
-    if most:
+    if most and sum(widths) + fixed > most:
+        if any(column.shorter for column in columns):
+            short = [one._replace(cells=one.shorter or one.cells, shorter=()) for one in columns]
+            yield from table(short, after=after, most=most, unicode=unicode, bundle=bundle)
+            return
         _shrink(widths, [column.shrink for column in columns], most - fixed)
     rule = ("═" if unicode else "-") * (sum(widths) + fixed)
     filled = [

@@ -11,7 +11,8 @@ from perun.errors import JobFailed
 
 # It may be set, but not make this program.
 _BUILD_IT: Final = (
-    "a fresh working copy of another version holds only what is in git: let execute.pre_run build the program"
+    "a fresh working copy of another version holds only what is in git: "
+    "set execute.pre_run to what builds the program"
 )
 
 

@@ -71,8 +71,13 @@ def ratio(one: Result) -> str:
 
 
 def _factor(share: float) -> str:
-    factor = max(0.0, 1 + share)  # the interval of few runs may be wider than what there is
+    factor = _ratio_of(share)
     return f"{factor:.2f}" if factor < 100 else f"{factor:,.0f}"
+
+
+def _ratio_of(share: float) -> float:
+    """The ratio that is a share more than one; the interval of few runs may be wider than what there is."""
+    return max(0.0, 1 + share)
 
 
 def as_json(out: TextIO, found: Outcome) -> None:
@@ -119,7 +124,7 @@ def _ratio_data(one: Result) -> dict[str, Any] | None:
     if one.ratio is None:
         return None
     low, high = one.ratio.low, one.ratio.high
-    interval = None if low is None or high is None else [1 + low, 1 + high]
+    interval = None if low is None or high is None else [_ratio_of(low), _ratio_of(high)]
     return {"factor": 1 + one.ratio.share, "interval": interval}
 
 

@@ -15,6 +15,7 @@ from perun.errors import DamagedStore, UsageError
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
 from perun.porcelain.log_values import LogValue
+from perun.profile.head import Configuration
 from perun.profile.measured import difference as difference_of
 from perun.store.summaries import Summary
 from perun.wording import plural
@@ -197,19 +198,23 @@ def short_line(
 
 
 class _OfValues:
-    """Makes the text of `%value%` or `%difference%`: that of the first configuration, and how many more there
-    are. A number is never cut, as a part of it is another number."""
+    """Makes the text of `%value%` or `%difference%`: that of one configuration, and how many more there are.
+
+    The configuration of a newer version is kept where a version has it, so that the numbers of a column
+    compare; else it is the first. A number is never cut, as a part of it is another number.
+    """
 
     def __init__(self, session: Session, tag: formats.Tag) -> None:
         self._session = session
         self._name = tag.name
         self._width = max(tag.width or 0, len(tag.name))
         self._blank = " " * self._width
+        self._shown: dict[tuple[Configuration, str], None] = {}
 
     def __call__(self, values: Sequence[LogValue]) -> str:
         if not values:
             return self._blank
-        first, others = values[0], len(values) - 1
+        first, others = self._chosen(values), len(values) - 1
         style = ""
         if self._name == "value":
             text = measured.value(first.measured, counted=False) + (f" (+{others})" if others else "")
@@ -221,6 +226,14 @@ class _OfValues:
             text = measured.percent(difference, interval=False)
             style = measured.style(difference, first.measured)
         return self._session.paint(text, style) + " " * (self._width - len(text))
+
+    def _chosen(self, values: Sequence[LogValue]) -> LogValue:
+        keyed = {(one.configuration, one.measured.metric): one for one in reversed(values)}
+        key = next((one for one in self._shown if one in keyed), None)
+        if key is None:
+            key = values[0].configuration, values[0].measured.metric
+            self._shown[key] = None
+        return keyed[key]
 
 
 def _title(piece: str | formats.Tag) -> str:

@@ -143,7 +143,11 @@ def _column(
     if tag.name != "difference":
         paint = _paints(session).get(tag.name)
         shrink = tag.name not in UNCUT
-        return Column(tag.name, [_cell(info, tag, found) for info in infos], raw, paint, shrink=shrink)
+        cells = [_cell(info, tag, found) for info in infos]
+        # The command says more than how often it was measured.
+        uncounted = (measured.value(found.fact(info).measured, counted=False) for info in infos)
+        shorter = list(uncounted) if tag.name == "value" else ()
+        return Column(tag.name, cells, raw, paint, shrink=shrink, shorter=shorter)
     values = [found.fact(info).measured for info in infos]
     differences = [_difference(info, found) for info in infos]
     if not any(differences):

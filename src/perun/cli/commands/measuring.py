@@ -142,12 +142,26 @@ def measure(session: Session, jobs: Sequence[Job], where: VersionOptions, name: 
             report=bar.update,
             report_inside=bar.inside,
         )
-        with contextlib.closing(events):  # restores the working directory of an interrupted run at once
-            for event in events:
-                if not (single and isinstance(event, (JobFailure, VersionSkipped))):
-                    printer.show(event)
+        try:
+            with contextlib.closing(events):  # restores the working directory of an interrupted run at once
+                for event in events:
+                    if not (single and isinstance(event, (JobFailure, VersionSkipped))):
+                        printer.show(event)
+        except (KeyboardInterrupt, SystemExit):
+            _tell_interrupted(session, tally)
+            raise
     if tally.error is not None:
         raise tally.failures[0].error if single else tally.error
+
+
+def _tell_interrupted(session: Session, tally: Tally) -> None:
+    """Say what is stored; an incomplete profile of the last job has said so itself."""
+    if tally.total > 1:
+        done = tally.complete + tally.incomplete
+        have = f"{done} of {tally.total} jobs {'has' if done == 1 else 'have'} a profile"
+        session.note(f"\ninterrupted: {have}; nothing is stored of the rest")
+    elif not tally.incomplete:
+        session.note("\ninterrupted: nothing is stored")
 
 
 class EventPrinter:
