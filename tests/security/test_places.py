@@ -57,6 +57,20 @@ def test_nor_is_one_in_the_folder_of_another_user(parent):
 
 
 @as_root
+def test_what_is_made_in_the_folder_of_another_user_waits_for_trust(perun, tmp_path):
+    """As a source archive that root unpacks gives its files to whoever packed them."""
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    os.chown(folder, OTHER, -1)
+    failed = perun("init", "--vcs-type", "svs", cwd=folder, check=False)
+    assert failed.code == 3
+    assert f"{folder}/.perun is made, but {folder} belongs to the user with the number {OTHER}" in failed.err
+    assert f"perun trust {folder}" in failed.err
+    perun("trust", folder, cwd=folder)
+    perun("status", cwd=folder)
+
+
+@as_root
 def test_the_user_may_say_that_it_is_trusted(perun, parent):
     give_away(parent)
     environ = dict(os.environ)

@@ -10,7 +10,7 @@ from typing import Any
 from perun import atomic
 from perun.config.builds import Build, recognise
 from perun.config.templates import render
-from perun.errors import NotPerunRepository, VersionControlError
+from perun.errors import ForeignRepository, NotPerunRepository, VersionControlError
 from perun.porcelain.repository import (
     PERUN_FOLDER,
     Repository,
@@ -60,6 +60,7 @@ def init(
     :param template: one of `user`, `developer`, `master` (manual 11.3).
     :raises PluginError: if `vcs_type` is unknown. :raises VersionControlError: if it refuses.
     :raises NotPerunRepository: if the folder cannot be made or written.
+    :raises ForeignRepository: if `folder` belongs to another user: what was made waits for trust.
     """
     root = folder.resolve()
     vcs_root = (vcs_path or root).resolve()
@@ -88,7 +89,12 @@ def init(
             f"cannot create a Perun repository in {root}: {problem.strerror}",
             "choose a folder that you may write to",
         ) from None
-    repository = open_repository(root, environ, asks)
+    try:
+        repository = open_repository(root, environ, asks)
+    except ForeignRepository as problem:
+        # Who owns the folder could put another `.perun` there: making this one does not trust that.
+        message = f"{root / PERUN_FOLDER} is made, but {problem.message}"
+        raise ForeignRepository(message, problem.hint) from None
     with repository.store.lock():
         pass  # the first to write caches the parsed configuration
     trusted = _trusts(repository) if made_here else repository.trust_state.trusted
