@@ -294,6 +294,18 @@ def test_children_are_recorded_on_request(perun: Callable[..., Any], built: Any)
     assert sum(count for name, count in rows(profile, "function", "count") if name == "push") == 30
 
 
+def test_a_script_that_becomes_the_program_is_told_of_the_option(
+    perun: Callable[..., Any], built: Any
+) -> None:
+    built.write({"becomes.sh": "#!/bin/sh\nexec ./list 10\n"})
+    (built.path / "becomes.sh").chmod(0o755)
+    hint = "--follow-children also records a program that it executed"
+    assert hint in perun("collect", "-c", "./becomes.sh", "memory").out
+    assert "push" not in {name for (name,) in rows(latest(built), "function")}
+    assert hint not in perun("collect", "-c", "./becomes.sh", "memory", "--follow-children").out
+    assert "push" in {name for (name,) in rows(latest(built), "function")}
+
+
 def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environment: dict[str, str]) -> None:
     outcome = perun("collect", "-c", "./stripped", "memory")
     assert "sources and lines of stripped are unknown; compile with -g" in outcome.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -120,6 +121,19 @@ def test_a_stripped_program_says_so(linked: Callable[..., Path]) -> None:
             with pytest.raises(UsageError, match="is stripped: the names of its own functions") as failure:
                 make_plan([binary], wanted)
             assert "without strip" in failure.value.hint
+
+
+@pytest.mark.usefixtures("needs_ebpf")
+def test_a_stripped_program_of_which_nothing_is_seen_says_so(
+    linked: Callable[..., Path], trace: Trace, tmp_path: Path
+) -> None:
+    """What it exports keeps its name, so that there is something to trace, but it may not be called."""
+    chosen = {"strategy": "custom", "func": ("list_search",)}
+    for options, told in ((("-s", "-rdynamic"), True), ((), False)):
+        program = Path(shutil.copy(linked(*options), tmp_path / "list"))
+        notes = trace(program, "0", engine="ebpf", **chosen)["trace"]["notes"]
+        (note,) = [one for one in notes if "called none of the traced functions" in one]
+        assert ("it is stripped" in note) is told
 
 
 def test_a_static_program_has_its_own_functions_only(linked: Callable[..., Path]) -> None:

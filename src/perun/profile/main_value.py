@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.profile.format.grouping import Group
 from perun.profile.measured import Measured, of_values
 from perun.profile.uid import flatten
+from perun.profile.uncertainty import of_function
 from perun.profile.units import larger_is_better, units
 
 if TYPE_CHECKING:
@@ -38,14 +39,17 @@ def of(profile: Profile) -> Measured | None:
     """The value that stands for the profile; None where no single series does.
 
     Of a command it is its real time, of memory the peak of the program, of instructions their number. Where
-    calls were recorded, it is the time of `main`, in all its calls. The only series of any other profile
-    stands for it.
+    calls were recorded, it is the time of `main`, in all its calls, if that is above what recording them may
+    have cost. The only series of any other profile stands for it.
     """
     groups = [group for group in profile.groups() if group.size]
     chosen = _by_choice(groups) or _by_calls(groups) or _only_series(groups)
     if chosen is None:
         return None
     metric, same, values = chosen
+    uncertain = of_function(profile, _uid(same), "inclusive", total=True)
+    if uncertain is not None and uncertain.below:
+        return None
     values = [value for value in values if math.isfinite(value)]
     if not values:
         return None

@@ -62,6 +62,16 @@ def test_of_calls_it_is_the_time_of_main():
     assert of(profile) == Measured("time of main", 12.0, "us", None, 1)
 
 
+def test_a_time_of_main_that_recording_may_explain_is_no_value():
+    """It may be 0 where recording took more time than the program."""
+    row = {"uid": "main", "type": "mixed", "subtype": "time delta", "amount": 0.0}
+    for below in (True, False):
+        profile = _profile([row], {"units": {"mixed(time delta)": "us"}})
+        time = {"time": 0, "uncertainty": 38690, "below": below}
+        profile["trace"] = {"overhead": {"functions": {"main": {"calls": 1, "inclusive": time}}}}
+        assert (of(profile) is None) is below
+
+
 def test_several_series_of_an_unknown_kind_have_no_value():
     rows = [{"uid": uid, "type": "speed", "amount": 1.0} for uid in ("a", "b")]
     assert of(_profile(rows)) is None

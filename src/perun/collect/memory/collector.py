@@ -43,6 +43,7 @@ MAX_SNAPSHOTS: Final = 256
 """Unless the user chooses the length of snapshots, they become longer so that a profile has no more."""
 _SECOND: Final = 1_000_000_000
 _RECORDER: Final = "the recorder of allocations"
+_ANOTHER_PROGRAM: Final = "executed another program, or ended without the C library"
 _SYMBOLISER: Final = "install one with: apt-get install binutils"
 
 
@@ -346,7 +347,11 @@ class _ProfileBuilder:
             notes += _unknown_reach(recordings)
         early = self._early_end(first, sample)
         if early:
-            notes.append(f"the run ended early: it {early}; the profile holds what was recorded until then")
+            other = early == _ANOTHER_PROGRAM and not self._params.follow_children
+            hint = "; --follow-children also records a program that it executed" * other
+            notes.append(
+                f"the run ended early: it {early}; the profile holds what was recorded until then{hint}"
+            )
 
     def _names_missing(self) -> str:
         """The note on files without debug information, and what would bring it."""
@@ -380,7 +385,7 @@ class _ProfileBuilder:
 
         early = early_end(sample, self._params.timeout)
         if not early and first.end.state == State.RUNNING:
-            return "executed another program, or ended without the C library"
+            return _ANOTHER_PROGRAM
         return early
 
     def _summary(

@@ -366,7 +366,8 @@ class _Session:
         if self._params.no_profile:
             self._note("the profile is empty because of --no-profile")
         elif not total:
-            self._note("the program called none of the traced functions")
+            why = ": it is stripped, so that only those that it exports are known; build it without strip"
+            self._note("the program called none of the traced functions" + why * plan.stripped)
         summary = {
             "engine": engine.name,
             "calls": total,

@@ -71,6 +71,11 @@ class Plan(NamedTuple):
         """For each number its sampling: one in how many calls is kept."""
         return [probe.sampling for probe in self.probes] + [pair.sampling for pair in self.pairs]
 
+    @property
+    def stripped(self) -> bool:
+        """Whether the program has no symbols: of its own functions, only those that it exports are known."""
+        return kind_of(self.program).stripped
+
 
 def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     """The plan of what the parameters select.
