@@ -308,12 +308,12 @@ def test_values_and_differences(perun, merged, write_profile):
     write_profile("d.perf", cmd="./other", amounts=(0.25,))
     perun("add", "--to-origin", "0@p-3@p")
     lines = perun("log", "-s").lines
-    assert lines[0] == "minor    (a|m|x|t profiles) value              difference info changes"
+    assert lines[0] == "minor    (a|m|x|t profiles) value                 difference info changes"
     shown = {line.split()[0]: line for line in lines[1:]}
-    assert [line[28:57] for line in lines[1:]].count(" " * 18 + " " + " " * 10) == 2
-    assert shown[merged.head[:8]][28:] == "3.00 s ± 0.02 (+1) +50.0 %    Merge side"
-    assert shown[side[:8]][28:] == f"{'2.00 s ± 0.02':18} {'':10} On the side"
-    assert shown[first[:8]][28:] == f"{'1.00 s ± 0.02':18} {'':10} Commit 3"
+    assert [line[28:60] for line in lines[1:]].count(" " * 21 + " " + " " * 10) == 2
+    assert shown[merged.head[:8]][28:] == "3.00 s ± 0.02 (+1)    +50.0 %    Merge side"
+    assert shown[side[:8]][28:] == f"{'2.00 s ± 0.02':21} {'':10} On the side"
+    assert shown[first[:8]][28:] == f"{'1.00 s ± 0.02':21} {'':10} Commit 3"
     versions = {one["checksum"]: one for one in perun("log", "--json").json["versions"]}
     value, other = versions[merged.head]["values"]
     assert (value["cmd"], value["workload"], value["collector"]) == ("./app", "input.txt", "time")

@@ -117,7 +117,7 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "format.shortlog", Kind.TEXT, Scope.RECURSIVE,
-        "%checksum:6% (%stats%) %value:18% %difference% %desc% %changes%",
+        "%checksum:6% (%stats%) %value:21% %difference% %desc% %changes%",
         "Line of `perun log --short`: text with the tags %checksum%, %stats%, %value%, %difference% (from "
         "the nearest ancestor), %changes%, %desc%, %date%, %author%, %email%, %parents%; `:number` in a tag "
         "shortens it.",

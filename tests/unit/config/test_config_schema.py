@@ -49,7 +49,7 @@ def test_defaults_are_those_of_the_format_description() -> None:
     assert values["general"] == {"editor": "vim", "paging": "only-log"}
     assert values["format"] == {
         "status": "| %collector% | %command% | %value% | %difference% | %age% |",
-        "shortlog": "%checksum:6% (%stats%) %value:18% %difference% %desc% %changes%",
+        "shortlog": "%checksum:6% (%stats%) %value:21% %difference% %desc% %changes%",
         "output_profile_template": "%collector%-%cmd%-%args%-%workload%-%date%",
         "sort_profiles_by": "time",
     }
