@@ -53,6 +53,13 @@ void *resized(void *old, size_t size) {
     return new;
 }
 
+char *copied(const char *text, size_t room) {
+    size_t length = strnlen(text, room);
+    char *copy = memcpy(resized(NULL, length + 1), text, length);
+    copy[length] = 0;
+    return copy;
+}
+
 static void stop(int number) {
     (void)number;
     is_stopped = 1;

@@ -43,6 +43,8 @@ extern const char *const method_names[METHODS];
 /* End the loader with a message. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void *resized(void *old, size_t size);
+/* A copy of a text, of at most so many characters; it ends the loader where there is no memory. */
+char *copied(const char *text, size_t room);
 double seconds(void);
 int must_stop(void);
 

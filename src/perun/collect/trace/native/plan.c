@@ -87,9 +87,9 @@ void read_plan(const char *path, struct plan *plan) {
         if (line[0] == 'F') {
             plan->files = resized(plan->files, (plan->file_count + 1) * sizeof(*plan->files));
             memset(plan->files + plan->file_count, 0, sizeof(*plan->files));
-            plan->files[plan->file_count++].path = strdup(line + 2);
+            plan->files[plan->file_count++].path = copied(line + 2, SIZE_MAX);
         } else if (line[0] == 'A') {
-            plan->follow = strdup(line + 2);
+            plan->follow = copied(line + 2, SIZE_MAX);
         } else if (line[0] == 'S') {
             add_size(plan, line + 2);
         } else if (line[0] == 'G' && sscanf(line + 2, "%llu", &number) == 1) {

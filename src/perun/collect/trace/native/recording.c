@@ -90,7 +90,7 @@ static void note_execution(const struct perun_execution *execution) {
         return;
     executed = resized(executed, (executed_count + 1) * sizeof(*executed));
     executed[executed_count++] =
-        (struct executed){execution->device, execution->inode, 1, strndup(execution->path, sizeof(execution->path))};
+        (struct executed){execution->device, execution->inode, 1, copied(execution->path, sizeof(execution->path))};
 }
 
 static void on_execution(const struct perun_execution *execution) {

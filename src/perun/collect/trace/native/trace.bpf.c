@@ -462,8 +462,10 @@ int executed(unsigned long long *arguments) {
     const struct perun_start *process = bpf_map_lookup_elem(&start, &zero);
     int follow = process && process->follow && namespaced_process(&numbers);
     struct perun_execution *execution = bpf_ringbuf_reserve(&records, sizeof(*execution), 0);
-    if (!execution)
+    if (!execution) {
+        count_in(&lost); /* nobody would name the program, or trace it */
         return 0;
+    }
     execution->stopped = follow && !bpf_send_signal(19 /* SIGSTOP */) ? numbers.tgid : 0;
     struct inode *inode = program->file->f_inode;
     execution->device = inode->i_sb->s_dev;
