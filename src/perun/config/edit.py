@@ -54,10 +54,11 @@ def append(path: Path, key: str, items: Sequence[Any]) -> None:
     """
     old = _Document(path)
     there = old.list_of(key)
+    text = emit.inline([*there, *items])
     if not there or not old.holds_list(key):
-        set_value(path, key, json.dumps([*there, *items], ensure_ascii=False))
+        set_value(path, key, text)
         return
-    checked_value(path, key, json.dumps([*there, *items], ensure_ascii=False))
+    checked_value(path, key, text)
     _write(path, old.with_items(key, [_tidy(item) for item in items]))
 
 

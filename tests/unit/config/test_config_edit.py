@@ -431,6 +431,7 @@ def test_wrong_items_are_refused(tmp_path: Path) -> None:
     assert file.read_text() == "collectors: [{name: time}]\n"
 
 
+@example("", ["\x85", "\u2028", "\U0001f600", "1.0", "no"])  # line breaks of YAML, and what has meanings
 @given(st.sampled_from(DOCUMENTS), st.lists(st.text(), min_size=1, max_size=3))
 def test_random_items_are_appended(
     tmp_path_factory: pytest.TempPathFactory, document: str, items: list[str]
