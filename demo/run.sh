@@ -60,7 +60,7 @@ run "perun run matrix --since HEAD~12"
 run "perun run matrix --since HEAD~12 --missing"
 run "perun check all"
 run "perun log --short"
-run "perun show 1@i tableof models --headers subtype --headers model --headers explained --sort-by explained"
+run "perun show HEAD:time tableof models --headers subtype --headers model --headers explained --sort-by explained"
 
 echo
 perun check all --json | python3 "$here/verify.py" history
