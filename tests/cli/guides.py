@@ -29,6 +29,7 @@ _REPLACED: Final = (
     (re.compile(r"[▏▎▍▌▋▊▉▁▂▃▄▅▆▇█]+"), "BAR"),
     (re.compile(r"(Maybe |Severe |Total )?(Degradation|Optimization)|Unknown|No Change"), "VERDICT"),
     (re.compile(r" \[N( !!N)?\]$| [-+]+$"), ""),
+    (re.compile(r"(?<=compared: ).*"), "..."),
     (re.compile(r"\s+"), " "),
 )
 _QUICKLY: Final = {"perun bench ": "--runs 5 ", "perun compare ": "--max-pairs 10 --budget 10 "}
