@@ -49,9 +49,15 @@ def is_logarithmic(chosen: str, values: Sequence[Floats], option: str) -> bool:
     return largest / least > _RATIO and float(np.median(known)) < largest * _LOW_SHARE
 
 
-def note_of(axis: str, option: str) -> str:
-    """The note of a chart whose axis is logarithmic without having been chosen so."""
-    return f"the {axis} axis is logarithmic, as its values differ so much ({option} linear changes that)"
+def note_of(axis: str, chosen: str, *, log: bool) -> str:
+    """The note of a chart whose axis is logarithmic without having been chosen so; empty of any other.
+
+    :param axis: `x` or `y`. :param chosen: its scale, one of :data:`SCALES`.
+    """
+    if not log or chosen != "auto":
+        return ""
+    change = f"--{axis}-scale linear changes that"
+    return f"the {axis} axis is logarithmic, as its values differ so much ({change})"
 
 
 def decade_below(value: float) -> float:

@@ -95,9 +95,12 @@ def chart(profile: Profile, params: BarsParams) -> Chart:
     found = pivot_of(resources, params.function, params.of, bars, parts)
     apart = grouped or not by
     log = _is_logarithmic(found.values, params, apart=apart)
-    notes = [*found.notes, spread_note(found) if apart else "", _note_of_sum(resources, found, params)]
-    if log and params.y_scale == "auto":
-        notes.append(note_of("y", "--y-scale"))
+    notes = [
+        *found.notes,
+        spread_note(found) if apart else "",
+        _note_of_sum(resources, found, params),
+        note_of("y", params.y_scale, log=log),
+    ]
     series = _grouped(found, log=log) if apart else _stacked(found.values, found.rows.names)
     listed = found.rows.names if by else found.columns.names if found.columns.centers is None else ()
     along = "" if not by and can_be_listed(listed) else word_of(per)

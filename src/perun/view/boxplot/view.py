@@ -111,7 +111,7 @@ def chart(profile: Profile, params: BoxplotParams) -> Chart:
         columns.note,
         rows.note,
         f"boxes are quartiles, whiskers reach 1.5 times as far, points are outliers; n = {number}",
-        note_of("y", "--y-scale") if log and params.y_scale == "auto" else "",
+        note_of("y", params.y_scale, log=log),
     ]
     unit = resources.unit(params.of)
     what = quantity(params.of, unit)

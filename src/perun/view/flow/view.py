@@ -108,8 +108,8 @@ def chart(profile: Profile, params: FlowParams) -> Chart:
     log_y = _is_logarithmic(heights, params)
     notes = [
         "" if params.accumulate or params.stacked else spread_note(found),
-        note_of("x", "--x-scale") if log_x and params.x_scale == "auto" else "",
-        note_of("y", "--y-scale") if log_y and params.y_scale == "auto" else "",
+        note_of("x", params.x_scale, log=log_x),
+        note_of("y", params.y_scale, log=log_y),
     ]
     series = _stacked(x, heights, found.rows.names) if params.stacked else _lines(x, heights, found, params)
     return Chart(

@@ -119,7 +119,7 @@ def _chart(resources: Resources, params: HistogramParams, values: Floats, name: 
     notes = [
         profile_summary(resources.profile, resources.size),
         f"n = {len(values):,}, mean {readable(mean, unit)}, median {readable(median, unit)}",
-        note_of("x", "--x-scale") if log and params.x_scale == "auto" else "",
+        note_of("x", params.x_scale, log=log),
     ]
     title = title_of(resources.profile, what, "", ())
     x = Axis(params.x_axis_label or axis_label(what, unit), unit, log=log)

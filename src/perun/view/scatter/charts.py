@@ -198,8 +198,8 @@ class _Charts:
         self._own_title = bool(params.graph_title)
         self._legend = "clock" if keys.clocks(resources) else "uid"
         scales = (
-            note_of("x", "--x-scale") if log_x and params.x_scale == "auto" else "",
-            note_of("y", "--y-scale") if log_y and params.y_scale == "auto" else "",
+            note_of("x", params.x_scale, log=log_x),
+            note_of("y", params.y_scale, log=log_y),
         )
         self._notes = (profile_summary(resources.profile, resources.size), *left_out, *filter(None, scales))
 
