@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.uid import flatten
+from perun.profile.verdict import REPEATABLE
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-SHARE: Final = 1e-4
-"""Of all instructions: less than that says nothing, as the process id in a file name may change it."""
 _TYPE: Final = "instructions"
 _TOTAL: Final = "total"
 _IN_ONE_ONLY: Final = (PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
@@ -27,14 +26,14 @@ _IN_ONE_ONLY: Final = (PerformanceChange.NotInBaseline, PerformanceChange.NotInT
 def without_negligible(
     changes: Iterable[DegradationInfo], baseline: Profile, target: Profile
 ) -> Iterator[DegradationInfo]:
-    """The changes, but for functions that only one of the profiles lists, with less than :data:`SHARE` of the
-    instructions of either."""
+    """The changes, but for functions that only one of the profiles lists, with at most
+    :data:`~perun.profile.verdict.REPEATABLE` of the instructions of either."""
     amounts: list[Counter[str]] = []
     for change in changes:
         if change.result in _IN_ONE_ONLY:
             amounts = amounts or [_amounts(baseline), _amounts(target)]
             own = max(one[change.location] for one in amounts)
-            if 0 < own <= SHARE * max(one[_TOTAL] for one in amounts):
+            if 0 < own <= REPEATABLE * max(one[_TOTAL] for one in amounts):
                 continue
         yield change
 
