@@ -1,0 +1,1 @@
+"""Bounds collector: how often each loop of C sources can run, from the source alone."""
