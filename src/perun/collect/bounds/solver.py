@@ -1,4 +1,4 @@
-"""Entailment between linear inequalities over integers: by their syntax where that is enough, else by z3.
+"""Entailment between linear inequalities over integers: by syntax, by elimination, and where these leave it open by z3.
 
 Effort is limited in steps of the solver, never in seconds, so that the answer is the same on every machine; what is
 not decided within them is not entailed.
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import z3
 
+from perun.collect.bounds.elimination import contradictory
 from perun.collect.bounds.linear import Linear
 
 STEPS = 60_000
@@ -57,11 +58,18 @@ class Solver:
         key = (frozenset(facts), goal)
         known = self._known.get(key)
         if known is None:
-            if self._left <= 0:
-                return False
-            self._left -= 1
-            known = self._known[key] = self._contradictory(facts, goal)
+            known = self._known[key] = self._decided(facts, goal)
         return known
+
+    def _decided(self, facts: Sequence[Linear], goal: Linear | None) -> bool:
+        rows = facts if goal is None else [*facts, -goal - 1]
+        by_elimination = contradictory(rows)
+        if by_elimination is not None and (by_elimination or not _has_factors(rows)):
+            return by_elimination
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        return self._contradictory(facts, goal)
 
     def _contradictory(self, facts: Sequence[Linear], goal: Linear | None) -> bool:
         if self._context is None:
@@ -82,6 +90,11 @@ class Solver:
         if name not in self._variables:
             self._variables[name] = z3.Int(name, self._context)
         return self._variables[name]
+
+
+def _has_factors(rows: Iterable[Linear]) -> bool:
+    """Whether coefficients other than 1 occur, so that integers may differ from rational numbers."""
+    return any(abs(factor) > 1 for row in rows for _, factor in row.terms)
 
 
 def _by_syntax(facts: Iterable[Linear], goal: Linear) -> bool:
