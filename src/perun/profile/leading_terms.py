@@ -17,8 +17,8 @@ Terms = dict[Monomial, Fraction]
 """The coefficient of each product of variables."""
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<name>\*?[A-Za-z_]\w*(?:(?:->|\.|::)\w+)*(?:\[\w*\])*)|"
-    r"(?P<sign>[-+×*/^(),]))"
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<sign>[-+×*/^(),])|"
+    r"(?P<name>[A-Za-z_?](?:[^\s,()×+*/^-]|->)*(?:(?<!max)(?<!min)\([^()×+]*\))?))"
 )
 _MAX_TERMS: Final = 1000
 _MAX_POWER: Final = 12
@@ -144,7 +144,7 @@ class _Parser:
             return {(): Fraction(token)}
         if token in ("max", "min") and self._peek() == "(":
             return self._extreme(token)
-        if not token or not (token[0].isalpha() or token[0] in "_*"):
+        if not token or not (token[0].isalpha() or token[0] in "_?"):
             raise NoFormula(f"{token!r} is in the wrong place")
         self.names.append(token)
         return {(token,): Fraction(1)}
