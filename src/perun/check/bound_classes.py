@@ -74,8 +74,10 @@ class BoundClasses:
 def _change(pair: BoundPair, params: BoundParams) -> DegradationInfo:
     old, new = pair.baseline, pair.target
     if pair.unread:
-        sides = (_class(one) for one in (old, new))
-        return DegradationInfo(PerformanceChange.Unknown, pair.location, *sides, "order", rule=pair.unread)
+        before, after = _class(old), _class(new)
+        return DegradationInfo(
+            PerformanceChange.Unknown, pair.location, before, after, "order", rule=pair.unread
+        )
     if old is None or new is None:
         kind = PerformanceChange.NotInBaseline if old is None else PerformanceChange.NotInTarget
         rule = _formulas(old, new)
@@ -102,7 +104,12 @@ def _same_class(location: str, old: Bound, new: Bound, params: BoundParams) -> D
     from perun.profile import leading_terms as terms
 
     unchanged = DegradationInfo(
-        PerformanceChange.NoChange, location, old.growth_text, new.growth_text, "order", rule=_formulas(old, new)
+        PerformanceChange.NoChange,
+        location,
+        old.growth_text,
+        new.growth_text,
+        "order",
+        rule=_formulas(old, new),
     )
     if old.text == new.text or not new.growth.is_bounded:
         return unchanged

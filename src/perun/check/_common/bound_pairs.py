@@ -52,7 +52,9 @@ def paired(baseline: Profile, target: Profile) -> Iterator[BoundPair]:
             yield from _pairs(function, None, gaps)
 
 
-def _matches(old: Sequence[FunctionBounds], new: Sequence[FunctionBounds]) -> dict[tuple[str, str], FunctionBounds]:
+def _matches(
+    old: Sequence[FunctionBounds], new: Sequence[FunctionBounds]
+) -> dict[tuple[str, str], FunctionBounds]:
     """By source and name of a function of the target, the one of the baseline.
 
     A function that its file lacks is looked for in the others: a file that was renamed has it, if only one
@@ -77,9 +79,10 @@ def _pairs(
 ) -> Iterator[BoundPair]:
     shown = new or old
     assert shown is not None
-    unread = "; ".join(
-        filter(None, (gap.of(shown.source, shown.name, one is None) for gap, one in zip(gaps, (old, new), strict=True)))
-    )  # fmt: skip
+    told = (
+        gap.of(shown.source, shown.name, one is None) for gap, one in zip(gaps, (old, new), strict=True)
+    )
+    unread = "; ".join(filter(None, told))
     loops = list(_loops(old.loops, new.loops)) if old and new else []
     yield BoundPair(
         f"{shown.source}:{shown.line}: {shown.name}",
