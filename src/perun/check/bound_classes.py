@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from perun.check._common.bound_pairs import BoundPair, paired
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
+from perun.profile import leading_terms as terms
+from perun.profile.bounds import Bound
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
-    from perun.check._common.bound_pairs import BoundPair
-    from perun.profile.bounds import Bound
     from perun.profile.factory import Profile
 
 _ABSENT = "-"
@@ -65,8 +66,6 @@ class BoundClasses:
 
         :raises ProfileError: where a profile is none of bounds.
         """
-        from perun.check._common.bound_pairs import paired
-
         for pair in paired(baseline, target):
             yield _change(pair, params)
 
@@ -101,8 +100,6 @@ def _change(pair: BoundPair, params: BoundParams) -> DegradationInfo:
 
 def _same_class(location: str, old: Bound, new: Bound, params: BoundParams) -> DegradationInfo:
     """What the terms that grow fastest say of two bounds of one class."""
-    from perun.profile import leading_terms as terms
-
     unchanged = DegradationInfo(
         PerformanceChange.NoChange,
         location,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
@@ -16,6 +17,7 @@ from perun.collect.bounds.profile import resources, unread
 from perun.collect.bounds.sources import sources_of
 from perun.collect.bounds.workers import MAX_WORKERS, Progress, Setup, Task, analysed
 from perun.errors import CollectorUnavailable, JobFailed
+from perun.extras import install_command
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
 from perun.profile.bounds import REGION
@@ -26,6 +28,8 @@ COLLECTOR_TYPE: Final = "bound"
 COLLECTOR_DEFAULT_UNITS: Final = {"bound": "iterations"}
 LIBRARIES: Final = ("pycparser", "z3")
 """Modules of the extra `bounds`."""
+COMPILERS: Final = ("cc", "gcc", "clang")
+"""Programs one of which preprocesses the sources."""
 LARGE: Final = 32 << 10
 """Bytes of a source from which on several processes share its functions."""
 _NOTES: Final = 10
@@ -80,16 +84,17 @@ class BoundsCollector:
 
 def _missing(environ: Mapping[str, str]) -> tuple[str, str]:
     """What lacks for the analysis, and how it is installed; empty texts if nothing does."""
-    from perun.extras import install_command
-
     lacking = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if lacking:
         names = " and ".join(name.replace("z3", "z3-solver") for name in lacking)
         verb = "are" if len(lacking) > 1 else "is"
         return f"{names} {verb} not installed", f"install what it needs with: {install_command('bounds')}"
-    from perun.collect.bounds import front
-
-    return getattr(front, "missing", lambda _: ("", ""))(environ)
+    if not any(shutil.which(name, path=environ.get("PATH")) for name in COMPILERS):
+        return (
+            "no C compiler is installed, whose preprocessor reads the sources",
+            "install one, e.g.: apt-get install gcc",
+        )
+    return "", ""
 
 
 def _analysed(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
-from perun.collect.bounds.front.unit import Unreadable
+
+if TYPE_CHECKING:
+    from perun.collect.bounds.front.unit import Unreadable
 
 
 class Gap(NamedTuple):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perun.collect.bounds.analysis import AnalysisOptions
-from perun.collect.bounds.front.unit import ReadOptions
 from perun.plugin.params import param
 
 
@@ -53,13 +51,3 @@ class BoundsParams:
     def __post_init__(self) -> None:
         if not (self.source or self.source_dir or self.compile_commands):
             raise ValueError("name the C sources to analyse by source, source-dir or compile-commands")
-
-    @property
-    def read_options(self) -> ReadOptions:
-        """What the front end is told."""
-        return ReadOptions(self.include, self.define, self.compile_commands or None)
-
-    @property
-    def analysis_options(self) -> AnalysisOptions:
-        """What the analysis is told."""
-        return AnalysisOptions(self.calls, "backedges" if self.count == "backedges" else "iterations")

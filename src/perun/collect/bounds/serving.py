@@ -9,11 +9,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
-from perun.collect.bounds import cache, front
-from perun.collect.bounds.analysis import analyse
+from perun.collect.bounds import cache
+from perun.collect.bounds.analysis import AnalysisOptions, analyse
 from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
 from perun.collect.bounds.found import Gap, SourceBounds, of_unreadable
-from perun.collect.bounds.front import Function, Unit
+from perun.collect.bounds.front import Function, ReadOptions, Unit, read
+from perun.collect.bounds.front.preprocessing import preprocess
 from perun.collect.bounds.params import BoundsParams
 from perun.collect.bounds.workers import Answer, Progress, Refused, Setup, Task
 from perun.errors import PerunError
@@ -45,13 +46,14 @@ def _serve(connection: Connection) -> None:
 def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     """What is found of the task: its functions as they are done, and in the end all of it."""
     params = setup.params
+    options = ReadOptions(params.include, params.define, params.compile_commands or None)
     try:
-        key = _key(task.path, params)
+        key = _key(task.path, options, params)
         known = cache.read(setup.cache, key, task.path)
         if known is not None:
             yield known if task.part == 0 else known._replace(functions=(), gaps=())
             return
-        unit = front.read(task.path, params.read_options)
+        unit = read(task.path, options)
     except PerunError as problem:
         yield Refused(problem.message, problem.hint)
         return
@@ -67,10 +69,13 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     yield SourceBounds(task.path, tuple(found), tuple(gaps), key)
 
 
-def _key(path: str, params: BoundsParams) -> str:
-    text = getattr(front, "preprocess", lambda *_: "")(path, params.read_options)
-    options = params.analysis_options, sorted(params.function)
-    return cache.key_of(path, Path(path).read_bytes(), text, options)
+def _key(path: str, options: ReadOptions, params: BoundsParams) -> str:
+    wanted = _analysis_options(params), sorted(params.function)
+    return cache.key_of(path, Path(path).read_bytes(), preprocess(path, options), wanted)
+
+
+def _analysis_options(params: BoundsParams) -> AnalysisOptions:
+    return AnalysisOptions(params.calls, "backedges" if params.count == "backedges" else "iterations")
 
 
 def _is_wanted(name: str, params: BoundsParams) -> bool:
@@ -79,7 +84,7 @@ def _is_wanted(name: str, params: BoundsParams) -> bool:
 
 def _analysed(function: Function, unit: Unit, params: BoundsParams) -> FunctionBounds:
     try:
-        return analyse(function, unit, params.analysis_options)
+        return analyse(function, unit, _analysis_options(params))
     except Exception as problem:  # what is wrong with one function must not lose the others
         reason = _failure(problem)
         loops = tuple(
