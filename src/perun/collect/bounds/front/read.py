@@ -1,58 +1,217 @@
-"""Reading a source file."""
+"""Reading a source file: from its path to its functions and declarations."""
 
 from __future__ import annotations
 
 import os
-import subprocess
+from bisect import bisect_left
+from collections.abc import Iterator
 
-from pycparser import c_ast, c_parser
+from pycparser import c_ast
 
-from .unit import Function, Loop, ReadOptions, Unit
+from perun.errors import UsageError
 
-_SHIMS = [
-    "__attribute__(x)=", "__extension__=", "__restrict=", "__inline=inline", "__asm__(x)=", "__const=const",
-    "__builtin_va_list=int", "_Float128=double",
-]  # fmt: skip
+from .declarations import Declarations
+from .dialect import BUILT_IN_TYPES, KEYWORDS, Edit, Standardised, edited, standardised
+from .original import Original
+from .parsing import NotReadable, macro_words, parse, undeclared_types
+from .pieces import Piece, needed, pieces
+from .preprocessing import preprocess
+from .spans import Span, loop_spans
+from .tokens import Place, Places, tokens
+from .unit import Function, Loop, ReadOptions, Unit, Unreadable, UnreadLoop
+
+CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".h++")
+_UNDEFINED_VALUES = {"NULL": "0"}
+_LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 
 
 def read(path: str, options: ReadOptions) -> Unit:
-    """The functions, loops and declarations of a source file."""
-    command = ["gcc", "-E", *(f"-I{one}" for one in options.include), *(f"-D{one}" for one in options.define)]
-    command += [f"-D{one}" for one in _SHIMS]
-    text = subprocess.run([*command, path], capture_output=True, text=True, check=True).stdout
-    tree = c_parser.CParser().parse("typedef int TList; void *NULL; int NONDET;\n# 1\n" + text, path)
-    unit = Unit(path)
-    functions = []
-    for node in tree.ext:
-        if isinstance(node, c_ast.FuncDef):
-            line, column = node.decl.coord.line - 1, (node.decl.coord.column or 1) - 1
-            loops = tuple(_loops(node.body))
-            functions.append(Function(node.decl.name, path, line, column, node, loops))
-        elif isinstance(node, c_ast.Typedef):
-            unit.typedefs[node.name] = node
-        elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
-            unit.prototypes[node.name] = node
-        elif isinstance(node, c_ast.Decl) and node.name:
-            unit.globals[node.name] = node
-        if isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.Struct) and node.type.decls:
-            unit.structs[node.type.name] = node.type
-    return Unit(path, tuple(functions), globals=unit.globals, prototypes=unit.prototypes,
-                typedefs=unit.typedefs, structs=unit.structs)  # fmt: skip
+    """The functions, loops and declarations of a C source file.
+
+    What the parser does not understand is listed in `unreadable`, and the rest is read.
+
+    :raises UsageError: if there is no such file, or it is not one of C.
+    :raises CollectorUnavailable: if there is no C compiler, whose preprocessor is needed.
+    """
+    _refuse(path)
+    preprocessed = preprocess(path, options)
+    return _Reader(path, preprocessed.text, list(preprocessed.problems)).unit()
 
 
-def _loops(node: c_ast.Node) -> list[Loop]:
-    found = []
-    if isinstance(node, (c_ast.For, c_ast.While, c_ast.DoWhile)):
-        lines = [node.coord.line]
-        _lines(node, lines)
-        found.append(Loop(node, node.coord.line, max(lines) + 1, (node.coord.column or 1) - 1))
-    for _, child in node.children():
-        found += _loops(child)
-    return found
+def _refuse(path: str) -> None:
+    if path.endswith(CPP_SUFFIXES):
+        raise UsageError(f"'{path}' is C++, and only C is analysed.", "Name sources of C, such as '*.c'.")
+    if os.path.isdir(path):
+        raise UsageError(f"'{path}' is a folder, not a source file.", "Name folders by '--source-dir'.")
+    try:
+        with open(path, "rb"):
+            pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"'{path}' cannot be read: {reason}.", "Check the path of the source.") from error
 
 
-def _lines(node: c_ast.Node, lines: list[int]) -> None:
-    for _, child in node.children():
-        if child.coord:
-            lines.append(child.coord.line)
-        _lines(child, lines)
+class _Reader:
+    """The state while the pieces of one source are parsed, in order."""
+
+    def __init__(self, path: str, text: str, problems: list[Unreadable]) -> None:
+        self.path = path
+        self.text = text
+        self.problems = problems
+        standard: Standardised = standardised(text)
+        self.edits = standard.edits
+        self.pieces = pieces(standard.rest, Places(text, Place(path, 1)))
+        self.types = set(BUILT_IN_TYPES)
+        self.unknown_types: set[str] = set(BUILT_IN_TYPES)
+        self.declarations = Declarations()
+        self.originals: dict[str, Original] = {}
+        self.functions: list[Function] = []
+        self.helpers: dict[str, Function] = {}
+
+    def unit(self) -> Unit:
+        own = {index for index, piece in enumerate(self.pieces) if _is_own(piece)}
+        wanted = sorted(needed(self.pieces, own))
+        self.declared = {name for index in wanted for name in self.pieces[index].declares} | KEYWORDS
+        self.starts = [edit.start for edit in self.edits]
+        for index in wanted:
+            behind = self.pieces[index + 1].start if index + 1 < len(self.pieces) else len(self.text)
+            self.read_piece(self.pieces[index], behind, index in own)
+        found = self.declarations
+        return Unit(
+            self.path, tuple(self.functions), tuple(self.problems), self.helpers, found.globals,
+            found.prototypes,
+            found.typedefs, found.structs, found.unions, found.enums, found.constants,
+            frozenset(self.unknown_types),
+        )  # fmt: skip
+
+    def read_piece(self, piece: Piece, behind: int, own: bool) -> None:
+        text = self.standard_text(piece, behind)
+        try:
+            nodes = parse(text, piece.place, sorted(self.types & piece.uses))
+        except NotReadable as problem:
+            if own:
+                self.problems.append(self.unreadable(piece, text, problem))
+            return
+        for node in nodes:
+            self.types |= self.declarations.add(node)
+            if isinstance(node, c_ast.FuncDef):
+                function = self.function(piece, node, text)
+                if own:
+                    self.functions.append(function)
+                else:
+                    self.helpers[function.name] = function
+
+    def standard_text(self, piece: Piece, behind: int) -> str:
+        """The piece in standard C, without macros that nothing defines."""
+        extra: list[Edit] = []
+        for token in macro_words(piece.tokens, self.declared | self.types):
+            extra.append(Edit(token.start, token.end, " " * len(token.text)))
+        dropped = {edit.start for edit in extra}
+        rest = [one for one in piece.tokens if one.start not in dropped]
+        body = next(
+            (
+                at
+                for at, one in enumerate(rest)
+                if piece.body is not None and one.start >= piece.tokens[piece.body].start
+            ),
+            None,
+        )
+        for name in undeclared_types(rest, body, self.declared | self.types):
+            self.types.add(name)
+            self.unknown_types.add(name)
+        for name in _UNDEFINED_VALUES.keys() & piece.uses - self.declared:
+            extra += [
+                Edit(one.start, one.end, _UNDEFINED_VALUES[name]) for one in piece.tokens if one.text == name
+            ]
+        first, last = bisect_left(self.starts, piece.start), bisect_left(self.starts, behind)
+        known = self.edits[first:last]
+        changes = sorted([*known, *(one for one in extra if not _overlaps(one, known))])
+        return edited(self.text[piece.start : behind], changes, piece.start)
+
+    def function(self, piece: Piece, node: c_ast.FuncDef, text: str) -> Function:
+        name = node.decl.name or ""
+        place = self.place_of_name(piece, name)
+        original = self.original(place.file)
+        loops = tuple(self.loops(piece, node, text, original))
+        return Function(name, place.file, place.line - 1, original.column(place.line, name), node, loops)
+
+    def loops(self, piece: Piece, node: c_ast.FuncDef, text: str, original: Original) -> Iterator[Loop]:
+        nodes = list(_loop_nodes(node.body))
+        lines = list(_lines(text, piece.place))
+        if len(lines) != len(
+            nodes
+        ):  # a loop whose text the parser and the matching of brackets see differently
+            lines = [(one.coord.line, _last_line(one)) for one in nodes]
+        seen: dict[int, int] = {}
+        for one, (first, last) in zip(nodes, lines, strict=True):
+            column = original.loop_column(first, seen.setdefault(first, 0))
+            seen[first] += 1
+            yield Loop(one, first, last, column)
+
+    def unreadable(self, piece: Piece, text: str, problem: NotReadable) -> Unreadable:
+        token = piece.function_name()
+        if token is None:
+            return Unreadable(problem.file, problem.line, problem.reason)
+        place = self.place_of_name(piece, token.text)
+        original = self.original(place.file)
+        loops = tuple(
+            UnreadLoop(first, last, original.loop_column(first, 0))
+            for first, last in _lines(text, piece.place)
+        )
+        column = original.column(place.line, token.text)
+        return Unreadable(
+            problem.file, problem.line, problem.reason, token.text, place.line - 1, column, loops
+        )
+
+    def place_of_name(self, piece: Piece, name: str) -> Place:
+        start = next((one.start for one in piece.tokens[: piece.body] if one.text == name), piece.start)
+        return Places(self.text[piece.start : start], piece.place).of(start - piece.start)
+
+    def original(self, file: str) -> Original:
+        if file not in self.originals:
+            self.originals[file] = Original(file)
+        return self.originals[file]
+
+
+def _is_own(piece: Piece) -> bool:
+    """Whether a piece belongs to the source: to the file itself, or to code that it includes as its own."""
+    return piece.place.depth == 0 or (not piece.place.system and not piece.place.file.endswith((".h", ".H")))
+
+
+def _overlaps(edit: Edit, others: list[Edit]) -> bool:
+    return any(edit.start < one.end and one.start < edit.end for one in others)
+
+
+def _loop_nodes(node: c_ast.Node) -> Iterator[c_ast.Node]:
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, _LOOPS):
+            yield one
+        waiting += [child for _, child in reversed(one.children())]
+
+
+def _last_line(node: c_ast.Node) -> int:
+    last = node.coord.line
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if one.coord:
+            last = max(last, one.coord.line)
+        waiting += [child for _, child in one.children()]
+    return int(last)
+
+
+def _lines(text: str, start: Place) -> Iterator[tuple[int, int]]:
+    """First and last line of each loop of a function."""
+    sequence = tokens(text)
+    places = Places(text, start)
+    for span in loop_spans(sequence):
+        yield _line(places, sequence[span.first].start), _line(places, sequence[span.last].start)
+
+
+def _line(places: Places, offset: int) -> int:
+    return places.of(offset).line
+
+
+__all__ = ["Span", "read"]
