@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from perun.collect._common.profiles import new_profile
 from perun.collect.bounds import cache
-from perun.collect.bounds.found import SourceBounds, merged
+from perun.collect.bounds.found import Gap, SourceBounds, merged
 from perun.collect.bounds.params import BoundsParams
 from perun.collect.bounds.profile import resources, unread
 from perun.collect.bounds.sources import sources_of
@@ -151,7 +151,7 @@ def _tell(found: Sequence[SourceBounds], ctx: CollectContext) -> None:
 
     :raises JobFailed: where no function of any source could be read.
     """
-    gaps = [f"{source.path}:{gap.line}: {gap.reason}" for source in found for gap in source.gaps]
+    gaps = [_told(source.path, gap) for source in found for gap in source.gaps]
     if gaps and not any(source.functions for source in found):
         raise JobFailed("no function could be read:\n" + "\n".join(gaps[:_NOTES]))
     for gap in gaps[:_NOTES]:
@@ -159,3 +159,8 @@ def _tell(found: Sequence[SourceBounds], ctx: CollectContext) -> None:
     if len(gaps) > _NOTES:
         left = plural(len(gaps) - _NOTES, "more part")
         ctx.note(f"{left} of the sources could not be read; the profile lists all")
+
+
+def _told(path: str, gap: Gap) -> str:
+    consequence = f"; {gap.function} is not analysed" if gap.function else ""
+    return f"{path}:{gap.line}: {gap.reason}{consequence}"
