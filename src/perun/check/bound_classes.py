@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.check._common.bound_pairs import BoundPair, paired
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import leading_terms as terms
-from perun.profile.bounds import Bound
+from perun.profile.bounds import Bound, analysis_of
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class BoundClasses:
       Degradation, the reverse a Severe Optimization. * In the same class the terms that grow fastest are
       compared: 3 × n after 2 × n is a Maybe Degradation with the ratio 1.5, and from `factor` (2) on a
       Degradation. Variables that were renamed are taken for what they were. * What could not be read is
-      Unknown.
+      Unknown, and between two versions of the analysis a change is a Maybe at most.
 
     Functions are matched by name, in renamed files too, and loops of a function by their order, whatever
     their lines are.
@@ -66,8 +66,10 @@ class BoundClasses:
 
         :raises ProfileError: where a profile is none of bounds.
         """
+        versions = {analysis_of(one) for one in (baseline, target)} - {""}
         for pair in paired(baseline, target):
-            yield _change(pair, params)
+            change = _change(pair, params)
+            yield change if len(versions) < 2 else _doubted(change)
 
 
 def _change(pair: BoundPair, params: BoundParams) -> DegradationInfo:
@@ -96,6 +98,16 @@ def _change(pair: BoundPair, params: BoundParams) -> DegradationInfo:
         new.growth.orders_above(old.growth),
         rule="; ".join(filter(None, (_formulas(old, new), pair.because))),
     )
+
+
+def _doubted(change: DegradationInfo) -> DegradationInfo:
+    """A change that may be one of the analysis, not of the sources: at most a Maybe."""
+    if change.result in _DOUBTED:
+        change.result = _DOUBTED[change.result]
+        change.rule += (
+            "; the profiles are of two versions of the analysis: collect the baseline again to be certain"
+        )
+    return change
 
 
 def _same_class(location: str, old: Bound, new: Bound, params: BoundParams) -> DegradationInfo:
@@ -132,11 +144,21 @@ def _same_class(location: str, old: Bound, new: Bound, params: BoundParams) -> D
     return unchanged
 
 
-_KINDS = (
+_KINDS: Final = (
     (PerformanceChange.MaybeOptimization, PerformanceChange.MaybeDegradation),
     (PerformanceChange.Optimization, PerformanceChange.Degradation),
 )
 """By whether a change is certain, and whether it is for the worse."""
+_DOUBTED: Final = {
+    **dict.fromkeys(
+        (PerformanceChange.Degradation, PerformanceChange.SevereDegradation),
+        PerformanceChange.MaybeDegradation,
+    ),
+    **dict.fromkeys(
+        (PerformanceChange.Optimization, PerformanceChange.SevereOptimization),
+        PerformanceChange.MaybeOptimization,
+    ),
+}
 
 
 def _class(bound: Bound | None) -> str:

@@ -5,7 +5,6 @@ Who wants to know how a function grows asks :func:`classes`; :func:`functions_of
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -159,6 +158,12 @@ def unreadable(profile: Profile) -> Iterator[Unread]:
             )
 
 
+def analysis_of(profile: Profile) -> str:
+    """The version of the analysis that made the profile; empty where it does not say."""
+    region = profile.get(REGION)
+    return str(region.get("analysis") or "") if isinstance(region, Mapping) else ""
+
+
 def _function(source: str, name: str, found: list[Bound]) -> FunctionBounds:
     total = next((one for one in found if one.is_total), None)
     # Loops that begin in one line are in the order in which the collector noted them.
@@ -186,7 +191,3 @@ def _bound(resource: Mapping[str, Any], uid: Mapping[str, Any]) -> Bound:
         str(resource.get("reason", "")),
     )
 
-
-def is_finite(text: str) -> bool:
-    """Whether the formula of a bound is one: no bound is `inf`."""
-    return text not in ("inf", "∞", str(math.inf), "")

@@ -28,7 +28,7 @@ def profile(
     shift: int = 0,
     unread: Sequence[Mapping[str, Any]] = (),
 ) -> Profile:
-    """Functions with the bound of each as a whole and those of its loops; each thing is in a line of its own."""
+    """Functions with the bound of each as a whole and those of its loops, each in a line of its own."""
     made = Profile({"header": {"type": "bound", "units": {"bound": "iterations"}}})
     made["bounds"] = {"unreadable": list(unread)}
     line, resources = shift, []
@@ -177,6 +177,17 @@ def test_a_missing_header_makes_nothing_unknown() -> None:
     gap = {"source": "a.c", "line": 1, "function": "", "reason": "there is no header x.h"}
     (found,) = compare(profile({"f": (LINEAR, [])}), profile({"f": (QUADRATIC, [])}, unread=[gap]))
     assert found.result is Kind.Degradation
+
+
+def test_another_version_of_the_analysis_makes_changes_uncertain() -> None:
+    old, new = profile({"f": (LINEAR, [])}), profile({"f": (NONE, [])})
+    for one, version in ((old, "a"), (new, "b")):
+        one["bounds"] = {**one["bounds"], "analysis": version}
+    (found,) = compare(old, new)
+    assert found.result is Kind.MaybeDegradation
+    assert "collect the baseline again" in found.rule
+    old["bounds"] = {**old["bounds"], "analysis": "b"}
+    assert compare(old, new)[0].result is Kind.SevereDegradation
 
 
 def test_other_profiles() -> None:
