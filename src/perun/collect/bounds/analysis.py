@@ -14,10 +14,11 @@ from perun.collect.bounds.expression import INFINITY, ONE, Expression
 from perun.collect.bounds.invariants import Invariants
 from perun.collect.bounds.lowering import lower
 from perun.collect.bounds.lowering.effects import Effects, effects_of
-from perun.collect.bounds.paths import TooManyPaths, paths
+from perun.collect.bounds.paths import System, TooManyPaths, paths
 from perun.collect.bounds.program import LoopInfo, Program
 from perun.collect.bounds.slicing import sliced
 from perun.collect.bounds.solver import Solver
+from perun.collect.bounds.splitting import feasible, renumbered, split
 
 if TYPE_CHECKING:
     from perun.collect.bounds.front import Function, Unit
@@ -60,13 +61,22 @@ def bounds_of(program: Program) -> list[Bounded]:
         system = paths(sliced(program))
     except TooManyPaths:
         return [Bounded(INFINITY, "there are too many paths through its function")] * len(program.loops)
-    solver = Solver()
-    bounding = Bounding(system, Constraints(system, Invariants(system, solver), solver))
+    bounding = _bounding(split(feasible(system, solver := Solver())), solver)
     found = []
     for index in range(len(program.loops)):
         backedges = bounding.loop(index)
         found.append(Bounded(backedges, bounding.reason(index) if backedges.infinite else None))
     return found
+
+
+def _bounding(system: System, solver: Solver) -> Bounding:
+    """What bounds a system, of which transitions that its invariants forbid are gone."""
+    invariants = Invariants(system, solver)
+    kept = [each for each in system.transitions if solver.feasible(invariants.before(each))]
+    if len(kept) < len(system.transitions):
+        system = renumbered(system, kept)
+        invariants = Invariants(system, solver)
+    return Bounding(system, Constraints(system, invariants, solver))
 
 
 _LAST: list[tuple[Unit, dict[str, Effects]]] = []
