@@ -46,11 +46,13 @@ def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisO
     """The bounds of a function. What cannot be analysed is unbounded, with a reason; nothing is raised."""
     try:
         program = lower(function, unit, _effects(unit))
-    except (RecursionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return _unread(function, f"it cannot be analysed: {type(error).__name__}", options)
-    if program.unknown is not None:
-        return _answer(function, program.loops, [Bounded(INFINITY, program.unknown)] * len(program.loops), options)
-    return _answer(function, program.loops, bounds_of(program), options)
+        if program.unknown is not None:
+            bounds = [Bounded(INFINITY, program.unknown)] * len(program.loops)
+        else:
+            bounds = bounds_of(program)
+    except Exception as error:  # Whatever a stranger's code leads to, the other functions have bounds.
+        return _unread(function, f"it cannot be analysed ({type(error).__name__})", options)
+    return _answer(function, program.loops, bounds, options)
 
 
 def bounds_of(program: Program) -> list[Bounded]:
