@@ -39,10 +39,16 @@ class Bounding:
         self.system = system
         self.constraints = constraints
         self._component = components([system.program.entry], system.pairs)
+        self._into: dict[Location, list[Transition]] = {}
+        for each in system.transitions:
+            self._into.setdefault(each.target, []).append(each)
         self._known: dict[object, Expression] = {}
-        self._active: dict[object, int] = {}
-        self._lowest = 10**9
+        self._active: set[object] = set()
+        self._circles: set[object] = set()
+        self._circular: dict[object, frozenset[object]] = {}
         self._steps = 0
+        self._smaller: dict[tuple[Norm, int], frozenset[int]] = {}
+        self._flowing: dict[tuple[Norm, frozenset[Location], bool], Inflow] = {}
         self._guarding: dict[int, list[Norm]] = {}
         self._turns: dict[int, list[Norm]] = {}
 
@@ -72,27 +78,30 @@ class Bounding:
     def _memoised(self, key: object, compute: Callable[[], Expression]) -> Expression:
         """The answer of a question; infinite where it is asked while it is being answered.
 
-        A finite answer holds however it was found. An infinite one is kept only if it came from no such circle, as
-        another way to the question may do better.
+        A finite answer holds however it was found. An infinite one that came from such circles holds as long as the
+        questions that closed them are being answered: by another way to the same question there may be a bound.
         """
         if key in self._known:
             return self._known[key]
-        if key in self._active:
-            self._lowest = min(self._lowest, self._active[key])
+        circles = frozenset((key,)) if key in self._active else self._circular.get(key)
+        if circles is not None and circles <= self._active:
+            self._circles |= circles
             return INFINITY
         self._steps += 1
         if self._steps > STEPS:
-            self._lowest = -1
+            self._circles.add("steps")
             return INFINITY
-        depth = self._active[key] = len(self._active)
-        outer, self._lowest = self._lowest, 10**9
+        self._active.add(key)
+        outer, self._circles = self._circles, set()
         answer = compute()
-        del self._active[key]
-        if not answer.infinite or self._lowest >= depth:
+        self._active.discard(key)
+        circles = frozenset(self._circles - {key})
+        self._circles = outer
+        if not answer.infinite or not circles:
             self._known[key] = answer
-            self._lowest = outer
         else:
-            self._lowest = min(outer, self._lowest)
+            self._circular[key] = circles
+            self._circles |= circles
         return answer
 
     def taken(self, numbers: frozenset[int]) -> Expression:
@@ -156,9 +165,7 @@ class Bounding:
         entire: list[Expression] = []
         partial: list[tuple[frozenset[int], Norm, frozenset[int]]] = []
         for norm in norms:
-            decreasing = frozenset(
-                each for each in members if self.constraints.decreases(self.system.transitions[each], norm)
-            )
+            decreasing = self._decreasing(norm, component)
             if not decreasing:
                 continue
             covered = self._covered(numbers, decreasing)
@@ -184,6 +191,16 @@ class Bounding:
             each.number for each in self.system.transitions
             if self._component[each.source] == component == self._component[each.target]
         ]  # fmt: skip
+
+    def _decreasing(self, norm: Norm, component: int) -> frozenset[int]:
+        """The transitions of a component that make a norm smaller."""
+        key = (norm, component)
+        if key not in self._smaller:
+            self._smaller[key] = frozenset(
+                each for each in self.members(component)
+                if self.constraints.decreases(self.system.transitions[each], norm)
+            )  # fmt: skip
+        return self._smaller[key]
 
     def _candidates(self, component: int, members: list[int]) -> list[Norm]:
         if component not in self._guarding:
@@ -232,13 +249,16 @@ class Bounding:
     # What flows into norms.
 
     def _flows(self, norm: Norm, places: Iterable[Location], limits: bool) -> Inflow:
+        key = (norm, frozenset(places), limits)
+        if key not in self._flowing:
+            self._flowing[key] = self._flows_into(*key)
+        return self._flowing[key]
+
+    def _flows_into(self, norm: Norm, places: frozenset[Location], limits: bool) -> Inflow:
         """The transitions through which a norm gets what it has at some locations.
 
         With `limits`, one that adds is taken as one that sets, where what it sets is known.
         """
-        into: dict[Location, list[Transition]] = {}
-        for each in self.system.transitions:
-            into.setdefault(each.target, []).append(each)
         increments: list[tuple[Transition, int]] = []
         resets: list[tuple[Transition, Change]] = []
         seen = set(places)
@@ -247,7 +267,7 @@ class Bounding:
             place = work.pop()
             if place == self.system.program.entry and not self.constraints.is_input(norm.at(place)):
                 return Inflow((), (), unlimited=True)
-            for each in into.get(place, ()):
+            for each in self._into.get(place, ()):
                 changes = self.constraints.changes(each, norm)
                 if not changes:
                     return Inflow((), (), unlimited=True)
