@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
+from perun.collect.bounds import expression
+from perun.collect.bounds.answer import FunctionBounds, LoopBound
+from perun.collect.bounds.bounding import Bounding
+from perun.collect.bounds.constraints import Constraints
+from perun.collect.bounds.expression import INFINITY, ONE, Expression
+from perun.collect.bounds.invariants import Invariants
+from perun.collect.bounds.lowering import lower
+from perun.collect.bounds.lowering.effects import Effects, effects_of
+from perun.collect.bounds.paths import TooManyPaths, paths
+from perun.collect.bounds.program import LoopInfo, Program
+from perun.collect.bounds.slicing import sliced
+from perun.collect.bounds.solver import Solver
 
 if TYPE_CHECKING:
     from perun.collect.bounds.front import Function, Unit
@@ -21,10 +33,72 @@ class AnalysisOptions:
     count: Count = "iterations"
 
 
+@dataclass(frozen=True)
+class Bounded:
+    """The back edges of a loop, or why there is no bound."""
+
+    backedges: Expression
+    reason: str | None = None
+
+
 def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisOptions()) -> FunctionBounds:
     """The bounds of a function. What cannot be analysed is unbounded, with a reason; nothing is raised."""
-    loops = tuple(
-        LoopBound(each.first_line, each.last_line, each.column, UNBOUNDED, UNBOUNDED_CLASS, "not analysed yet")
-        for each in function.loops
-    )
-    return FunctionBounds(function.name, function.line, function.column, loops)
+    try:
+        program = lower(function, unit, _effects(unit))
+    except (RecursionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return _unread(function, f"it cannot be analysed: {type(error).__name__}", options)
+    if program.unknown is not None:
+        return _answer(function, program.loops, [Bounded(INFINITY, program.unknown)] * len(program.loops), options)
+    return _answer(function, program.loops, bounds_of(program), options)
+
+
+def bounds_of(program: Program) -> list[Bounded]:
+    """The back edges of each loop of a program."""
+    if not program.loops:
+        return []
+    try:
+        system = paths(sliced(program))
+    except TooManyPaths:
+        return [Bounded(INFINITY, "there are too many paths through its function")] * len(program.loops)
+    solver = Solver()
+    bounding = Bounding(system, Constraints(system, Invariants(system, solver), solver))
+    found = []
+    for index in range(len(program.loops)):
+        backedges = bounding.loop(index)
+        found.append(Bounded(backedges, bounding.reason(index) if backedges.infinite else None))
+    return found
+
+
+_LAST: list[tuple[Unit, dict[str, Effects]]] = []
+
+
+def _effects(unit: Unit) -> dict[str, Effects]:
+    """The effects of the functions of a unit, remembered for the one that was asked for last."""
+    if not _LAST or _LAST[0][0] is not unit:
+        _LAST[:] = [(unit, effects_of(unit))]
+    return _LAST[0][1]
+
+
+def _unread(function: Function, reason: str, options: AnalysisOptions) -> FunctionBounds:
+    loops = [LoopInfo(each.first_line, each.last_line, each.column, 0, False) for each in function.loops]
+    return _answer(function, loops, [Bounded(INFINITY, reason)] * len(loops), options)
+
+
+def _answer(
+    function: Function, loops: Sequence[LoopInfo], bounds: Sequence[Bounded], options: AnalysisOptions
+) -> FunctionBounds:
+    found, total = [], expression.ZERO
+    for loop, bounded in zip(loops, bounds, strict=True):
+        cost = bounded.backedges
+        if options.count == "iterations" and not loop.nested:
+            cost = cost + ONE
+        total = total + cost
+        found.append(
+            LoopBound(loop.first_line, loop.last_line, loop.column, str(cost), cost.cls, bounded.reason, loop.nested)
+        )
+    found.sort(key=lambda each: (each.first_line, each.column, -each.last_line))
+    reason = next((each.reason for each in found if each.reason is not None), None)
+    return FunctionBounds(
+        function.name, function.line, function.column, tuple(found), str(total), total.cls,
+        reason if total.infinite else None,
+    )  # fmt: skip

@@ -205,6 +205,9 @@ def maximum(arguments: Iterable[Expression]) -> Expression:
         others = [*kept, *flat[index + 1 :]]
         if not any(at_least(other, each) for other in others):
             kept.append(each)
+    base = next((each.constant for each in kept if each.constant), None)
+    if base is not None and len(kept) > 1:
+        return number(base) + maximum(each + number(-base) for each in kept)
     kept.sort(key=lambda each: (each.constant is None, str(each)))
     return kept[0] if len(kept) == 1 else _collected([((Maximum(tuple(kept)),), 1)])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from perun.collect.bounds.linear import Linear
 
 Location = int
+Range = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class LoopInfo:
 class Program:
     """The graph of a function. Inputs are variables that the caller or the world set before it starts.
 
-    `inputs` maps each of them to the name that bounds show; they are never assigned. `non_negative` are the
-    variables that are no less than 0 wherever they are read.
+    `inputs` maps each of them to the name that bounds show; they are never assigned. `ranges` are the lowest and the
+    highest value that variables have by their types; `None` where that is beyond what programs count to.
     """
 
     entry: Location = 0
@@ -48,7 +49,7 @@ class Program:
     edges: list[Edge] = field(default_factory=list)
     loops: list[LoopInfo] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
-    non_negative: set[str] = field(default_factory=set)
+    ranges: dict[str, Range] = field(default_factory=dict)
     temporaries: set[str] = field(default_factory=set)
     unknown: str | None = None
     """Why nothing can be said of the function, if so."""

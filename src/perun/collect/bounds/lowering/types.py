@@ -106,10 +106,22 @@ class Types:
         if isinstance(node, c_ast.Enum):
             return INT
         if isinstance(node, (c_ast.Struct, c_ast.Union)):
-            return Type("structure", tag=node.name or f"at {node.coord}")
+            tag = node.name or f"at {node.coord}"
+            if node.decls:
+                self._structures.setdefault(tag, node)
+            return Type("structure", tag=tag)
         return OTHER
 
-    def field(self, structure: Type, name: str, node: Any = None) -> Type:
+    @staticmethod
+    def pointer_to(target: Type) -> Type:
+        """The type of a pointer, which an array is as a parameter."""
+        return Type("pointer", target=target)
+
+    def declare(self, node: c_ast.Typedef) -> None:
+        """A type that a function declares for itself."""
+        self._typedefs[node.name] = node
+
+    def field(self, structure: Type, name: str) -> Type:
         """The type of a field of a structure."""
         declared = self._structures.get(structure.tag)
         for each in getattr(declared, "decls", None) or []:
