@@ -14,10 +14,11 @@ from perun.collect.bounds.expression import INFINITY, ONE, Expression
 from perun.collect.bounds.invariants import Invariants
 from perun.collect.bounds.lowering import lower
 from perun.collect.bounds.lowering.effects import Effects, effects_of
-from perun.collect.bounds.paths import TooManyPaths, paths
+from perun.collect.bounds.paths import System, TooManyPaths, paths
 from perun.collect.bounds.program import LoopInfo, Program
 from perun.collect.bounds.slicing import sliced
 from perun.collect.bounds.solver import Solver
+from perun.collect.bounds.splitting import feasible, renumbered, split
 
 if TYPE_CHECKING:
     from perun.collect.bounds.front import Function, Unit
@@ -45,11 +46,13 @@ def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisO
     """The bounds of a function. What cannot be analysed is unbounded, with a reason; nothing is raised."""
     try:
         program = lower(function, unit, _effects(unit))
-    except (RecursionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return _unread(function, f"it cannot be analysed: {type(error).__name__}", options)
-    if program.unknown is not None:
-        return _answer(function, program.loops, [Bounded(INFINITY, program.unknown)] * len(program.loops), options)
-    return _answer(function, program.loops, bounds_of(program), options)
+        if program.unknown is not None:
+            bounds = [Bounded(INFINITY, program.unknown)] * len(program.loops)
+        else:
+            bounds = bounds_of(program)
+    except Exception as error:  # Whatever a stranger's code leads to, the other functions have bounds.
+        return _unread(function, f"it cannot be analysed ({type(error).__name__})", options)
+    return _answer(function, program.loops, bounds, options)
 
 
 def bounds_of(program: Program) -> list[Bounded]:
@@ -60,13 +63,22 @@ def bounds_of(program: Program) -> list[Bounded]:
         system = paths(sliced(program))
     except TooManyPaths:
         return [Bounded(INFINITY, "there are too many paths through its function")] * len(program.loops)
-    solver = Solver()
-    bounding = Bounding(system, Constraints(system, Invariants(system, solver), solver))
+    bounding = _bounding(split(feasible(system, solver := Solver())), solver)
     found = []
     for index in range(len(program.loops)):
         backedges = bounding.loop(index)
         found.append(Bounded(backedges, bounding.reason(index) if backedges.infinite else None))
     return found
+
+
+def _bounding(system: System, solver: Solver) -> Bounding:
+    """What bounds a system, of which transitions that its invariants forbid are gone."""
+    invariants = Invariants(system, solver)
+    kept = [each for each in system.transitions if solver.feasible(invariants.before(each))]
+    if len(kept) < len(system.transitions):
+        system = renumbered(system, kept)
+        invariants = Invariants(system, solver)
+    return Bounding(system, Constraints(system, invariants, solver))
 
 
 _LAST: list[tuple[Unit, dict[str, Effects]]] = []

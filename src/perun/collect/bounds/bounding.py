@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from perun.collect.bounds import expression
-from perun.collect.bounds.constraints import Add, Change, Constraints, Norm, SetToInput, SetToNorm, rank_norms
+from perun.collect.bounds.constraints import Add, Change, Constraints, Norm, SetToInput, SetToNorm, combined_norms, rank_norms
 from perun.collect.bounds.expression import INFINITY, ONE, ZERO, Expression, number
 from perun.collect.bounds.linear import Linear
 from perun.collect.bounds.paths import System, Transition
@@ -43,7 +43,8 @@ class Bounding:
         self._active: dict[object, int] = {}
         self._lowest = 10**9
         self._steps = 0
-        self._sums: dict[int, list[Norm]] = {}
+        self._guarding: dict[int, list[Norm]] = {}
+        self._turns: dict[int, list[Norm]] = {}
 
     def loop(self, number: int) -> Expression:
         """How often the transitions that repeat a loop are taken."""
@@ -142,9 +143,19 @@ class Bounding:
 
     def _paid(self, component: int, numbers: frozenset[int]) -> Expression:
         members = self.members(component)
+        for norms in (self._candidates(component, members), self._combined(component, members)):
+            found = self._cheapest(component, numbers, members, norms)
+            if not found.infinite:
+                return found
+        return INFINITY
+
+    def _cheapest(
+        self, component: int, numbers: frozenset[int], members: list[int], norms: list[Norm]
+    ) -> Expression:
+        """The best bound by one of these norms, or by one for some of the transitions and others for the rest."""
         entire: list[Expression] = []
         partial: list[tuple[frozenset[int], Norm, frozenset[int]]] = []
-        for norm in self._candidates(component, members):
+        for norm in norms:
             decreasing = frozenset(
                 each for each in members if self.constraints.decreases(self.system.transitions[each], norm)
             )
@@ -175,9 +186,17 @@ class Bounding:
         ]  # fmt: skip
 
     def _candidates(self, component: int, members: list[int]) -> list[Norm]:
-        if component not in self._sums:
-            self._sums[component] = rank_norms(self.system, members)[:MAX_CANDIDATES]
-        return self._sums[component]
+        if component not in self._guarding:
+            self._guarding[component] = rank_norms(self.system, members)[:MAX_CANDIDATES]
+        return self._guarding[component]
+
+    def _combined(self, component: int, members: list[int]) -> list[Norm]:
+        """Norms that take turns: sums of two, and those whose value is in another variable elsewhere."""
+        if component not in self._turns:
+            norms = self._candidates(component, members)
+            transitions = [self.system.transitions[each] for each in members]
+            self._turns[component] = combined_norms(transitions, norms)[:MAX_CANDIDATES]
+        return self._turns[component]
 
     def _covered(self, numbers: frozenset[int], decreasing: frozenset[int]) -> frozenset[int]:
         """The transitions between any two of which a decreasing one is taken."""
@@ -334,28 +353,64 @@ class Bounding:
         return total
 
     def _brought(self, members: list[Transition], change: Change) -> Expression:
-        """What the resets of a group bring: often enough the largest value, or all that the other norm ever got."""
-        numbers = frozenset(each.number for each in members)
-        count = self.taken(numbers)
+        """What the resets of a group bring: often enough the largest value, or what they carry over together."""
+        count = self.taken(frozenset(each.number for each in members))
         values = [self._set_value(each, change) for each in members]
         found = count * expression.maximum([ZERO, *values]) if not count.infinite else INFINITY
-        if isinstance(change, SetToNorm) and count != ONE and self._consumed(members, change.norm):
-            moved = self.inflow(change.norm, frozenset(each.source for each in members))
-            if change.amount:
-                moved = moved + count * number(change.amount)
-            found = expression.best([found, moved])
+        if isinstance(change, SetToNorm) and count != ONE and self._consumed(members, members, change.norm):
+            found = expression.best([found, self._carried(members, members, change, count)])
         return found
 
-    def _consumed(self, members: list[Transition], norm: Norm) -> bool:
-        """Whether a norm is set anew between any two of these transitions: what they take is gone from it."""
+    def _carried(
+        self, users: list[Transition], members: list[Transition], change: SetToNorm, count: Expression
+    ) -> Expression:
+        """What a norm has all together, each time that some transitions read it of which `users` use the value.
+
+        It is set anew between two uses, so what flows into it is used once: its increments, and for each use the
+        last reset, whose value again may be carried over from another norm (reset chains, JAR 2017, section 3.3).
+        """
+        norm = change.norm
+        key = ("carried", norm, tuple(e.number for e in users), tuple(e.number for e in members))
+        total = self._memoised(key, lambda: self._flow_of(users, members, norm, count))
+        return total + count * number(change.amount) if change.amount else total
+
+    def _flow_of(
+        self, users: list[Transition], members: list[Transition], norm: Norm, count: Expression
+    ) -> Expression:
+        flows = self._flows(norm, {each.source for each in members}, limits=False)
+        if flows.unlimited:
+            return INFINITY
+        total = self._increments(flows)
+        groups: dict[frozenset[Change], list[Transition]] = {}
+        for each in _takers(flows):
+            groups.setdefault(frozenset(one for t, one in flows.resets if t is each), []).append(each)
+        for changes, setters in groups.items():
+            if total.infinite:
+                break
+            total = total + expression.best(
+                self._last_brought(users, setters, change, count) for change in sorted(changes, key=repr)
+            )
+        return total
+
+    def _last_brought(
+        self, users: list[Transition], setters: list[Transition], change: Change, count: Expression
+    ) -> Expression:
+        times = expression.best([count, self.taken(frozenset(each.number for each in setters))])
+        largest = expression.maximum([ZERO, *(self._set_value(each, change) for each in setters)])
+        found = times * largest
+        if isinstance(change, SetToNorm) and self._consumed(users, setters, change.norm):
+            found = expression.best([found, self._carried(users, setters, change, times)])
+        return found
+
+    def _consumed(self, users: list[Transition], readers: list[Transition], norm: Norm) -> bool:
+        """Whether a norm is set anew after each use, before it is read again: what was used is gone from it."""
         kept = [
             each for each in self.system.transitions
             if not (changes := self.constraints.changes(each, norm)) or any(isinstance(one, Add) for one in changes)
         ]  # fmt: skip
         keeping = [(each.source, each.target) for each in kept]
-        starts = [each.target for each in members if each in kept]
-        free = reachable(starts, keeping)
-        return not any(each.source in free for each in members)
+        free = reachable([each.target for each in users if each in kept], keeping)
+        return not any(each.source in free for each in readers)
 
 
 def _takers(flows: Inflow) -> list[Transition]:

@@ -7,7 +7,7 @@ another norm and a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from perun.collect.bounds.invariants import Invariants
@@ -150,14 +150,14 @@ class Constraints:
             yield SetToInput(limit)
             return
 
-    def _without(self, transition: Transition, value: Linear, unwanted: object) -> Iterator[Linear]:
+    def _without(self, transition: Transition, value: Linear, unwanted: Callable[[str], bool]) -> Iterator[Linear]:
         """Upper limits of a value, by adding guards, that mention no unwanted variable."""
         facts = self._invariants.before(transition)
         work = [(value, 0)]
         seen = {value}
         while work:
             current, depth = work.pop(0)
-            bad = [(name, factor) for name, factor in current.terms if unwanted(name)]  # type: ignore[operator]
+            bad = [(name, factor) for name, factor in current.terms if unwanted(name)]
             if not bad:
                 yield current
                 continue
@@ -181,3 +181,37 @@ def rank_norms(system: System, numbers: Iterable[int]) -> list[Norm]:
             if not any(name.startswith("?") for name in guard.names):
                 found[Norm(guard + 1)] = None
     return list(found)
+
+
+def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> list[Norm]:
+    """Norms for values that move between variables: by where they are (section 4.4), and sums of two."""
+    found: dict[Norm, None] = {}
+    for norm in norms:
+        for start in dict.fromkeys(each.source for each in transitions):
+            moved = _followed(transitions, norm.value, start)
+            if moved is not None:
+                found[moved] = None
+    for index, one in enumerate(norms):
+        for other in norms[index + 1 :]:
+            value = one.value + other.value
+            if not value.is_constant and len(value.terms) <= MAX_TERMS:
+                found[Norm(value)] = None
+    return list(found)
+
+
+def _followed(transitions: Sequence[Transition], value: Linear, start: Location) -> Norm | None:
+    """The norm that is a value at one location, and elsewhere what becomes it; `None` where that is the same."""
+    at = {start: value}
+    work = [start]
+    while work:
+        place = work.pop(0)
+        for each in transitions:
+            if each.target != place or each.source in at:
+                continue
+            before = each.after(at[place])
+            if any(name.startswith("?") for name in before.names):
+                continue
+            at[each.source] = before
+            work.append(each.source)
+    elsewhere = tuple(sorted((place, one) for place, one in at.items() if (one - value).terms))
+    return Norm(value, elsewhere) if elsewhere else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perun.collect.bounds.linear import variable
+from perun.collect.bounds.linear import Linear, variable
 from perun.collect.bounds.lowering.effects import Effects
 from perun.collect.bounds.lowering.expressions import Expressions
 from perun.collect.bounds.lowering.graph import Graph
@@ -25,9 +25,20 @@ __all__ = ["lower"]
 
 
 def lower(function: Function, unit: Unit, effects: dict[str, Effects]) -> Program:
-    """The graph of a function."""
+    """The graph of a function.
+
+    It is built twice: only then all globals and fields are known that a call early in the text may change.
+    """
+    mentioned = mentions(function.node.body)
+    places = Places(unit, mentioned, effects)
+    _built(function, places)
+    again = Places(unit, mentioned, effects)
+    again.remember(places)
+    return _built(function, again)
+
+
+def _built(function: Function, places: Places) -> Program:
     graph = Graph()
-    places = Places(unit, mentions(function.node.body), effects)
     start = graph.location()
     graph.at = start
     for each in getattr(function.node.decl.type.args, "params", None) or ():
@@ -48,7 +59,7 @@ def lower(function: Function, unit: Unit, effects: dict[str, Effects]) -> Progra
 
 def _with_inputs(program: Program, places: Places, start: int) -> Program:
     """Give what is assigned its first value: that of an input, or any."""
-    updates = []
+    updates: list[tuple[str, Linear | None]] = []
     assigned = program.variables()
     for key in sorted(assigned - program.temporaries):
         shown = places.external.get(key)

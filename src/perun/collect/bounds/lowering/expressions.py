@@ -245,6 +245,8 @@ class Expressions:
         if isinstance(target, c_ast.ArrayRef):
             self.value(target.name)
             self.value(target.subscript)
+            if self.places.type_of(target.name).kind == "array":
+                return
         elif isinstance(target, c_ast.UnaryOp):
             self.value(target.expr)
         self.graph.havoc(self.places.changed_by_store(None))
@@ -356,6 +358,8 @@ class Expressions:
         if any(pointers) and (not all(pointers) or left.type.target != right.type.target):
             self._fork(node.op, None, yes, no)
             return
+        if _common(left.type, right.type).unsigned:
+            a, b = (_converted(each, _common(left.type, right.type)) for each in (a, b))
         self._fork(node.op, a - b, yes, no)
 
     def _fork(self, operator: str, value: Linear | None, yes: Location, no: Location) -> None:
@@ -373,6 +377,11 @@ def ways(operator: str, value: Linear | None) -> list[list[Linear]]:
         "<": [[-value - 1]], "<=": [[-value]], ">": [[value - 1]], ">=": [[value]],
         "==": [[value, -value]], "!=": [[value - 1], [-value - 1]],
     }[operator]  # fmt: skip
+
+
+def _converted(value: Linear, kind: Type) -> Linear:
+    """A negative constant as the large number that an unsigned type makes of it."""
+    return constant(value.constant % (1 << kind.bits)) if value.is_constant else value
 
 
 def _same_unit(one: Type, other: Type) -> bool:

@@ -48,6 +48,15 @@ class Places:
             self.addressed.add(made.key)
         return made
 
+    def remember(self, earlier: Places) -> None:
+        """Know the globals and fields that were found before."""
+        self.globals.update(earlier.globals)
+        self.fields.update(earlier.fields)
+        self.typed.update(earlier.typed)
+        self.external.update(
+            (key, text) for key, text in earlier.external.items() if key in self.globals or key in self.fields
+        )
+
     def named(self, name: str) -> Variable | int | None:
         """The variable of a name, the value of a constant; `None` where nothing declares it."""
         found = self.scopes.find(name)
@@ -173,9 +182,12 @@ class Places:
             return changed
         changed |= self.changed_by_store(None)
         known = self.effects.get(name)
+        anything = not name or any(
+            isinstance(each, c_ast.ID) and each.name in self.effects for each in self._arguments(node)
+        )
         for key in self.globals:
             declared = self.unit.globals.get(key)
-            shared = declared is None or "static" not in (declared.storage or [])
+            shared = anything or declared is None or "static" not in (declared.storage or [])
             if known is None or key in known.written or (known.unknown and shared):
                 if shared or known is not None:
                     changed.add(key)

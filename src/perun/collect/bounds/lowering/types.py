@@ -79,6 +79,8 @@ _NAMED = {
 }  # fmt: skip
 _NOT_INTEGERS = {"float", "double", "void", "_Complex"}
 _DEPTH = 40
+_CHANGING = {"volatile", "_Atomic"}
+"""Qualifiers of what may change at any time: each read has an unknown value."""
 
 
 class Types:
@@ -87,12 +89,14 @@ class Types:
     def __init__(self, unit: Unit, local: Mapping[str, Any] | None = None) -> None:
         self._typedefs = dict(unit.typedefs)
         self._typedefs.update(local or {})
-        self._structures = {**getattr(unit, "unions", {}), **unit.structs}
-        self._constants = dict(getattr(unit, "constants", {}))
+        self._structures: dict[str, Any] = {**unit.unions, **unit.structs}
+        self._constants = dict(unit.constants)
 
     def of(self, node: Any, depth: int = 0) -> Type:
         """The type of a declaration, a type name or a part of one."""
         if depth > _DEPTH or node is None:
+            return OTHER
+        if _CHANGING & {*(getattr(node, "quals", None) or ())}:
             return OTHER
         if isinstance(node, (c_ast.Decl, c_ast.TypeDecl, c_ast.Typename, c_ast.Typedef)):
             return self.of(node.type, depth + 1)
@@ -124,9 +128,13 @@ class Types:
     def field(self, structure: Type, name: str) -> Type:
         """The type of a field of a structure."""
         declared = self._structures.get(structure.tag)
+        if isinstance(declared, c_ast.Union):
+            return OTHER
         for each in getattr(declared, "decls", None) or []:
             if getattr(each, "name", None) == name:
-                return self.of(each)
+                kind = self.of(each)
+                width = self.constant(each.bitsize) if getattr(each, "bitsize", None) is not None else None
+                return kind if width is None else Type("integer", width, kind.signed)
         return OTHER
 
     def _named(self, names: list[str], depth: int) -> Type:
