@@ -38,6 +38,16 @@ class Preprocessed(NamedTuple):
     problems: tuple[Unreadable, ...]
 
 
+def missing() -> tuple[str, str]:
+    """What is missing to read C sources, and how it is installed; two empty texts where nothing is."""
+    if any(shutil.which(name) for name in _COMPILERS):
+        return "", ""
+    return (
+        "No C compiler is installed, and its preprocessor is needed to read C sources.",
+        "Install gcc or clang, such as by 'apt install gcc'.",
+    )
+
+
 def compiler() -> str:
     """The C compiler whose preprocessor is used.
 
@@ -47,10 +57,7 @@ def compiler() -> str:
         path = shutil.which(name)
         if path:
             return path
-    raise CollectorUnavailable(
-        "No C compiler is installed, and its preprocessor is needed to read C sources.",
-        "Install gcc or clang, such as by 'apt install gcc'.",
-    )
+    raise CollectorUnavailable(*missing())
 
 
 def preprocess(path: str, options: ReadOptions) -> Preprocessed:

@@ -15,7 +15,7 @@ from .dialect import BUILT_IN_TYPES, KEYWORDS, Edit, Standardised, edited, stand
 from .original import Original
 from .parsing import NotReadable, macro_words, parse, undeclared_types
 from .pieces import Piece, needed, pieces
-from .preprocessing import preprocess
+from .preprocessing import Preprocessed, preprocess
 from .spans import Span, loop_spans
 from .tokens import Place, Places, tokens
 from .unit import Function, Loop, ReadOptions, Unit, Unreadable, UnreadLoop
@@ -25,16 +25,17 @@ _UNDEFINED_VALUES = {"NULL": "0"}
 _LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 
 
-def read(path: str, options: ReadOptions) -> Unit:
+def read(path: str, options: ReadOptions, preprocessed: Preprocessed | None = None) -> Unit:
     """The functions, loops and declarations of a C source file.
 
-    What the parser does not understand is listed in `unreadable`, and the rest is read.
+    What the parser does not understand is listed in `unreadable`, and the rest is read. Who has called
+    `preprocess` already passes what it returned.
 
     :raises UsageError: if there is no such file, or it is not one of C.
     :raises CollectorUnavailable: if there is no C compiler, whose preprocessor is needed.
     """
     _refuse(path)
-    preprocessed = preprocess(path, options)
+    preprocessed = preprocessed or preprocess(path, options)
     return _Reader(path, preprocessed.text, list(preprocessed.problems)).unit()
 
 
