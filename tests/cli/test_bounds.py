@@ -111,13 +111,12 @@ def test_a_commit_that_nests_a_loop(
         "src/sum.c:sum:5:7", "src/sum.c:sum:1:4"
     }  # fmt: skip
     assert "warning" not in perun("fsck").out
-    assert "src/sum.c:2: sum" in perun("status").out + perun("log", "-v").out
+    assert "src/sum.c:2: sum" in perun("-v", "status").out
 
 
 def test_json_names_what_changed(two: list[Path], perun: Callable[..., Any]) -> None:
-    answer = perun("check", "profiles", *two, "--json").json
-    (comparison,) = [one for version in answer.get("versions", [answer]) for one in version["comparisons"]]
-    changes = {one["location"]: one for result in comparison["results"] for one in result["changes"]}
+    (comparison,) = perun("check", "profiles", *two, "--json").json["comparisons"]
+    changes = {one["location"]: one for one in comparison["changes"]}
     f = changes["src/a.c:1: f"]
     assert (f["result"], f["type"], f["from"], f["to"]) == ("Degradation", "order", "O(n^1)", "O(n^2)")
     assert f["rule"].startswith("at most 1 + max(n, 0) -> max(n, 0) × max(n, 0)")

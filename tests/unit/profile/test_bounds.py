@@ -96,7 +96,7 @@ def test_of_functions_of_one_name_the_fastest_growing_counts() -> None:
 def test_other_profiles_have_no_bounds() -> None:
     with pytest.raises(ProfileError, match="'time' and has no bounds"):
         classes(profile([], "time"))
-    with pytest.raises(ProfileError, match="a.c:f:0 has no class"):
+    with pytest.raises(ProfileError, match=r"a\.c:f:0 has no class"):
         classes(profile([resource("f", (0, 5), True, "n", "fast")]))
 
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +34,8 @@ def key_of(*parts: object) -> str:
 @cache
 def analysis_version() -> str:
     """Twelve hexadecimal digits that change with the analysis: with its modules and the libraries it uses."""
+    from importlib.metadata import PackageNotFoundError, version
+
     digest = hashlib.sha256()
     folder = Path(__file__).parent
     for path in sorted(folder.rglob("*.py")):

@@ -16,7 +16,8 @@ _INTEGERS = "".join(
 )
 _SIZES = (
     "#ifndef PERUN_SIZES\n#define PERUN_SIZES\n#define NULL ((void *)0)\n"
-    "typedef unsigned long size_t; typedef long ssize_t; typedef long ptrdiff_t; typedef int wchar_t;\n#endif\n"
+    "typedef unsigned long size_t; typedef long ssize_t; typedef long ptrdiff_t; typedef int wchar_t;\n"
+    "#endif\n"
 )
 _STDINT = (
     "#ifndef PERUN_STDINT\n#define PERUN_STDINT\n" + _INTEGERS + "typedef long intptr_t, intmax_t;\n"
@@ -51,7 +52,8 @@ CONTENT: Final[dict[str, str]] = {
     "limits.h": _LIMITS,
     "stdbool.h": "#define bool _Bool\n#define true 1\n#define false 0\n",
     "stdlib.h": _SIZES + "#define EXIT_SUCCESS 0\n#define EXIT_FAILURE 1\n#define RAND_MAX 2147483647\n"
-    "void *malloc(size_t n); void *calloc(size_t n, size_t m); void *realloc(void *p, size_t n); void free(void *p);\n"
+    "void *malloc(size_t n); void *calloc(size_t n, size_t m); void *realloc(void *p, size_t n);\n"
+    "void free(void *p);\n"
     "int abs(int n); int atoi(const char *s); void exit(int n); void abort(void); int rand(void);\n",
     "string.h": _SIZES + "size_t strlen(const char *s); int memcmp(const void *p, const void *q, size_t n);\n"
     "int strcmp(const char *s, const char *t);\n",

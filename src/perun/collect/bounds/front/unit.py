@@ -14,8 +14,8 @@ class ReadOptions:
     """How sources are preprocessed.
 
     `include` are folders of headers (`-I`), `define` macros as `NAME` or `NAME=VALUE` (`-D`).
-    `compile_commands` is a `compile_commands.json`: the flags that it has for a file that matter to the preprocessor
-    come before these.
+    `compile_commands` is a `compile_commands.json`: the flags that it has for a file, as far as they
+    matter to the preprocessor, come before these.
     """
 
     include: tuple[str, ...] = ()
@@ -27,8 +27,8 @@ class ReadOptions:
 class Loop:
     """A loop statement. `node` is a `For`, `While` or `DoWhile` of the function's tree.
 
-    Lines are 1-based, of the original source, from the loop's keyword (or the macro that contains it) to the last
-    token of the loop; `column` is 0-based, of the keyword or macro.
+    Lines are 1-based, of the original source, from the loop's keyword (or the macro that contains it) to the
+    last token of the loop; `column` is 0-based, of the keyword or macro.
     """
 
     node: c_ast.Node
@@ -82,13 +82,13 @@ class Unreadable:
 class Unit:
     """One source file after preprocessing.
 
-    `functions` are those that the file itself defines; `helpers` those of the headers that it includes, by name, which
-    matter for the cost of calls. `globals` are all variables and `prototypes` all functions that are declared outside of
-    functions, `typedefs`, `structs`, `unions` and `enums` the types by name or tag (unnamed ones have none), `constants`
-    the values of enumerators, as far as they can be computed.
-    Identifiers that nothing declares stay as they are: a variable like that has an unknown value at each read.
-    Names of types that nothing declares are in `unknown_types`: nothing is known of them, not even whether they are
-    numbers.
+    `functions` are those that the file itself defines; `helpers` those of headers that it includes, by name:
+    they matter for the cost of calls. `globals` are all variables and `prototypes` all functions that are
+    declared outside of functions. `typedefs`, `structs`, `unions` and `enums` are the types by name or tag
+    (unnamed ones have none), `constants` the values of enumerators, as far as they can be computed.
+    Identifiers that nothing declares stay as they are: such a variable has an unknown value at each read.
+    Names of types that nothing declares are in `unknown_types`: nothing is known of them, not even whether
+    they are numbers.
     """
 
     path: str
