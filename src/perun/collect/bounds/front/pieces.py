@@ -6,12 +6,14 @@ be parsed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .dialect import KEYWORDS, TYPE_WORDS
 from .tokens import Place, Places, Token, partners
 
+_NAME = re.compile(r"[A-Za-z_$\x80-\U0010ffff][\w$]*")
 _TAGGED = ("struct", "union", "enum")
 
 
@@ -103,9 +105,9 @@ def _with_old_parameters(
 
 
 def _piece(sequence: list[Token], places: Places, body: int | None) -> Piece:
-    names = frozenset(one.text for one in sequence if one.kind == "name" and one.text not in KEYWORDS)
+    names = frozenset(_NAME.findall(" ".join(one.text for one in sequence if one.kind in ("name", "mark"))))
     declares = frozenset(_declared(sequence, body))
-    return Piece(sequence, places.of(sequence[0].start), body, declares, names)
+    return Piece(sequence, places.of(sequence[0].start), body, declares, names - KEYWORDS)
 
 
 def _declarator(sequence: list[Token], body: int | None) -> Token | None:

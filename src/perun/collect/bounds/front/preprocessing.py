@@ -25,6 +25,8 @@ _MISSING = re.compile(
 _ERROR = re.compile(
     r"^(?P<file>[^\n]+?):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<reason>[^\n]+)", re.MULTILINE
 )
+_UNIVERSAL = re.compile(r"\\U(000[0-9a-f]{5})")
+"""How gcc writes letters of names that are not ASCII."""
 _MOST_MISSING = 500
 _DEPTH = 8
 """How many folders deep substitutes for headers lie: an `#include` may begin with as many `../`."""
@@ -97,7 +99,7 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
             Unreadable(one["file"], int(one["line"]), one["reason"].strip()) for one in _ERROR.finditer(said)
         ]
         text = done.stdout.decode("utf-8", "replace").replace("\r", " ").replace("\0", " ")
-        return Preprocessed(text, tuple(problems))
+        return Preprocessed(_UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems))
 
 
 def _substitute(deep: Path, header: str, missing: dict[str, Unreadable]) -> bool:

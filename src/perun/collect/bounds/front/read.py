@@ -13,7 +13,7 @@ from perun.errors import UsageError
 from .declarations import Declarations
 from .dialect import BUILT_IN_TYPES, KEYWORDS, Edit, Standardised, edited, standardised
 from .original import Original
-from .parsing import NotReadable, macro_words, parse, undeclared_types
+from .parsing import NotReadable, as_written, guess, parse
 from .pieces import Piece, needed, pieces
 from .preprocessing import Preprocessed, preprocess
 from .spans import Span, loop_spans
@@ -22,6 +22,7 @@ from .unit import Function, Loop, ReadOptions, Unit, Unreadable, UnreadLoop
 
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".h++")
 _UNDEFINED_VALUES = {"NULL": "0"}
+_LONG = 300
 _LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 
 
@@ -72,7 +73,8 @@ class _Reader:
     def unit(self) -> Unit:
         own = {index for index, piece in enumerate(self.pieces) if _is_own(piece)}
         wanted = sorted(needed(self.pieces, own))
-        self.declared = {name for index in wanted for name in self.pieces[index].declares} | KEYWORDS
+        declaring = [self.pieces[index] for index in wanted if not self.pieces[index].is_typedef]
+        self.declared = {name for piece in declaring for name in piece.declares} | KEYWORDS
         self.starts = [edit.start for edit in self.edits]
         for index in wanted:
             behind = self.pieces[index + 1].start if index + 1 < len(self.pieces) else len(self.text)
@@ -104,33 +106,21 @@ class _Reader:
 
     def standard_text(self, piece: Piece, behind: int) -> str:
         """The piece in standard C, without macros that nothing defines."""
-        extra: list[Edit] = []
-        for token in macro_words(piece.tokens, self.declared | self.types):
-            extra.append(Edit(token.start, token.end, " " * len(token.text)))
-        dropped = {edit.start for edit in extra}
-        rest = [one for one in piece.tokens if one.start not in dropped]
-        body = next(
-            (
-                at
-                for at, one in enumerate(rest)
-                if piece.body is not None and one.start >= piece.tokens[piece.body].start
-            ),
-            None,
-        )
-        for name in undeclared_types(rest, body, self.declared | self.types):
-            self.types.add(name)
-            self.unknown_types.add(name)
+        guessed = guess(piece.tokens, piece.body, self.declared, self.types - self.unknown_types)
+        self.types |= guessed.types
+        self.unknown_types |= guessed.types
+        extra = [Edit(one.start, one.end, " " * len(one.text)) for one in guessed.words]
         for name in _UNDEFINED_VALUES.keys() & piece.uses - self.declared:
-            extra += [
-                Edit(one.start, one.end, _UNDEFINED_VALUES[name]) for one in piece.tokens if one.text == name
-            ]
-        first, last = bisect_left(self.starts, piece.start), bisect_left(self.starts, behind)
-        known = self.edits[first:last]
-        changes = sorted([*known, *(one for one in extra if not _overlaps(one, known))])
+            value = _UNDEFINED_VALUES[name]
+            extra += [Edit(one.start, one.end, value) for one in piece.tokens if one.text == name]
+        extra += _shortened(piece)
+        here = self.edits[bisect_left(self.starts, piece.start) : bisect_left(self.starts, behind)]
+        known = [one for one in here if not _overlaps(one, extra)]
+        changes = sorted([*known, *extra])
         return edited(self.text[piece.start : behind], changes, piece.start)
 
     def function(self, piece: Piece, node: c_ast.FuncDef, text: str) -> Function:
-        name = node.decl.name or ""
+        name = as_written(node.decl.name or "")
         place = self.place_of_name(piece, name)
         original = self.original(place.file)
         loops = tuple(self.loops(piece, node, text, original))
@@ -177,6 +167,17 @@ class _Reader:
 def _is_own(piece: Piece) -> bool:
     """Whether a piece belongs to the source: to the file itself, or to code that it includes as its own."""
     return piece.place.depth == 0 or (not piece.place.system and not piece.place.file.endswith((".h", ".H")))
+
+
+def _shortened(piece: Piece) -> list[Edit]:
+    """A long table loses its content, which is not needed, and would take most of the time."""
+    if piece.body is not None or len(piece.tokens) < _LONG:
+        return []
+    for index, token in enumerate(piece.tokens[:-1]):
+        if token.text == "=" and piece.tokens[index + 1].text == "{":
+            last = max(at for at, one in enumerate(piece.tokens) if one.text == "}")
+            return [Edit(token.end, piece.tokens[last].end, " {0}")]
+    return []
 
 
 def _overlaps(edit: Edit, others: list[Edit]) -> bool:

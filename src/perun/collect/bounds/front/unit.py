@@ -82,13 +82,13 @@ class Unreadable:
 class Unit:
     """One source file after preprocessing.
 
-    `functions` are those that the file itself defines; `helpers` those of the headers that it includes, by name,
-    which matter for the cost of calls. `globals` are all variables and `prototypes` all functions that are
+    `functions` are those that the file itself defines; `helpers` those of headers that it includes, by name:
+    they matter for the cost of calls. `globals` are all variables and `prototypes` all functions that are
     declared outside of functions. `typedefs`, `structs`, `unions` and `enums` are the types by name or tag
     (unnamed ones have none), `constants` the values of enumerators, as far as they can be computed.
     Identifiers that nothing declares stay as they are: such a variable has an unknown value at each read.
-    Names of types that nothing declares are in `unknown_types`: nothing is known of them, not even whether they
-    are numbers.
+    Names of types that nothing declares are in `unknown_types`: nothing is known of them, not even whether
+    they are numbers.
     """
 
     path: str
