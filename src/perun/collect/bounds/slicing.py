@@ -32,7 +32,7 @@ def relevant_variables(program: Program) -> set[str]:
     on."""
     after = outgoing(program.edges)
     cyclic = _cyclic(program)
-    relevant: set[str] = set()
+    relevant = {held for call in program.calls for _, held in call.arguments}
     for guard in _deciding(program, after):
         relevant |= guard.names
     controlled = _control_dependences(program, after)

@@ -29,7 +29,7 @@ def renumbered(system: System, transitions: list[Transition]) -> System:
         Transition(number, each.source, each.target, each.guards, each.updates, each.loop)
         for number, each in enumerate(transitions)
     )
-    return System(system.program, found, system.ranges)
+    return System(system.program, found, system.ranges, system.origins)
 
 
 def split(system: System) -> System:
@@ -62,7 +62,8 @@ def split(system: System) -> System:
             found.append(Transition(len(found), source, places[key], guards, updates, each.loop))
             if len(found) > MAX_TRANSITIONS:
                 return system
-    return renumbered(system, found)
+    origins = {new: place for (place, _), new in places.items()}
+    return renumbered(System(system.program, tuple(found), system.ranges, origins), found)
 
 
 def _under(
