@@ -39,7 +39,7 @@ class LoopInfo:
 
 @dataclass(frozen=True)
 class CallSite:
-    """A call whose cost counts: its location, and the variables that hold arguments, by the parameters' names."""
+    """A call whose cost counts: its location, and for names of parameters the variables with arguments."""
 
     place: Location
     function: str
