@@ -236,8 +236,6 @@ def test_a_missing_library_is_named_with_its_remedy(
     assert outcome.code != 0
     assert "z3-solver is not installed" in outcome.err + outcome.out
     assert "pip install" in outcome.err + outcome.out
-    doctor = perun("doctor", check=False, env=env).out
-    assert "bounds: z3-solver is not installed" in doctor
 
 
 def test_one_job_of_the_command_line(project: Any, perun: Callable[..., Any]) -> None:

@@ -27,7 +27,8 @@ class Edge:
 
 @dataclass(frozen=True)
 class LoopInfo:
-    """A loop of the source: its positions, the location that it comes back to, and whether it stands in another."""
+    """A loop of the source: its positions, the location that it comes back to, and whether it stands in
+    another."""
 
     first_line: int
     last_line: int
@@ -36,18 +37,29 @@ class LoopInfo:
     nested: bool
 
 
+@dataclass(frozen=True)
+class CallSite:
+    """A call whose cost counts: its location, and the variables that hold arguments, by the parameters' names."""
+
+    place: Location
+    function: str
+    arguments: tuple[tuple[str, str], ...]
+
+
 @dataclass
 class Program:
     """The graph of a function. Inputs are variables that the caller or the world set before it starts.
 
-    `inputs` maps each of them to the name that bounds show; they are never assigned. `ranges` are the lowest and the
-    highest value that variables have by their types; `None` where that is beyond what programs count to.
+    `inputs` maps each of them to the name that bounds show; they are never assigned. `ranges` are the lowest
+    and the highest value that variables have by their types; `None` where that is beyond what programs count
+    to.
     """
 
     entry: Location = 0
     exit: Location = 1
     edges: list[Edge] = field(default_factory=list)
     loops: list[LoopInfo] = field(default_factory=list)
+    calls: list[CallSite] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     ranges: dict[str, Range] = field(default_factory=dict)
     temporaries: set[str] = field(default_factory=set)

@@ -1,7 +1,7 @@
 """Splitting of locations: by the values of variables that only ever are one of a few constants.
 
-Flags, states of machines and phases are such variables. Once a location knows its values, the paths that these
-forbid are gone, and a phase that cannot come back is a component of its own.
+Flags, states of machines and phases are such variables. Once a location knows its values, the paths that
+these forbid are gone, and a phase that cannot come back is a component of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def renumbered(system: System, transitions: list[Transition]) -> System:
         Transition(number, each.source, each.target, each.guards, each.updates, each.loop)
         for number, each in enumerate(transitions)
     )
-    return System(system.program, found, system.ranges)
+    return System(system.program, found, system.ranges, system.origins)
 
 
 def split(system: System) -> System:
@@ -62,13 +62,15 @@ def split(system: System) -> System:
             found.append(Transition(len(found), source, places[key], guards, updates, each.loop))
             if len(found) > MAX_TRANSITIONS:
                 return system
-    return renumbered(system, found)
+    origins = {new: place for (place, _), new in places.items()}
+    return renumbered(System(system.program, tuple(found), system.ranges, origins), found)
 
 
 def _under(
     transition: Transition, known: dict[str, Linear]
 ) -> tuple[tuple[Linear, ...], dict[str, Linear]] | None:
-    """The guards and updates of a transition where some variables are known; `None` where it cannot be taken."""
+    """The guards and updates of a transition where some variables are known; `None` where it cannot be
+    taken."""
     guards = []
     for guard in transition.guards:
         value = guard.substitute(known)
