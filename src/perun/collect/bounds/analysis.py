@@ -106,7 +106,8 @@ def _answer(
             cost = cost + ONE
         total = total + cost
         found.append(
-            LoopBound(loop.first_line, loop.last_line, loop.column, str(cost), cost.cls, bounded.reason, loop.nested)
+            LoopBound(loop.first_line, loop.last_line, loop.column, str(cost), cost.cls, bounded.reason,
+            loop.nested)
         )
     found.sort(key=lambda each: (each.first_line, each.column, -each.last_line))
     reason = next((each.reason for each in found if each.reason is not None), None)

@@ -1,4 +1,5 @@
-"""What the analysis answers: bounds of the loops of a function, and of the function as a whole (manual, 4.1.4)."""
+"""What the analysis answers: bounds of the loops of a function, and of the function as a whole (manual,
+4.1.4)."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ class LoopBound:
     """How often a loop runs at most, in the whole run of its function.
 
     Lines and columns are 1-based positions in the original source. `bound` is the text of an expression
-    (`expression.parse` reads it) or `inf`; `cls` is its class, as `O(n^2)`; `reason` says why there is no bound.
-    `nested` loops count their back edges, the others those and one more (`AnalysisOptions.count`).
+    (`expression.parse` reads it) or `inf`; `cls` is its class, as `O(n^2)`; `reason` says why there is no
+    bound. `nested` loops count their back edges, the others those and one more (`AnalysisOptions.count`).
     """
 
     first_line: int

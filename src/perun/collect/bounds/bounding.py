@@ -1,8 +1,10 @@
-"""Bounds on transitions and norms from difference constraints (Sinn, Zuleger, Veith, FMCAD 2015 and JAR 2017).
+"""Bounds on transitions and norms from difference constraints (Sinn, Zuleger, Veith, FMCAD 2015 and JAR
+2017).
 
-`TB(T)`, the number of times that the transitions T are taken, is at most what flows into a norm that pays for them:
-its increments and its resets, each as often as it is taken. `VB(v)`, the value of a norm, is at most the largest
-reset and all increments. Both are found by mutual recursion; what comes back to itself has no bound by this way.
+`TB(T)`, the number of times that the transitions T are taken, is at most what flows into a norm that pays
+for them: its increments and its resets, each as often as it is taken. `VB(v)`, the value of a norm, is at
+most the largest reset and all increments. Both are found by mutual recursion; what comes back to itself has
+no bound by this way.
 """
 
 from __future__ import annotations
@@ -11,7 +13,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from perun.collect.bounds import expression
-from perun.collect.bounds.constraints import Add, Change, Constraints, Norm, SetToInput, SetToNorm, combined_norms, rank_norms
+from perun.collect.bounds.constraints import (
+    Add,
+    Change,
+    Constraints,
+    Norm,
+    SetToInput,
+    SetToNorm,
+    combined_norms,
+    rank_norms,
+)
 from perun.collect.bounds.expression import INFINITY, ONE, ZERO, Expression, number
 from perun.collect.bounds.linear import Linear
 from perun.collect.bounds.paths import System, Transition
@@ -25,7 +36,8 @@ MAX_CANDIDATES = 24
 
 @dataclass(frozen=True)
 class Inflow:
-    """What can flow into a norm before it is at some locations: transitions that add, and those that set it."""
+    """What can flow into a norm before it is at some locations: transitions that add, and those that set
+    it."""
 
     increments: tuple[tuple[Transition, int], ...]
     resets: tuple[tuple[Transition, Change], ...]
@@ -39,10 +51,16 @@ class Bounding:
         self.system = system
         self.constraints = constraints
         self._component = components([system.program.entry], system.pairs)
+        self._into: dict[Location, list[Transition]] = {}
+        for each in system.transitions:
+            self._into.setdefault(each.target, []).append(each)
         self._known: dict[object, Expression] = {}
-        self._active: dict[object, int] = {}
-        self._lowest = 10**9
+        self._active: set[object] = set()
+        self._circles: set[object] = set()
+        self._circular: dict[object, frozenset[object]] = {}
         self._steps = 0
+        self._smaller: dict[tuple[Norm, int], frozenset[int]] = {}
+        self._flowing: dict[tuple[Norm, frozenset[Location], bool], Inflow] = {}
         self._guarding: dict[int, list[Norm]] = {}
         self._turns: dict[int, list[Norm]] = {}
 
@@ -72,27 +90,31 @@ class Bounding:
     def _memoised(self, key: object, compute: Callable[[], Expression]) -> Expression:
         """The answer of a question; infinite where it is asked while it is being answered.
 
-        A finite answer holds however it was found. An infinite one is kept only if it came from no such circle, as
-        another way to the question may do better.
+        A finite answer holds however it was found. An infinite one that came from such circles holds as long
+        as the questions that closed them are being answered: by another way to the same question there may
+        be a bound.
         """
         if key in self._known:
             return self._known[key]
-        if key in self._active:
-            self._lowest = min(self._lowest, self._active[key])
+        circles = frozenset((key,)) if key in self._active else self._circular.get(key)
+        if circles is not None and circles <= self._active:
+            self._circles |= circles
             return INFINITY
         self._steps += 1
         if self._steps > STEPS:
-            self._lowest = -1
+            self._circles.add("steps")
             return INFINITY
-        depth = self._active[key] = len(self._active)
-        outer, self._lowest = self._lowest, 10**9
+        self._active.add(key)
+        outer, self._circles = self._circles, set()
         answer = compute()
-        del self._active[key]
-        if not answer.infinite or self._lowest >= depth:
+        self._active.discard(key)
+        circles = frozenset(self._circles - {key})
+        self._circles = outer
+        if not answer.infinite or not circles:
             self._known[key] = answer
-            self._lowest = outer
         else:
-            self._lowest = min(outer, self._lowest)
+            self._circular[key] = circles
+            self._circles |= circles
         return answer
 
     def taken(self, numbers: frozenset[int]) -> Expression:
@@ -152,13 +174,12 @@ class Bounding:
     def _cheapest(
         self, component: int, numbers: frozenset[int], members: list[int], norms: list[Norm]
     ) -> Expression:
-        """The best bound by one of these norms, or by one for some of the transitions and others for the rest."""
+        """The best bound by one of these norms, or by one for some of the transitions and others for the
+        rest."""
         entire: list[Expression] = []
         partial: list[tuple[frozenset[int], Norm, frozenset[int]]] = []
         for norm in norms:
-            decreasing = frozenset(
-                each for each in members if self.constraints.decreases(self.system.transitions[each], norm)
-            )
+            decreasing = self._decreasing(norm, component)
             if not decreasing:
                 continue
             covered = self._covered(numbers, decreasing)
@@ -184,6 +205,16 @@ class Bounding:
             each.number for each in self.system.transitions
             if self._component[each.source] == component == self._component[each.target]
         ]  # fmt: skip
+
+    def _decreasing(self, norm: Norm, component: int) -> frozenset[int]:
+        """The transitions of a component that make a norm smaller."""
+        key = (norm, component)
+        if key not in self._smaller:
+            self._smaller[key] = frozenset(
+                each for each in self.members(component)
+                if self.constraints.decreases(self.system.transitions[each], norm)
+            )  # fmt: skip
+        return self._smaller[key]
 
     def _candidates(self, component: int, members: list[int]) -> list[Norm]:
         if component not in self._guarding:
@@ -216,8 +247,8 @@ class Bounding:
     def _price(self, norm: Norm, covered: frozenset[int], decreasing: frozenset[int]) -> Expression:
         """How often covered transitions are taken, where a norm pays for them.
 
-        If a decrease comes before the first of them, they are no more than the decreases. If the norm is positive
-        at each, neither: after the last of them something of it is left. Else they may be one more.
+        If a decrease comes before the first of them, they are no more than the decreases. If the norm is
+        positive at each, neither: after the last of them something of it is left. Else they may be one more.
         """
         transitions = self.system.transitions
         places = {transitions[each].source for each in decreasing}
@@ -232,13 +263,16 @@ class Bounding:
     # What flows into norms.
 
     def _flows(self, norm: Norm, places: Iterable[Location], limits: bool) -> Inflow:
+        key = (norm, frozenset(places), limits)
+        if key not in self._flowing:
+            self._flowing[key] = self._flows_into(*key)
+        return self._flowing[key]
+
+    def _flows_into(self, norm: Norm, places: frozenset[Location], limits: bool) -> Inflow:
         """The transitions through which a norm gets what it has at some locations.
 
         With `limits`, one that adds is taken as one that sets, where what it sets is known.
         """
-        into: dict[Location, list[Transition]] = {}
-        for each in self.system.transitions:
-            into.setdefault(each.target, []).append(each)
         increments: list[tuple[Transition, int]] = []
         resets: list[tuple[Transition, Change]] = []
         seen = set(places)
@@ -247,7 +281,7 @@ class Bounding:
             place = work.pop()
             if place == self.system.program.entry and not self.constraints.is_input(norm.at(place)):
                 return Inflow((), (), unlimited=True)
-            for each in into.get(place, ()):
+            for each in self._into.get(place, ()):
                 changes = self.constraints.changes(each, norm)
                 if not changes:
                     return Inflow((), (), unlimited=True)
@@ -328,7 +362,8 @@ class Bounding:
         return INFINITY
 
     def _resets(self, flows: Inflow) -> Expression:
-        """What all resets together bring: each as often as it is taken, exclusive ones the largest of them."""
+        """What all resets together bring: each as often as it is taken, exclusive ones the largest of them.
+        """
         takers = _takers(flows)
         once = [each for each in takers if self._component[each.source] != self._component[each.target]]
         repeated = [each for each in takers if each not in once]
@@ -344,7 +379,8 @@ class Bounding:
         for changes, members in groups.items():
             if total.infinite:
                 break
-            total = total + expression.best(self._brought(members, change) for change in sorted(changes, key=repr))
+            ways = sorted(changes, key=repr)
+            total = total + expression.best(self._brought(members, change) for change in ways)
         if len(repeated) > 1:
             count = self.taken(frozenset(each.number for each in takers))
             if not count.infinite:
@@ -353,7 +389,8 @@ class Bounding:
         return total
 
     def _brought(self, members: list[Transition], change: Change) -> Expression:
-        """What the resets of a group bring: often enough the largest value, or what they carry over together."""
+        """What the resets of a group bring: often enough the largest value, or what they carry over
+        together."""
         count = self.taken(frozenset(each.number for each in members))
         values = [self._set_value(each, change) for each in members]
         found = count * expression.maximum([ZERO, *values]) if not count.infinite else INFINITY
@@ -364,10 +401,12 @@ class Bounding:
     def _carried(
         self, users: list[Transition], members: list[Transition], change: SetToNorm, count: Expression
     ) -> Expression:
-        """What a norm has all together, each time that some transitions read it of which `users` use the value.
+        """What a norm has all together, each time that some transitions read it of which `users` use the
+        value.
 
-        It is set anew between two uses, so what flows into it is used once: its increments, and for each use the
-        last reset, whose value again may be carried over from another norm (reset chains, JAR 2017, section 3.3).
+        It is set anew between two uses, so what flows into it is used once: its increments, and for each use
+        the last reset, whose value again may be carried over from another norm (reset chains, JAR 2017,
+        section 3.3).
         """
         norm = change.norm
         key = ("carried", norm, tuple(e.number for e in users), tuple(e.number for e in members))
@@ -403,11 +442,9 @@ class Bounding:
         return found
 
     def _consumed(self, users: list[Transition], readers: list[Transition], norm: Norm) -> bool:
-        """Whether a norm is set anew after each use, before it is read again: what was used is gone from it."""
-        kept = [
-            each for each in self.system.transitions
-            if not (changes := self.constraints.changes(each, norm)) or any(isinstance(one, Add) for one in changes)
-        ]  # fmt: skip
+        """Whether a norm is set anew after each use, before it is read again: what was used is gone from
+        it."""
+        kept = [each for each in self.system.transitions if not self.constraints.sets(each, norm)]
         keeping = [(each.source, each.target) for each in kept]
         free = reachable([each.target for each in users if each in kept], keeping)
         return not any(each.source in free for each in readers)

@@ -1,8 +1,8 @@
 """Difference constraints: how each transition changes a norm (Sinn, Zuleger, Veith, JAR 2017, section 4).
 
-A norm is a linear expression, taken as the natural number `max(0, value)`. A transition changes it in one of these
-ways: it adds a number, or takes at least one away; or it sets it, to what an expression over inputs is, or to
-another norm and a number.
+A norm is a linear expression, taken as the natural number `max(0, value)`. A transition changes it in one of
+these ways: it adds a number, or takes at least one away; or it sets it, to what an expression over inputs
+is, or to another norm and a number.
 """
 
 from __future__ import annotations
@@ -82,6 +82,11 @@ class Constraints:
         """Whether each run of a transition makes a norm smaller."""
         return any(isinstance(each, Add) and each.amount < 0 for each in self.changes(transition, norm))
 
+    def sets(self, transition: Transition, norm: Norm) -> bool:
+        """Whether a transition gives a norm a value that has nothing to do with the one it had."""
+        changes = self.changes(transition, norm)
+        return bool(changes) and not any(isinstance(each, Add) for each in changes)
+
     def positive(self, transition: Transition, norm: Norm) -> bool:
         """Whether a norm is at least 1 where a transition is taken."""
         return self._solver.entails(self._invariants.before(transition), norm.at(transition.source) - 1)
@@ -150,7 +155,9 @@ class Constraints:
             yield SetToInput(limit)
             return
 
-    def _without(self, transition: Transition, value: Linear, unwanted: Callable[[str], bool]) -> Iterator[Linear]:
+    def _without(
+        self, transition: Transition, value: Linear, unwanted: Callable[[str], bool]
+    ) -> Iterator[Linear]:
         """Upper limits of a value, by adding guards, that mention no unwanted variable."""
         facts = self._invariants.before(transition)
         work = [(value, 0)]
@@ -200,7 +207,8 @@ def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> 
 
 
 def _followed(transitions: Sequence[Transition], value: Linear, start: Location) -> Norm | None:
-    """The norm that is a value at one location, and elsewhere what becomes it; `None` where that is the same."""
+    """The norm that is a value at one location, and elsewhere what becomes it; `None` where that is the
+    same."""
     at = {start: value}
     work = [start]
     while work:

@@ -15,8 +15,8 @@ MAX_ROWS = 120
 def contradictory(facts: Iterable[Linear]) -> bool | None:
     """Whether not all facts can be at least 0; `None` where that takes too many steps.
 
-    Bounds are rounded to integers on the way, so a contradiction is one over integers; that none is found says so
-    of rational numbers only.
+    Bounds are rounded to integers on the way, so a contradiction is one over integers; that none is found
+    says so of rational numbers only.
     """
     rows: dict[Terms, int] = {}
     for fact in facts:
@@ -59,7 +59,8 @@ def _add(rows: dict[Terms, int], terms: Terms, constant: int) -> bool:
 
 
 def _cheapest(rows: dict[Terms, int]) -> tuple[str, set[Terms], set[Terms]]:
-    """The variable whose elimination makes the fewest inequalities, with those that limit it from both sides."""
+    """The variable whose elimination makes the fewest inequalities, with those that limit it from both
+    sides."""
     positive: dict[str, set[Terms]] = {}
     negative: dict[str, set[Terms]] = {}
     for terms in rows:

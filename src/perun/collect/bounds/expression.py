@@ -1,7 +1,8 @@
 """Expressions of bounds: polynomials over the inputs of a function and over maxima of such polynomials.
 
-One normal form serves the analysis, the text of the profile and what reads that text again: a polynomial is a sum
-of monomials with integer coefficients, a monomial a product of atoms, an atom the name of an input or a maximum.
+One normal form serves the analysis, the text of the profile and what reads that text again: a polynomial is
+a sum of monomials with integer coefficients, a monomial a product of atoms, an atom the name of an input or
+a maximum.
 """
 
 from __future__ import annotations
@@ -124,11 +125,14 @@ class Expression:
         if self.infinite or other.infinite:
             return INFINITY
         return _collected(
-            (tuple(sorted(left + right, key=_atom_order)), a * b) for left, a in self.terms for right, b in other.terms
+            (tuple(sorted(left + right, key=_atom_order)), a * b)
+            for left, a in self.terms
+            for right, b in other.terms
         )
 
     def __str__(self) -> str:
-        """As the manual writes it: the constant first, `1 + max(n, 0)`, but last beside bare names, `k + -1`."""
+        """As the manual writes it: the constant first, `1 + max(n, 0)`, but last beside bare names, `k +
+        -1`."""
         if self.infinite:
             return INFINITE_TEXT
         terms = list(self.terms)
@@ -190,7 +194,8 @@ def name(text: str) -> Expression:
 
 
 def maximum(arguments: Iterable[Expression]) -> Expression:
-    """The largest of these: constants are folded, nested maxima of one term flattened, what another covers dropped."""
+    """The largest of these: constants are folded, nested maxima of one term flattened, what another covers
+    dropped."""
     flat: list[Expression] = []
     for each in arguments:
         if each.infinite:
@@ -213,11 +218,13 @@ def maximum(arguments: Iterable[Expression]) -> Expression:
 
 
 def non_negative(expression: Expression) -> bool:
-    """Whether it is surely no less than 0: no name stands outside a maximum that has a non-negative argument."""
+    """Whether it is surely no less than 0: no name stands outside a maximum that has a non-negative
+    argument."""
     return all(
         coefficient >= 0
         and all(
-            isinstance(atom, Maximum) and any(non_negative(each) for each in atom.arguments) for atom in monomial
+            isinstance(atom, Maximum) and any(non_negative(each) for each in atom.arguments)
+            for atom in monomial
         )
         for monomial, coefficient in expression.terms
     )
@@ -232,7 +239,8 @@ def at_least(larger: Expression, smaller: Expression) -> bool:
 
 
 def preference(expression: Expression) -> tuple[int, float, int, str]:
-    """A key to choose the better of two bounds that both hold: the degree, a value at large inputs, the length."""
+    """A key to choose the better of two bounds that both hold: the degree, a value at large inputs, the
+    length."""
     if expression.infinite:
         return (10**6, 0.0, 0, "")
     text = str(expression)

@@ -1,4 +1,5 @@
-"""Invariants of locations: affine equalities (Karr, 1976) and inductive guards (Houdini; Flanagan, Leino, 2001)."""
+"""Invariants of locations: affine equalities (Karr, 1976) and inductive guards (Houdini; Flanagan, Leino,
+2001)."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ class Equalities:
         return True
 
     def _image(self, space: _Space, transition: Transition, variables: list[str]) -> _Space:
-        """The equalities after a transition: those over new values that follow, with the old ones eliminated."""
+        """The equalities after a transition: those over new values that follow, with the old ones
+        eliminated."""
         full = _Space()
         rows = list(space.rows.values())
         equal = {guard.terms: guard.constant for guard in transition.guards}
@@ -216,7 +218,8 @@ def _places(system: System) -> list[Location]:
 def _range_facts(system: System) -> list[Linear]:
     mentioned = {name for each in system.transitions for name in each.updates}
     mentioned |= {name for each in system.transitions for guard in each.guards for name, _ in guard.terms}
-    mentioned |= {name for each in system.transitions for value in each.updates.values() for name, _ in value.terms}
+    for each in system.transitions:
+        mentioned |= {name for value in each.updates.values() for name, _ in value.terms}
     found = []
     for name in sorted(mentioned & set(system.ranges)):
         low, high = system.ranges[name]

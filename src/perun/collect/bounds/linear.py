@@ -44,7 +44,7 @@ class Linear:
 
     def times(self, factor: int) -> Linear:
         """The product with a number."""
-        return Linear(self.constant * factor, ((name, factor * coefficient) for name, coefficient in self.terms))
+        return Linear(self.constant * factor, ((name, factor * each) for name, each in self.terms))
 
     @property
     def is_constant(self) -> bool:

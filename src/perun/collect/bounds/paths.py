@@ -13,7 +13,8 @@ from perun.collect.bounds.linear import Linear, variable
 from perun.collect.bounds.program import Edge, Location, Program, Range, outgoing
 
 MAX_STATES = 24
-"""The most different paths from one location to another, before a join on the way becomes a location of its own."""
+"""The most different paths from one location to another, before a join on the way becomes a location of its
+own."""
 MAX_TRANSITIONS = 400
 
 
@@ -214,7 +215,8 @@ def _limits(program: Program, names: Iterable[str]) -> dict[tuple[tuple[str, int
 
 
 def _order(program: Program) -> tuple[dict[Location, int], set[Location]]:
-    """The reachable locations in a topological order that ignores retreating edges, and the targets of those."""
+    """The reachable locations in a topological order that ignores retreating edges, and the targets of
+    those."""
     after = outgoing(program.edges)
     postorder: list[Location] = []
     active: set[Location] = set()

@@ -27,7 +27,8 @@ class Edge:
 
 @dataclass(frozen=True)
 class LoopInfo:
-    """A loop of the source: its positions, the location that it comes back to, and whether it stands in another."""
+    """A loop of the source: its positions, the location that it comes back to, and whether it stands in
+    another."""
 
     first_line: int
     last_line: int
@@ -40,8 +41,9 @@ class LoopInfo:
 class Program:
     """The graph of a function. Inputs are variables that the caller or the world set before it starts.
 
-    `inputs` maps each of them to the name that bounds show; they are never assigned. `ranges` are the lowest and the
-    highest value that variables have by their types; `None` where that is beyond what programs count to.
+    `inputs` maps each of them to the name that bounds show; they are never assigned. `ranges` are the lowest
+    and the highest value that variables have by their types; `None` where that is beyond what programs count
+    to.
     """
 
     entry: Location = 0

@@ -1,6 +1,7 @@
 """Slicing: only variables that decide whether a loop goes on matter; the others are dropped (Weiser, 1981).
 
-Dropping a guard or a variable allows more runs, never fewer, so bounds of the slice are bounds of the program.
+Dropping a guard or a variable allows more runs, never fewer, so bounds of the slice are bounds of the
+program.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def _without(edge: Edge, relevant: set[str]) -> Edge:
 
 
 def relevant_variables(program: Program) -> set[str]:
-    """Variables of the conditions that leave loops, of the guards that they occur in, and all these depend on."""
+    """Variables of the conditions that leave loops, of the guards that they occur in, and all these depend
+    on."""
     after = outgoing(program.edges)
     cyclic = _cyclic(program)
     relevant: set[str] = set()
@@ -56,9 +58,8 @@ def _cyclic(program: Program) -> set[Location]:
     """Locations on cycles."""
     pairs = [(edge.source, edge.target) for edge in program.edges]
     component = components([program.entry], pairs)
-    return {
-        place for source, target in pairs if component[source] == component[target] for place in (source, target)
-    }  # fmt: skip
+    inside = [pair for pair in pairs if component[pair[0]] == component[pair[1]]]
+    return {place for pair in inside for place in pair}
 
 
 def _deciding(program: Program, after: dict[Location, list[Edge]]) -> list[Linear]:
@@ -79,7 +80,9 @@ def _deciding(program: Program, after: dict[Location, list[Edge]]) -> list[Linea
     return list(found)
 
 
-def _control_dependences(program: Program, after: dict[Location, list[Edge]]) -> dict[Location, list[Location]]:
+def _control_dependences(
+    program: Program, after: dict[Location, list[Edge]]
+) -> dict[Location, list[Location]]:
     """The branches that each location depends on (Ferrante, Ottenstein, Warren, 1987)."""
     places = sorted({place for edge in program.edges for place in (edge.source, edge.target)})
     bits = {place: 1 << index for index, place in enumerate(places)}

@@ -1,7 +1,8 @@
-"""Entailment between linear inequalities over integers: by syntax, by elimination, and where these leave it open by z3.
+"""Entailment between linear inequalities over integers: by syntax, by elimination, and where these leave it
+open by z3.
 
-Effort is limited in steps of the solver, never in seconds, so that the answer is the same on every machine; what is
-not decided within them is not entailed.
+Effort is limited in steps of the solver, never in seconds, so that the answer is the same on every machine;
+what is not decided within them is not entailed.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def _connected(facts: Sequence[Linear], goal: Linear) -> list[Linear]:
     if goal.is_constant:
         return sorted(set(facts))
     names = set(goal.names)
-    left, found = sorted(set(facts)), []
+    found: list[Linear] = []
+    left = sorted(set(facts))
     while True:
         near = [fact for fact in left if fact.names & names]
         if not near:

@@ -1,7 +1,7 @@
 """Splitting of locations: by the values of variables that only ever are one of a few constants.
 
-Flags, states of machines and phases are such variables. Once a location knows its values, the paths that these
-forbid are gone, and a phase that cannot come back is a component of its own.
+Flags, states of machines and phases are such variables. Once a location knows its values, the paths that
+these forbid are gone, and a phase that cannot come back is a component of its own.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def split(system: System) -> System:
 def _under(
     transition: Transition, known: dict[str, Linear]
 ) -> tuple[tuple[Linear, ...], dict[str, Linear]] | None:
-    """The guards and updates of a transition where some variables are known; `None` where it cannot be taken."""
+    """The guards and updates of a transition where some variables are known; `None` where it cannot be
+    taken."""
     guards = []
     for guard in transition.guards:
         value = guard.substitute(known)

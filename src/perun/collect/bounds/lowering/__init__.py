@@ -1,8 +1,8 @@
 """Lowering: a function of C becomes a control flow graph with linear guards and updates.
 
 What is not linear becomes a new variable with linear limits, or any value. Assumed are: no overflow but where
-programs rely on it (types narrower than `int`, unsigned counters that are decreased below zero), and that stores
-through pointers change no variable whose address the function does not take.
+programs rely on it (types narrower than `int`, unsigned counters that are decreased below zero), and that
+stores through pointers change no variable whose address the function does not take.
 """
 
 from __future__ import annotations

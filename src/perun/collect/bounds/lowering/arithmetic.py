@@ -20,7 +20,8 @@ class Arithmetic:
     def limited(
         self, operator: str, a: Linear | None, b: Linear | None, positive: tuple[bool, bool]
     ) -> Linear | None:
-        """The result of an operation, if it can be limited. `positive` says which operands are never negative."""
+        """The result of an operation, if it can be limited. `positive` says which operands are never
+        negative."""
         if b is not None and b.is_constant and a is not None and b.constant > 0:
             if operator == "/":
                 return self._divided(a, b.constant, positive[0])
@@ -108,24 +109,27 @@ class Arithmetic:
     def conversion(self, name: str, value: Linear, source: Type, target: Type, decrement: bool) -> list[Way]:
         """How a variable gets a value of another type.
 
-        What does not fit wraps around: in types narrower than `int`, and below zero where an unsigned variable is
-        decreased, as programs rely on it there. Elsewhere nothing overflows, which is the assumption that the
-        documentation states; an unsigned variable then is at least 0.
+        What does not fit wraps around: in types narrower than `int`, and below zero where an unsigned
+        variable is decreased, as programs rely on it there. Elsewhere nothing overflows, which is the
+        assumption that the documentation states; an unsigned variable then is at least 0.
         """
         plain: list[Way] = [([], [(name, value)], [])]
         if target.kind != "integer":
             return plain
         if target.bits == 1:
-            yes: list[Way] = [([value - 1], [(name, constant(1))], []), ([-value - 1], [(name, constant(1))], [])]
-            return [*yes, ([value, -value], [(name, constant(0))], [])]
+            return [
+                ([value - 1], [(name, constant(1))], []),
+                ([-value - 1], [(name, constant(1))], []),
+                ([value, -value], [(name, constant(0))], []),
+            ]
         if value.is_constant:
             return [([], [(name, constant(_wrapped(value.constant, target)))], [])]
         result = variable(name)
         if target.narrow:
             low, high = target.range
-            if source.narrow and source.range[0] >= low and source.range[1] <= high and not decrement:
-                if len(value.terms) == 1 and value.constant == 0 and value.terms[0][1] == 1:
-                    return plain
+            fits = source.narrow and source.range[0] >= low and source.range[1] <= high and not decrement
+            if fits and len(value.terms) == 1 and value.constant == 0 and value.terms[0][1] == 1:
+                return plain
             limits = [result - low, -result + high]
             return [
                 ([value - low, -value + high], [(name, value)], []),

@@ -1,4 +1,5 @@
-"""What functions of a unit may change when they are called: globals and fields, through the calls they make."""
+"""What functions of a unit may change when they are called: globals and fields, through the calls they
+make."""
 
 from __future__ import annotations
 
@@ -11,23 +12,24 @@ if TYPE_CHECKING:
     from perun.collect.bounds.front import Unit
 
 NO_RETURN = frozenset(
-    {"exit", "_exit", "_Exit", "quick_exit", "abort", "__assert_fail", "__assert", "longjmp", "siglongjmp", "err",
-     "errx", "pthread_exit", "__builtin_unreachable", "__builtin_trap", "__builtin_abort"}
+    {"exit", "_exit", "_Exit", "quick_exit", "abort", "__assert_fail", "__assert", "longjmp", "siglongjmp",
+     "err", "errx", "pthread_exit", "__builtin_unreachable", "__builtin_trap", "__builtin_abort"}
 )  # fmt: skip
 STRANGE = frozenset({"setjmp", "_setjmp", "sigsetjmp", "__perun_asm", "vfork", "getcontext", "setcontext"})
 """Calls after which nothing can be said of a function."""
 HARMLESS = frozenset(
-    {"malloc", "calloc", "realloc", "free", "memset", "memcpy", "memmove", "memcmp", "memchr", "strlen", "strcmp",
-     "strncmp", "strcpy", "strncpy", "strcat", "strncat", "strchr", "strrchr", "strstr", "strdup", "strspn",
-     "strcspn", "strpbrk", "printf", "fprintf", "sprintf", "snprintf", "puts", "fputs", "putchar", "putc", "fputc",
-     "fwrite", "fread", "getc", "fgetc", "getchar", "ungetc", "fopen", "fclose", "fflush", "abs", "labs", "llabs",
-     "rand", "random", "srand", "atoi", "atol", "atoll", "isalpha", "isdigit", "isspace", "isalnum", "isupper",
-     "islower", "isprint", "ispunct", "iscntrl", "isgraph", "isxdigit", "toupper", "tolower", "sqrt", "pow", "fabs",
-     "floor", "ceil", "exp", "log", "log2", "log10", "sin", "cos", "tan", "time", "clock", "getenv", "write",
-     "read", "close", "open", "usleep", "sleep", "perror", "__builtin_expect", "strcasecmp", "strncasecmp",
-     "__ctype_b_loc", "__errno_location"}
+    {"malloc", "calloc", "realloc", "free", "memset", "memcpy", "memmove", "memcmp", "memchr", "strlen",
+     "strcmp", "strncmp", "strcpy", "strncpy", "strcat", "strncat", "strchr", "strrchr", "strstr", "strdup",
+     "strspn", "strcspn", "strpbrk", "printf", "fprintf", "sprintf", "snprintf", "puts", "fputs", "putchar",
+     "putc", "fputc", "fwrite", "fread", "getc", "fgetc", "getchar", "ungetc", "fopen", "fclose", "fflush",
+     "abs", "labs", "llabs", "rand", "random", "srand", "atoi", "atol", "atoll", "isalpha", "isdigit",
+     "isspace", "isalnum", "isupper", "islower", "isprint", "ispunct", "iscntrl", "isgraph", "isxdigit",
+     "toupper", "tolower", "sqrt", "pow", "fabs", "floor", "ceil", "exp", "log", "log2", "log10", "sin",
+     "cos", "tan", "time", "clock", "getenv", "write", "read", "close", "open", "usleep", "sleep", "perror",
+     "__builtin_expect", "strcasecmp", "strncasecmp", "__ctype_b_loc", "__errno_location"}
 )  # fmt: skip
-"""Functions of the C library that change no variable of the program but those that they get the address of."""
+"""Functions of the C library that change no variable of the program but those that they get the address of.
+"""
 
 
 @dataclass

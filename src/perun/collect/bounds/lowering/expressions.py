@@ -108,8 +108,9 @@ class Expressions:
             kinds.append(value.type)
             self.graph.edge(end, (), [(name, value.linear)])
         self.graph.at = end
-        kind = kinds[0] if kinds[0] == kinds[1] else next((one for one in kinds if one.kind == "pointer"), INT)
-        return Value(variable(name), kind)
+        if kinds[0] == kinds[1]:
+            return Value(variable(name), kinds[0])
+        return Value(variable(name), next((one for one in kinds if one.kind == "pointer"), INT))
 
     def _truth(self, node: Any) -> Value:
         """The value 0 or 1 of a condition."""
@@ -153,7 +154,8 @@ class Expressions:
         return Value(None, Type("pointer", target=self.places.type_of(node.expr)))
 
     def _sizeof(self, inner: Any) -> Value:
-        kind = self.places.types.of(inner) if isinstance(inner, c_ast.Typename) else self.places.type_of(inner)
+        named = isinstance(inner, c_ast.Typename)
+        kind = self.places.types.of(inner) if named else self.places.type_of(inner)
         return Value(None if kind.size is None else constant(kind.size), SIZE)
 
     def _increment(self, node: c_ast.UnaryOp) -> Value:
@@ -303,7 +305,8 @@ class Expressions:
         if name == "__builtin_expect" and arguments:
             return arguments[0]
         if name in STRANGE:
-            self.graph.program.unknown = f"it calls {name}" if name != "__perun_asm" else "it has inline assembly"
+            assembly = name == "__perun_asm"
+            self.graph.program.unknown = "it has inline assembly" if assembly else f"it calls {name}"
         self.graph.havoc(self.places.changed_by_call(node))
         self.called(name)
         if name in NO_RETURN:
@@ -337,7 +340,7 @@ class Expressions:
                 self.value(each)
             self.branch(node.exprs[-1], yes, no)
             return
-        if isinstance(node, c_ast.FuncCall) and getattr(node.name, "name", "") == "__builtin_expect" and node.args:
+        if isinstance(node, c_ast.FuncCall) and getattr(node.name, "name", "") == "__builtin_expect":
             self.branch(node.args.exprs[0], yes, no)
             return
         if isinstance(node, c_ast.BinaryOp) and node.op in COMPARISONS:
@@ -352,7 +355,7 @@ class Expressions:
         left, right = self.value(node.left), self.value(node.right)
         a, b = left.linear, right.linear
         pointers = [each.type.kind == "pointer" for each in (left, right)]
-        if a is None or b is None or _common(left.type, right.type) == OTHER and not any(pointers):
+        if a is None or b is None or (_common(left.type, right.type) == OTHER and not any(pointers)):
             self._fork(node.op, None, yes, no)
             return
         if any(pointers) and (not all(pointers) or left.type.target != right.type.target):

@@ -1,4 +1,5 @@
-"""Variables that expressions name: plain ones, and fields that stand for one value as long as their base does."""
+"""Variables that expressions name: plain ones, and fields that stand for one value as long as their base
+does."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ class Places:
         return made
 
     def field(self, node: c_ast.StructRef) -> Variable | None:
-        """The variable of `s.f` or `a->f`, where `a` is set but once; `None` where it may mean several places."""
+        """The variable of `s.f` or `a->f`, where `a` is set but once; `None` where it may mean several
+        places."""
         names: list[str] = []
         text = ""
         inner: Any = node
@@ -92,9 +94,8 @@ class Places:
             text = f"{inner.type}{inner.field.name}{text}"
             pointers += inner.type == "->"
             if inner.type == "->" and isinstance(inner.name, c_ast.StructRef):
-                if inner.name.field.name in self.mentioned.fields or f".{inner.name.field.name}" in (
-                    self.mentioned.addressed
-                ):
+                between = inner.name.field.name
+                if between in self.mentioned.fields or f".{between}" in self.mentioned.addressed:
                     return None
             inner = inner.name
         if not isinstance(inner, c_ast.ID):
@@ -160,7 +161,8 @@ class Places:
         return self.types.of(kind.type) if isinstance(kind, c_ast.FuncDecl) else OTHER
 
     def changed_by_store(self, field: str | None) -> set[str]:
-        """Variables that a store through a pointer may change: all of known address, or fields of that name."""
+        """Variables that a store through a pointer may change: all of known address, or fields of that
+        name."""
         if field is None:
             return {key for key in self.addressed if self._is_variable(key)} | self._exposed_fields()
         return {key for key, each in self.fields.items() if field in each.fields}
@@ -168,7 +170,8 @@ class Places:
     def _exposed_fields(self) -> set[str]:
         return {
             key for key, each in self.fields.items()
-            if each.root in self.addressed or any(f".{name}" in self.mentioned.addressed for name in each.fields)
+            if each.root in self.addressed
+            or any(f".{name}" in self.mentioned.addressed for name in each.fields)
         }  # fmt: skip
 
     def _is_variable(self, key: str) -> bool:
@@ -188,17 +191,16 @@ class Places:
         for key in self.globals:
             declared = self.unit.globals.get(key)
             shared = anything or declared is None or "static" not in (declared.storage or [])
-            if known is None or key in known.written or (known.unknown and shared):
-                if shared or known is not None:
-                    changed.add(key)
-        given = {root(each.expr if isinstance(each, c_ast.UnaryOp) else each) for each in self._arguments(node)}
+            if (key in known.written or (known.unknown and shared)) if known is not None else shared:
+                changed.add(key)
+        given = {root(_pointed(each)) for each in self._arguments(node)}
         for key, each in self.fields.items():
             passed = each.root.partition("#")[0] in given or each.root in self.globals
-            if (known is None or known.unknown) and passed:
-                changed.add(key)
-            elif known is not None and known.fields & set(each.fields):
-                changed.add(key)
-            elif known is not None and each.root in known.written and each.root in self.globals:
+            by_unknown = (known is None or known.unknown) and passed
+            by_known = known is not None and (
+                known.fields & set(each.fields) or (each.root in known.written and each.root in self.globals)
+            )
+            if by_unknown or by_known:
                 changed.add(key)
         return changed
 
@@ -217,3 +219,8 @@ class Places:
 
     def _arguments(self, node: c_ast.FuncCall) -> list[Any]:
         return list(node.args.exprs) if node.args is not None else []
+
+
+def _pointed(node: Any) -> Any:
+    """What an argument points to: `s` of `&s`."""
+    return node.expr if isinstance(node, c_ast.UnaryOp) else node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pycparser import c_ast
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 class Statements:
     """Lowers the statements of one function."""
 
-    def __init__(self, graph: Graph, places: Places, expressions: Expressions, loops: tuple[Loop, ...]) -> None:
+    def __init__(
+        self, graph: Graph, places: Places, expressions: Expressions, loops: tuple[Loop, ...]
+    ) -> None:
         self.graph = graph
         self.places = places
         self.expressions = expressions
@@ -208,7 +211,11 @@ class Statements:
         self.graph.at = end
 
     def _dispatch(
-        self, value: Linear | None, cases: list[tuple[int, Location]], vague: list[Location], default: Location
+        self,
+        value: Linear | None,
+        cases: list[tuple[int, Location]],
+        vague: list[Location],
+        default: Location,
     ) -> None:
         for place in vague:
             self.graph.edge(place)
@@ -224,7 +231,7 @@ class Statements:
             self.graph.edge(default)
             return
         self.graph.edge(default, [-value + (numbers[0] - 1)])
-        for low, high in zip(numbers, numbers[1:], strict=False):
+        for low, high in pairwise(numbers):
             if high - low > 1:
                 self.graph.edge(default, [value - (low + 1), -value + (high - 1)])
         self.graph.edge(default, [value - (numbers[-1] + 1)])
@@ -261,7 +268,7 @@ class Statements:
             program.edges[index] = replace(program.edges[index], loop=number)
         body = _natural_loop(program.edges, place, [program.edges[index].source for _, index in jumps])
         nested = any(
-            place in _natural_loop(program.edges, each.head, [e.source for e in program.edges if e.loop == index])
+            place in _natural_loop(program.edges, each.head, _repeating(program.edges, index))
             for index, each in enumerate(program.loops)
         )
         program.loops = [
@@ -270,6 +277,11 @@ class Statements:
         ]
         column = max((label.coord.column or 1) - 1, 0)
         program.loops.append(LoopInfo(first, last, column, place, nested))
+
+
+def _repeating(edges: list[Any], loop: int) -> list[Location]:
+    """Where the edges come from that repeat a loop."""
+    return [edge.source for edge in edges if edge.loop == loop]
 
 
 def _natural_loop(edges: list[Any], head: Location, sources: list[Location]) -> set[Location]:

@@ -1,4 +1,5 @@
-"""What the analysis needs to know of C types: which values are integers, of which range, and what pointers step."""
+"""What the analysis needs to know of C types: which values are integers, of which range, and what pointers
+step."""
 
 from __future__ import annotations
 
