@@ -1,8 +1,8 @@
 """Which cases of a test with several parameters `make test` runs: each value of each parameter at least once.
 
-A test marked `each_value("a", "b c")` has a case for every combination of the values of a with the pairs of
-b and c. All of them run in `make test-all`; all but a few are marked slow. Values are combined as evenly as they
-can be, so that the cases that stay lie on diagonals of the table and not in its first row.
+A test marked `each_value("a", "b c")` has a case for every combination of the values of a with the pairs
+of b and c. All of them run in `make test-all`; all but a few are marked slow. Values are combined as evenly
+as they can be, so that the cases that stay lie on diagonals of the table and not in its first row.
 """
 
 from __future__ import annotations
