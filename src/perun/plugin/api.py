@@ -173,6 +173,10 @@ class Collector(Plugin, Protocol[P_contra]):
     Of what it measures less is better. The uids, types, subtypes or units of which more is better, as of a
     throughput, it lists in `header.larger_is_better`; verdicts on these are mirrored.
 
+    One that runs no command, as it looks at sources, has the attribute `without_command = True`, and may
+    have a method `subject(params) -> str`, which names what it looks at: that stands in the profile in place
+    of the command, and the job matrix has one job of it, however many commands there are.
+
     It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts if it cannot run
     here, and :class:`~perun.errors.JobFailed` if the measured command fails.
     """
@@ -225,7 +229,8 @@ class Check(Plugin, Protocol[P_contra]):
     """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT.
 
     What it reports is mirrored where more of a location is better (`header.larger_is_better`), unless it does
-    so itself and has the attribute `knows_larger_is_better = True`.
+    so itself and has the attribute `knows_larger_is_better = True`. What the reader has to know of all that
+    it reports are the texts of its attribute `notes`, if it has one.
     """
 
     short: ClassVar[str]

@@ -104,7 +104,8 @@ class Comparer:
             baseline = pools.pooled(pair.baseline, pair.more_baselines)
         except ProfileError as problem:
             return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
-        return self._outcome(chosen, baseline, target)._replace(notes=pools.notes(baseline, target))
+        outcome = self._outcome(chosen, baseline, target)
+        return outcome._replace(notes=(*outcome.notes, *pools.notes(baseline, target)))
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
         """What the checks find of two profiles that are in memory."""
@@ -149,8 +150,11 @@ class Comparer:
         if found and not self._force:
             unknown = _incomparable(target, found)
             return Outcome(_of_all(chosen, unknown), environment=environment)
-        results = (self._apply(rule, baseline, target, context) for rule in chosen)
-        return Outcome(_without_replaced(chosen, list(results)), incomplete=reasons, environment=environment)
+        results = [self._apply(rule, baseline, target, context) for rule in chosen]
+        kept = _without_replaced(chosen, results)
+        applied = {result.method for result in kept if not result.reason}
+        notes = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
+        return Outcome(kept, incomplete=reasons, environment=environment, notes=tuple(notes))
 
     def _apply(
         self, rule: Rule, baseline: Profile, target: Profile, context: CheckContext
@@ -172,6 +176,11 @@ class Comparer:
     def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
         unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")
         return postprocessby.process(self._repo, profile, unit.name, unit.params)
+
+
+def _notes_of(check: Any) -> tuple[str, ...]:
+    """What holds for all that the check says."""
+    return tuple(getattr(check, "notes", ()))
 
 
 def session_id(profile: Mapping[str, Any]) -> str:
