@@ -45,6 +45,24 @@ def to_json(graph: CallGraph) -> bytes:
     """The graph as compact JSON, which :func:`from_json` reads."""
     import msgspec
 
+    return msgspec.json.encode(to_values(graph))
+
+
+def from_json(data: bytes | str) -> CallGraph:
+    """The graph that :func:`to_json` wrote.
+
+    :raises ProfileError: where it is something else, damaged, or of another version of Perun.
+    """
+    import msgspec
+
+    try:
+        return from_values(msgspec.json.decode(data))
+    except msgspec.MsgspecError as problem:
+        raise _unreadable(problem) from None
+
+
+def to_values(graph: CallGraph) -> dict[str, Any]:
+    """The graph as compact values for JSON, e.g. statistics, which :func:`from_values` reads."""
     numbers = {name: number for number, name in enumerate(graph.functions)}
     rows = []
     for one in graph.functions.values():
@@ -63,26 +81,30 @@ def to_json(graph: CallGraph) -> bytes:
         "callees": callees,
         "kinds": [KINDS.index(call.kind) for call in graph.calls],
     }
-    return msgspec.json.encode(file)
+    return {**file}
 
 
-def from_json(data: bytes | str) -> CallGraph:
-    """The graph that :func:`to_json` wrote.
+def from_values(values: object) -> CallGraph:
+    """The graph that :func:`to_values` wrote.
 
     :raises ProfileError: where it is something else, damaged, or of another version of Perun.
     """
     import msgspec
 
     try:
-        file = msgspec.json.decode(data, type=_File)
+        file = msgspec.convert(values, _File)
         if file["callgraph"] != _FORMAT:
             raise ValueError(f"its format is {file['callgraph']}, and not {_FORMAT}")
         return _graph(file)
     except (msgspec.MsgspecError, ValueError, IndexError) as problem:
-        raise ProfileError(
-            f"this is no call graph that this version of Perun reads: {problem}",
-            "extract it again: perun collect trace --only-extract-cg",
-        ) from None
+        raise _unreadable(problem) from None
+
+
+def _unreadable(problem: Exception) -> ProfileError:
+    return ProfileError(
+        f"this is no call graph that this version of Perun reads: {problem}",
+        "extract it again: perun collect trace --only-extract-cg",
+    )
 
 
 def _graph(file: _File) -> CallGraph:
@@ -128,7 +150,7 @@ def to_data(graph: CallGraph) -> dict[str, Any]:
 
 
 def to_dot(graph: CallGraph) -> str:
-    """The graph in the language of Graphviz: functions of other files are grey, calls through pointers dotted."""
+    """The graph in the language of Graphviz: functions of other files grey, calls through pointers dotted."""
     lines = ["digraph callgraph {", "  rankdir=LR;", "  node [shape=box];"]
     callees = {call.callee for call in graph.calls}
     lines += [f"  {_quoted(name)};" for name in graph.functions]

@@ -51,7 +51,7 @@ class Block(NamedTuple):
 class Function(NamedTuple):
     """One function of a graph.
 
-    :ivar name: the key in the graph, which no other function has: the uid, with the source file before it where
+    :ivar name: the key in the graph, which no other function has: the uid, after its source file where
         several have the same uid (`list.c:compare`).
     :ivar uid: its name in profiles of the trace collector.
     :ivar symbol: its name for the linker; empty where the program is stripped.
