@@ -84,9 +84,9 @@ class Statistics(Protocol):
         """Forget what is kept of any version."""
         ...
 
-    def profile(self, collector: str, cmd: str) -> Profile | None:
-        """The newest profile that the collector made of the command, of the measured version or of the
-        nearest ancestor that has one; None if there is none."""
+    def profile(self, collector: str, cmd: str | None) -> Profile | None:
+        """The newest profile that the collector made of the command, of any if that is None, of the measured
+        version or of the nearest ancestor that has one; None if there is none."""
         ...
 
 

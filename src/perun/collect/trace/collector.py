@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from perun.collect._calls.optimizations.params import OptimizationParams
 from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from perun.collect._calls.profile import Function
     from perun.collect.trace.constant_sizes import ConstantSizes
     from perun.collect.trace.engines import Engine, Recorded
+    from perun.collect.trace.optimized import Optimized
     from perun.collect.trace.plan import Plan
     from perun.profile.factory import Profile
 
@@ -30,7 +32,7 @@ ENGINES: Final = ("ebpf", "uftrace", "stap")
 
 
 @dataclass(frozen=True)
-class TraceParams:
+class _TraceParams:
     """The functions to trace, the engine, and what happens to the command's output and temporary files."""
 
     engine: str = param(
@@ -139,6 +141,35 @@ class TraceParams:
         False, short="-np", help="Record only: make an empty profile, e.g. to keep the temporary files alone."
     )
     ignore_failure: bool = param(False, help="Also make a profile if the command fails.")
+    callgraph: str = param(
+        "",
+        metavar="<file>",
+        help="Write the call graph of the program to this file: as JSON if its name ends in .json, else for "
+        "Graphviz.",
+    )
+    only_extract_cg: bool = param(
+        False, short="-cg", help="Only keep the call graph of the program for this version: nothing is run."
+    )
+    extract_mixed_cg: bool = param(
+        False, short="-mcg", help="Take the calls that were recorded earlier into the call graph, too."
+    )
+    max_simultaneous_threads: int = param(
+        0,
+        short="-mt",
+        metavar="<int>",
+        minimum=0,
+        help="Has no effect: sampling counts the calls of all threads together.",
+    )
+    no_ds_update: bool = param(
+        False,
+        short="-nds",
+        help="Do not keep what was recorded of functions for the optimizations of later runs.",
+    )
+
+
+@dataclass(frozen=True)
+class TraceParams(OptimizationParams, _TraceParams):
+    """The parameters of the trace collector, those of its own first."""
 
 
 class TraceCollector:
@@ -185,6 +216,7 @@ class _Session:
         self._folder = ctx.scratch / "trace"
         self._log: list[str] = []
         self._follow: Callable[[str], Plan] | None = None
+        self._optimized: Optimized | None = None
         self._started = time.monotonic()
 
     def profile(self) -> Profile:
@@ -197,8 +229,9 @@ class _Session:
         self._folder.mkdir(parents=True)
         try:
             self._report("finding functions")
-            plan = self._plan()
+            plan = self._optimize(self._plan())
             engine = self._engine(plan)
+            self._note_switching(plan, engine)
             self._write_log(f"engine {engine.name}: {len(plan.probes)} functions, {len(plan.pairs)} pairs")
             self._report(f"tracing {self._run} with {engine.name}")
             context = EngineContext(
@@ -223,6 +256,8 @@ class _Session:
             )
             self._report("making a profile of the calls")
             profile = self._make_profile(plan, engine, recorded)
+            if self._optimized is not None and not (self._params.no_profile or self._params.no_ds_update):
+                self._optimized.update(profile)
             return completed(profile, sample, [*shortfalls(sample, limit, engine.lost), *recorded.lacks])
         finally:
             self._remove_temporary_files()
@@ -259,6 +294,28 @@ class _Session:
                 except PerunError:  # a script, or a program without the functions that others have
                     self._note(f"only programs that the command executes are traced: {problem.message}")
                     return Plan((), (), False, paths[0])
+
+    def _optimize(self, plan: Plan) -> Plan:
+        """The plan without what the optimisations drop.
+
+        :raises NoProfile: where the parameters ask for a call graph or for explanations alone.
+        """
+        from perun.collect.trace.optimized import is_wanted, optimize
+
+        if not is_wanted(self._params):
+            return plan
+        self._report("making the call graph")
+        self._optimized = optimize(self._run, plan, self._params, self._ctx)
+        for note in self._optimized.notes:
+            self._note(note)
+        return self._optimized.plan
+
+    def _note_switching(self, plan: Plan, engine: Engine) -> None:
+        """Say what of the optimisations the engine cannot."""
+        from perun.collect.trace.optimized import unsupported
+
+        for note in unsupported(plan, engine):
+            self._note(note)
 
     def _note_interpreter(self, program: str) -> None:
         """Say what records the functions of a Python program, which no engine sees.
@@ -381,11 +438,16 @@ class _Session:
         }
         if engine.method:
             summary["attached"] = engine.method
+        if self._optimized is not None:
+            summary["optimization"] = self._optimized.region(plan, recorded)
         info = {"name": TraceCollector.name, "params": to_mapping(self._params)}
         if not self._params.quiet:
             for note in self._notes:
                 self._ctx.note(note)
-        return table.profile(_functions(plan), self._run, info, summary)
+        profile = table.profile(_functions(plan), self._run, info, summary)
+        if self._optimized is not None:
+            profile["header"]["optimization"] = self._optimized.head()
+        return profile
 
     def _note_constant_sizes(self, plan: Plan, sizes: ConstantSizes) -> None:
         found = [

@@ -44,6 +44,10 @@ class UftraceEngine:
     """
 
     name: ClassVar[str] = "uftrace"
+    switches: ClassVar[Mapping[str, str]] = {
+        "dynamic-probing": "uftrace cannot take its patches out of a running program; use --engine ebpf",
+        "timed-sampling": "uftrace would have to interrupt the program by signals; use --engine ebpf",
+    }
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None, careful: bool = False) -> None:
         path = environ.get("PATH", os.defpath)
