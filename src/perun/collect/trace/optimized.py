@@ -18,8 +18,8 @@ from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.callgraph.graph import CallGraph
-    from perun.collect.trace.collector import TraceParams
     from perun.collect.trace.engines import Engine, Recorded
+    from perun.collect.trace.params import TraceParams
     from perun.collect.trace.plan import Plan, Probe
     from perun.plugin.api import CollectContext, Run
     from perun.profile.factory import Profile

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.collect._calls.binary import Binary, Function, Usdt
-from perun.collect._calls.names import is_own, plain_name
+from perun.collect._calls.names import is_own, profile_name
 from perun.collect._calls.optimizations.plan import Switching
 from perun.collect._calls.sizes import Size, find_size, size_of
 from perun.collect.trace.libraries import kind_of
@@ -281,6 +281,4 @@ def _end_of(name: str, probes: Iterable[str]) -> str:
 
 def shown_name(function: Function) -> str:
     """The name of a function in a profile, without the result type that templates have in their names."""
-    plain = plain_name(function.name)
-    start = function.name.find(plain)
-    return function.name[start:] if start > 0 else function.name
+    return profile_name(function.name)

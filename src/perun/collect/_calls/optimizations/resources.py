@@ -64,11 +64,32 @@ class Resources:
             self._statistics.remove(self._seen_name)
 
     def graph(self) -> CallGraph:
-        """The static call graph of the program; kept by its version while the program is the same."""
-        from perun.callgraph.stored import static_graph
+        """The static call graph of the program; kept by its version while the program is the same.
 
-        cached = None if self._params.optimization_cache_off else self._statistics
-        return static_graph(self._program, cached, self._graph_name)
+        :raises JobFailed: where it cannot be read, or is no ELF file for x86-64.
+        """
+        from perun.callgraph.files import to_values
+        from perun.collect._calls.image import static_graph
+        from perun.collect._common.elf import read_elf
+
+        statistics = None if self._params.optimization_cache_off else self._statistics
+        kept = self._kept(statistics)
+        elf = read_elf(self._program)
+        if kept is not None and elf is not None and kept.build_id and kept.build_id == elf.build_id:
+            return kept
+        graph = static_graph(self._program)
+        if statistics is not None:
+            statistics.save(self._graph_name, to_values(graph))
+        return graph
+
+    def _kept(self, statistics: Statistics | None) -> CallGraph | None:
+        from perun.callgraph.files import from_values
+
+        found = statistics.load(self._graph_name) if statistics is not None else None
+        try:
+            return from_values(found) if found is not None else None
+        except ProfileError:
+            return None  # of another release of Perun
 
     def typed(self, graph: CallGraph, seen: Mapping[str, Seen], kind: str) -> CallGraph:
         """The graph of another type: with the calls that were recorded, in place of those of the machine code
