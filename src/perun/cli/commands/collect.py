@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -19,6 +19,18 @@ def _run(session: Session, name: str, params: Any) -> None:
     session.run_collector(name, params)
 
 
+METHODS: Final = (
+    "baseline-static",
+    "baseline-dynamic",
+    "cg-shaping",
+    "dynamic-sampling",
+    "diff-tracing",
+    "dynamic-probing",
+    "timed-sampling",
+)
+"""The optimizations, as the manual's 3.3.1 lists them."""
+
+
 @dataclass(frozen=True)
 class OptimizationOptions:
     """The options of the manual's 3.3.1, which collectors that choose functions have as their parameters."""
@@ -30,10 +42,10 @@ class OptimizationOptions:
         help="Trace fewer functions by a combination of optimizations.",
     )
     optimization_on: tuple[str, ...] = param(
-        (), short="-on", metavar="METHOD", help="Also use this optimization; may be repeated."
+        (), short="-on", choices=METHODS, help="Also use this optimization; may be repeated."
     )
     optimization_off: tuple[str, ...] = param(
-        (), short="-off", metavar="METHOD", help="Do not use this optimization; may be repeated."
+        (), short="-off", choices=METHODS, help="Do not use this optimization; may be repeated."
     )
     optimization_args: tuple[tuple[str, str], ...] = param(
         (), short="-oa", metavar="NAME VALUE", help="Set a parameter of an optimization; may be repeated."
