@@ -25,6 +25,7 @@ from perun.profile.session import are_pairs
 from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
 from perun.profile.units import larger_is_better, locations_of_larger
+from perun.profile.untraced import without_untraced
 from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ class Comparer:
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):
                 found = tuple(rule.check.compare(baseline, target, rule.params, context))
-            certain = without_doubtful(found, baseline, target)
+            traced = without_untraced(found, baseline, target)
+            certain = without_doubtful(traced, baseline, target)
             changes = tuple(without_negligible(certain, baseline, target))
             knows = getattr(rule.check, "knows_larger_is_better", False)
             if larger_is_better(target) and not knows:

@@ -12,6 +12,7 @@ from perun.profile.head import Configuration
 if TYPE_CHECKING:
     from perun.plugin.api import MinorVersion
     from perun.profile.factory import Profile
+    from perun.profile.helpers import ProfileInfo
 
 MOST_VERSIONS: Final = 2000
 """Ancestors that are looked at before a search ends."""
@@ -54,18 +55,23 @@ class VersionStatistics:
             if name in stats.names(checksum):
                 stats.delete(checksum, name)
 
-    def profile(self, collector: str, cmd: str) -> Profile | None:
+    def profile(self, collector: str, cmd: str | None) -> Profile | None:
         """The newest profile of the command, of the version or of the nearest ancestor that has one.
 
         Pending profiles count as well, of which a head says the version.
         """
-        wanted = Configuration.of(collector, cmd, "", "", ())[:2]
+        wanted = Configuration.of(collector, cmd or "", "", "", ())
+
+        def is_wanted(info: ProfileInfo) -> bool:
+            own = info.configuration
+            return own.collector == wanted.collector and cmd in (None, own.cmd)
+
         pending = self._repo.store.pending
         indexes, objects = self._repo.store.indexes, self._repo.store.objects
-        waiting = [one for one in pending.list() if one.configuration[:2] == wanted]
+        waiting = [one for one in pending.list() if is_wanted(one)]
         for checksum in (self._version.checksum, *self._ancestors()):
             registered = [one.info() for one in indexes.read(checksum)] if indexes.has(checksum) else []
-            own = [one for one in registered if one.configuration[:2] == wanted]
+            own = [one for one in registered if is_wanted(one)]
             own += [one for one in waiting if self._origin(one.realpath) == checksum]
             for info in sorted(own, key=lambda one: one.time, reverse=True):
                 try:
