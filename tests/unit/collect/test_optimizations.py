@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perun.callgraph.difference import difference
 from perun.callgraph.graph import Call, CallGraph, Fingerprints, Function
 from perun.collect._calls.optimizations.composing import choose
-from perun.collect._calls.optimizations.difference import difference
 from perun.collect._calls.optimizations.plan import Earlier, Seen
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.collect._calls.optimizations.shaping import levels_of

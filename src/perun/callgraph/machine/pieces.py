@@ -100,10 +100,11 @@ class Pieces:
         return code
 
     def _find_called(self) -> None:
-        """Add the functions that no symbol and no frame tells of, because others call them."""
+        """Add the functions that no symbol and no frame tells of, because others or pointers lead to them."""
         fresh: list[int] = self.starts
+        called = {*self._image.pointers.values(), *self._run_by_start()}
         for _ in range(_ROUNDS):
-            called = {target for start in fresh for target in self._leads[start]}
+            called.update(target for start in fresh for target in self._leads[start])
             fresh = sorted(
                 one for one in called if self.at(one) < 0 and self._area(one) is not None
             )
@@ -114,6 +115,13 @@ class Pieces:
                 self.code[start] = self._decoded(start)
             if not fresh:
                 return
+            called.clear()
+
+    def _run_by_start(self) -> Iterator[int]:
+        """The functions that are run before `main` and after it."""
+        for area in self._image.areas:
+            if area.name in (".init_array", ".fini_array"):
+                yield from (self._image.pointer_at(at) for at in range(area.address, area.end, 8))
 
     def _middles(self, start: int) -> Iterator[int]:
         """The pieces into the middle of which a piece leads."""

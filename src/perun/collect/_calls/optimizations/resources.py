@@ -6,12 +6,11 @@ the program, what was recorded by the command.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from perun.callgraph.stored import file_name, graph_name
 from perun.collect._calls.optimizations.plan import Earlier, Seen
 from perun.collect._calls.optimizations.settings import Settings
 from perun.errors import PerunError, ProfileError, UsageError
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from perun.plugin.api import Run, Statistics
     from perun.profile.factory import Profile
 
-_UNSAFE: Final = re.compile(r"[^\w.+-]+")
-_MAX_NAME: Final = 60
 
 
 class Previous(NamedTuple):
@@ -54,8 +51,8 @@ class Resources:
         self._params = params
         self._statistics = statistics
         self._note = note
-        self._graph_name = "cg--" + _plain(f"{collector}-{os.path.basename(program)}")
-        self._seen_name = "ds--" + _plain(f"{collector}-{run}")
+        self._graph_name = graph_name(collector, program)
+        self._seen_name = "ds--" + file_name(f"{collector}-{run}")
 
     def reset(self) -> None:
         """Forget all that is kept of the program and the command, of all versions."""
@@ -234,11 +231,3 @@ def _from_values(values: Mapping[str, Any]) -> dict[str, Seen]:
         except (TypeError, ValueError, AttributeError):
             continue
     return found
-
-
-def _plain(text: str) -> str:
-    """A file name for a text, another one for each."""
-    short = _UNSAFE.sub("_", text)
-    if short == text and len(short) <= _MAX_NAME:
-        return short
-    return f"{short[:_MAX_NAME]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
