@@ -12,16 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.wording import counted
+from perun.wording import counted, listed
 
 if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from perun.profile.factory import Group, Profile
 
 _PART: Final = re.compile(r"^(?P<uid>.*) \[(?P<part>[^\[\]]*)\]$", re.DOTALL)
 _SUMS: Final = ("calls", "total")
 _EXCLUSIVE: Final = "time"
 """The type of changes of exclusive times."""
-_IN_ONE_ONLY: Final = (PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
+_DEEPEST: Final = 200
+"""Functions within each other that were not traced, up to which time is handed on to callers."""
 
 
 def untraced(profile: Mapping[str, Any]) -> dict[str, str]:
@@ -64,50 +68,144 @@ def told(profile: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def without_untraced(
-    changes: Iterable[DegradationInfo], baseline: Profile, target: Profile
-) -> Iterator[DegradationInfo]:
-    """The changes; what only shows that the two profiles trace other functions becomes Unknown.
+def hidden_in(profile: Profile) -> dict[str, str]:
+    """The functions of which the profile has no call because they were not traced, as :func:`untraced`.
 
-    That is a function that one of them did not trace; sums of one of which other parts of the calls were
-    recorded; and the exclusive time of their callers. The rule of the change says so.
+    Of pooled profiles one may have traced what another did not.
+    """
+    missing = untraced(profile)
+    if missing:
+        for group in profile.groups():
+            missing.pop(str(group.constants.get("uid", "")), None)
+    return missing
+
+
+def alike(baseline: Profile, target: Profile) -> tuple[Profile, Profile, tuple[str, ...]]:
+    """The two profiles as if both had traced the same functions, and what is to be said of that.
+
+    A function that one of them did not trace says nothing of a change. It is taken out of the other one too,
+    where its exclusive time becomes that of its callers, as it is in the first.
     """
     if not (_region(baseline) or _region(target)):
-        yield from changes
-        return
-    missing = untraced(baseline), untraced(target)
-    partial = _partial(baseline, target)
-    mixed = _callers(baseline, {*missing[1], *partial}) | _callers(target, {*missing[0], *partial})
+        return baseline, target, ()
+    missing = hidden_in(baseline), hidden_in(target)
+    notes = []
+    for name, own, other in zip(("baseline", "target"), missing, (target, baseline), strict=True):
+        present = _uids(other)
+        names = sorted(uid for uid in own if uid in present)
+        if names:
+            methods = Counter(own[uid] for uid in names)
+            told = ", ".join(f"{method} {count:,}" for method, count in methods.items())
+            functions = counted(len(names), "function")
+            notes.append(f"not compared: {functions} not traced in the {name} ({told}): {listed(names, 5)}")
+    return _without(baseline, set(missing[1])), _without(target, set(missing[0])), tuple(notes)
+
+
+def without_partial(
+    changes: Iterable[DegradationInfo], baseline: Profile, target: Profile
+) -> Iterator[DegradationInfo]:
+    """The changes; sums of functions of whose calls the two profiles recorded other parts become Unknown.
+
+    So does the exclusive time of their callers. The rule of the change says so.
+    """
+    partial = _partial(baseline, target) if _region(baseline) or _region(target) else {}
+    callers = _callers(baseline, set(partial)) | _callers(target, set(partial))
     for change in changes:
-        reason = _reason(change, missing, partial, mixed)
+        reason = _reason(change, partial, callers) if partial else ""
         if reason:
             change.result = PerformanceChange.Unknown
             change.rule = reason
         yield change
 
 
-def _reason(
-    change: DegradationInfo,
-    missing: tuple[Mapping[str, str], Mapping[str, str]],
-    partial: Mapping[str, str],
-    mixed: frozenset[str],
-) -> str:
+def _reason(change: DegradationInfo, partial: Mapping[str, str], callers: frozenset[str]) -> str:
     """Why a change says nothing; empty where it does."""
     found = _PART.match(change.location)
     # An exclusive time may be told with the file of the function before it.
     names = (change.location, found["uid"] if found else "", change.location.partition(":")[2])
-    if change.result in _IN_ONE_ONLY:
-        own = missing[0] if change.result is PerformanceChange.NotInBaseline else missing[1]
-        which = "baseline" if change.result is PerformanceChange.NotInBaseline else "target"
-        return next((f"not traced in the {which} ({own[uid]})" for uid in names if uid in own), "")
-    if change.result is PerformanceChange.NoChange:
-        return ""
     is_sum = change.type == _EXCLUSIVE or (found is not None and found["part"] in _SUMS)
-    if is_sum and (uid := next((uid for uid in names if uid in partial), "")):
+    if change.result is PerformanceChange.NoChange or not is_sum:
+        return ""
+    if uid := next((uid for uid in names if uid in partial), ""):
         return partial[uid]
-    if change.type == _EXCLUSIVE and any(uid in mixed for uid in names):
-        return "its exclusive time has that of functions which only one of the profiles traces"
+    if change.type == _EXCLUSIVE and any(uid in callers for uid in names):
+        return "its exclusive time has that of functions of whose calls only a part was recorded"
     return ""
+
+
+def _without(profile: Profile, hidden: set[str]) -> Profile:
+    """The profile without the calls of these functions, whose exclusive times become those of their callers.
+
+    Each caller gets it in its calls by their shares of its time.
+    """
+    if not hidden & _uids(profile):
+        return profile
+    more = _exclusive_of_callers(profile, hidden)
+    totals = {uid: sum(_times(own, "amount").sum() for own in _of(profile, uid)) for uid in more}
+    kept = type(profile)()
+    groups = []
+    for group in profile.groups():
+        uid = _uid(group)
+        if uid in hidden:
+            continue
+        if more.get(uid) and totals[uid] and "exclusive" in group.columns:
+            share = _times(group, "amount") * (more[uid] / totals[uid])
+            columns = {**group.columns, "exclusive": (_times(group, "exclusive") + share).tolist()}
+            group = group._replace(columns=columns)
+        groups.append(group)
+    kept.add_groups(groups, {})
+    for region, value in profile.regions().items():
+        if region not in ("resources", "resource_type_map"):
+            kept[region] = value
+    return kept
+
+
+def _exclusive_of_callers(profile: Profile, hidden: set[str]) -> dict[str, float]:
+    """How much exclusive time each other function gets from these, in nanoseconds.
+
+    That of one which is called by another of them goes on to the callers of that, by the time of the calls of
+    each.
+    """
+    times: dict[str, dict[str, float]] = {}
+    left: dict[str, float] = {}
+    for group in profile.groups():
+        uid = _uid(group)
+        if uid in hidden:
+            caller = str(group.constants.get("caller", ""))
+            own = times.setdefault(uid, {})
+            own[caller] = own.get(caller, 0.0) + float(_times(group, "amount").sum())
+            left[uid] = left.get(uid, 0.0) + float(_times(group, "exclusive").sum())
+    found: dict[str, float] = {}
+    for _ in range(_DEEPEST):
+        moved: dict[str, float] = {}
+        for uid, time in left.items():
+            callers = {one: share for one, share in times[uid].items() if one != uid}
+            total = sum(callers.values())
+            for caller, share in callers.items() if total else ():
+                place = moved if caller in hidden and caller in times else found
+                place[caller] = place.get(caller, 0.0) + time * share / total
+        left = moved
+        if not left:
+            break
+    return found
+
+
+def _times(group: Group, field: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.asarray(group.columns.get(field, [0.0] * group.size), np.float64)
+
+
+def _of(profile: Profile, uid: str) -> Iterator[Group]:
+    return (group for group in profile.groups({uid}) if _uid(group) == uid)
+
+
+def _uids(profile: Profile) -> set[str]:
+    return {_uid(group) for group in profile.groups()}
+
+
+def _uid(group: Group) -> str:
+    return str(group.constants.get("uid", ""))
 
 
 def _partial(baseline: Profile, target: Profile) -> dict[str, str]:

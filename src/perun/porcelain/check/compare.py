@@ -25,7 +25,7 @@ from perun.profile.session import are_pairs
 from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
 from perun.profile.units import larger_is_better, locations_of_larger
-from perun.profile.untraced import without_untraced
+from perun.profile.untraced import alike, without_partial
 from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ class Comparer:
             baseline = pools.pooled(pair.baseline, pair.more_baselines)
         except ProfileError as problem:
             return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
-        return self._outcome(chosen, baseline, target)._replace(notes=pools.notes(baseline, target))
+        outcome = self._outcome(chosen, baseline, target)
+        return outcome._replace(notes=(*pools.notes(baseline, target), *outcome.notes))
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
         """What the checks find of two profiles that are in memory."""
@@ -150,8 +151,11 @@ class Comparer:
         if found and not self._force:
             unknown = _incomparable(target, found)
             return Outcome(_of_all(chosen, unknown), environment=environment)
-        results = (self._apply(rule, baseline, target, context) for rule in chosen)
-        return Outcome(_without_replaced(chosen, list(results)), incomplete=reasons, environment=environment)
+        baseline, target, notes = alike(baseline, target)
+        results = [self._apply(rule, baseline, target, context) for rule in chosen]
+        return Outcome(
+            _without_replaced(chosen, results), incomplete=reasons, environment=environment, notes=notes
+        )
 
     def _apply(
         self, rule: Rule, baseline: Profile, target: Profile, context: CheckContext
@@ -160,7 +164,7 @@ class Comparer:
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):
                 found = tuple(rule.check.compare(baseline, target, rule.params, context))
-            traced = without_untraced(found, baseline, target)
+            traced = without_partial(found, baseline, target)
             certain = without_doubtful(traced, baseline, target)
             changes = tuple(without_negligible(certain, baseline, target))
             knows = getattr(rule.check, "knows_larger_is_better", False)
