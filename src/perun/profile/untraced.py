@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -21,9 +22,16 @@ if TYPE_CHECKING:
     from perun.profile.factory import Group, Profile
 
 _PART: Final = re.compile(r"^(?P<uid>.*) \[(?P<part>[^\[\]]*)\]$", re.DOTALL)
-_SUMS: Final = ("calls", "total")
+_NUMBER: Final = "calls"
+_SUMS: Final = (_NUMBER, "total")
 _EXCLUSIVE: Final = "time"
 """The type of changes of exclusive times."""
+_SURE: Final = (
+    PerformanceChange.Unknown,
+    PerformanceChange.NoChange,
+    PerformanceChange.NotInBaseline,
+    PerformanceChange.NotInTarget,
+)
 _DEEPEST: Final = 200
 """Functions within each other that were not traced, up to which time is handed on to callers."""
 
@@ -80,57 +88,90 @@ def hidden_in(profile: Profile) -> dict[str, str]:
     return missing
 
 
-def alike(baseline: Profile, target: Profile) -> tuple[Profile, Profile, tuple[str, ...]]:
-    """The two profiles as if both had traced the same functions, and what is to be said of that.
+class Alike:
+    """Two profiles as if both had traced the same functions.
 
     A function that one of them did not trace says nothing of a change. It is taken out of the other one too,
     where its exclusive time becomes that of its callers, as it is in the first.
+
+    :ivar baseline: and :ivar target: the profiles to compare. :ivar notes: what is to be said of that.
     """
-    if not (_region(baseline) or _region(target)):
-        return baseline, target, ()
-    missing = hidden_in(baseline), hidden_in(target)
-    notes = []
-    for name, own, other in zip(("baseline", "target"), missing, (target, baseline), strict=True):
+
+    def __init__(self, baseline: Profile, target: Profile) -> None:
+        self.baseline, self.target = baseline, target
+        self.notes: tuple[str, ...] = ()
+        self._partial: dict[str, str] = {}
+        self._callers_of_partial: frozenset[str] = frozenset()
+        self._slowed: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        if not (_region(baseline) or _region(target)):
+            return
+        self._partial = _partial(baseline, target)
+        partial = set(self._partial)
+        self._callers_of_partial = _callers(baseline, partial) | _callers(target, partial)
+        missing = hidden_in(baseline), hidden_in(target)
+        self.notes = tuple(_notes(missing, (target, baseline)))
+        self._slowed = _all_callers(baseline, set(missing[1])), _all_callers(target, set(missing[0]))
+        self.baseline = _without(baseline, set(missing[1]))
+        self.target = _without(target, set(missing[0]))
+
+    def judged(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
+        """The changes; those that may only show how much was traced become Unknown, and their rule says so.
+
+        - Sums of functions of whose calls the two profiles recorded other parts, and exclusive times of their
+          callers.
+        - Recording slows down: where only the baseline traced functions that another one calls, that was
+          slower for this reason. It says nothing that it is faster in the target; and the other way round.
+        """
+        for change in changes:
+            reason = self._reason(change) if self._partial or any(self._slowed) else ""
+            if reason:
+                change.result = PerformanceChange.Unknown
+                change.rule = reason
+            yield change
+
+    def _reason(self, change: DegradationInfo) -> str:
+        """Why a change says nothing; empty where it does."""
+        if change.result in _SURE:
+            return ""
+        found = _PART.match(change.location)
+        # An exclusive time may be told with the file of the function before it.
+        names = (change.location, found["uid"] if found else "", change.location.partition(":")[2])
+        is_sum = change.type == _EXCLUSIVE or (found is not None and found["part"] in _SUMS)
+        if is_sum and (uid := next((uid for uid in names if uid in self._partial), "")):
+            return self._partial[uid]
+        if change.type == _EXCLUSIVE and any(uid in self._callers_of_partial for uid in names):
+            return "its exclusive time has that of functions of whose calls only a part was recorded"
+        if found is not None and found["part"] == _NUMBER:
+            return ""
+        slowed, which = self._slowed[0 if change.result.value > 0 else 1], change.result.value > 0
+        is_total = change.type == _EXCLUSIVE and not self._knows(names)
+        if slowed and (is_total or any(uid in slowed for uid in names)):
+            one, other = ("baseline", "target") if which else ("target", "baseline")
+            return f"the {one} was slowed down by tracing functions that the {other} does not trace"
+        return ""
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return _uids(self.baseline) | _uids(self.target)
+
+    def _knows(self, names: Iterable[str]) -> bool:
+        return any(name in self._known for name in names)
+
+
+def _notes(missing: Sequence[Mapping[str, str]], others: Sequence[Profile]) -> Iterator[str]:
+    """What is not compared.
+
+    :param missing: what the baseline and the target did not trace. :param others: the target and the
+        baseline.
+    """
+    for name, own, other in zip(("baseline", "target"), missing, others, strict=True):
         present = _uids(other)
         names = sorted(uid for uid in own if uid in present)
         if names:
             methods = Counter(own[uid] for uid in names)
             told = ", ".join(f"{method} {count:,}" for method, count in methods.items())
             functions = counted(len(names), "function")
-            notes.append(f"not compared: {functions} not traced in the {name} ({told}): {listed(names, 5)}")
-    return _without(baseline, set(missing[1])), _without(target, set(missing[0])), tuple(notes)
-
-
-def without_partial(
-    changes: Iterable[DegradationInfo], baseline: Profile, target: Profile
-) -> Iterator[DegradationInfo]:
-    """The changes; sums of functions of whose calls the two profiles recorded other parts become Unknown.
-
-    So does the exclusive time of their callers. The rule of the change says so.
-    """
-    partial = _partial(baseline, target) if _region(baseline) or _region(target) else {}
-    callers = _callers(baseline, set(partial)) | _callers(target, set(partial))
-    for change in changes:
-        reason = _reason(change, partial, callers) if partial else ""
-        if reason:
-            change.result = PerformanceChange.Unknown
-            change.rule = reason
-        yield change
-
-
-def _reason(change: DegradationInfo, partial: Mapping[str, str], callers: frozenset[str]) -> str:
-    """Why a change says nothing; empty where it does."""
-    found = _PART.match(change.location)
-    # An exclusive time may be told with the file of the function before it.
-    names = (change.location, found["uid"] if found else "", change.location.partition(":")[2])
-    is_sum = change.type == _EXCLUSIVE or (found is not None and found["part"] in _SUMS)
-    if change.result is PerformanceChange.NoChange or not is_sum:
-        return ""
-    if uid := next((uid for uid in names if uid in partial), ""):
-        return partial[uid]
-    if change.type == _EXCLUSIVE and any(uid in callers for uid in names):
-        return "its exclusive time has that of functions of whose calls only a part was recorded"
-    return ""
+            yield f"not compared: {functions} not traced in the {name} ({told}): {listed(names, 5)}"
 
 
 def _without(profile: Profile, hidden: set[str]) -> Profile:
@@ -229,8 +270,23 @@ def _callers(profile: Profile, uids: set[str]) -> frozenset[str]:
     return frozenset(
         str(group.constants["caller"])
         for group in profile.groups()
-        if "caller" in group.constants and str(group.constants.get("uid", "")) in uids
+        if "caller" in group.constants and _uid(group) in uids
     )
+
+
+def _all_callers(profile: Profile, uids: set[str]) -> frozenset[str]:
+    """The functions that call one of these, or a function that does, and so on."""
+    callers: dict[str, set[str]] = {}
+    for group in profile.groups():
+        if "caller" in group.constants:
+            callers.setdefault(_uid(group), set()).add(str(group.constants["caller"]))
+    found: set[str] = set()
+    open_ = list(uids)
+    while open_:
+        new = callers.get(open_.pop(), set()) - found
+        found |= new
+        open_ += new
+    return frozenset(found)
 
 
 def _region(profile: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from perun.profile.session import are_pairs
 from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
 from perun.profile.units import larger_is_better, locations_of_larger
-from perun.profile.untraced import alike, without_partial
+from perun.profile.untraced import Alike
 from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
@@ -151,21 +151,18 @@ class Comparer:
         if found and not self._force:
             unknown = _incomparable(target, found)
             return Outcome(_of_all(chosen, unknown), environment=environment)
-        baseline, target, notes = alike(baseline, target)
-        results = [self._apply(rule, baseline, target, context) for rule in chosen]
+        both = Alike(baseline, target)
+        results = [self._apply(rule, both, context) for rule in chosen]
         return Outcome(
-            _without_replaced(chosen, results), incomplete=reasons, environment=environment, notes=notes
+            _without_replaced(chosen, results), incomplete=reasons, environment=environment, notes=both.notes
         )
 
-    def _apply(
-        self, rule: Rule, baseline: Profile, target: Profile, context: CheckContext
-    ) -> MethodResult:
-        name = rule.check.name
+    def _apply(self, rule: Rule, both: Alike, context: CheckContext) -> MethodResult:
+        name, baseline, target = rule.check.name, both.baseline, both.target
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):
                 found = tuple(rule.check.compare(baseline, target, rule.params, context))
-            traced = without_partial(found, baseline, target)
-            certain = without_doubtful(traced, baseline, target)
+            certain = without_doubtful(both.judged(found), baseline, target)
             changes = tuple(without_negligible(certain, baseline, target))
             knows = getattr(rule.check, "knows_larger_is_better", False)
             if larger_is_better(target) and not knows:
