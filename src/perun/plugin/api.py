@@ -58,12 +58,60 @@ class GenerateContext(NamedTuple):
     environ: Mapping[str, str] = MappingProxyType({})
 
 
+class Statistics(Protocol):
+    """What a collector keeps of the version that it measures, and what was kept of earlier ones.
+
+    A name is that of a file of statistics, as `perun stats` lists them; what is kept is an object of JSON.
+    """
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """What is kept of the measured version; None if there is nothing, or it is damaged."""
+        ...
+
+    def save(self, name: str, values: Mapping[str, Any]) -> None:
+        """Keep `values` of the measured version, in place of what was kept under that name."""
+        ...
+
+    def earlier(self, name: str, revision: str = "") -> tuple[str, dict[str, Any]] | None:
+        """What is kept of the nearest ancestor that has any, with the version; None if none has.
+
+        :param revision: look at this version instead, and at no other.
+        :raises VersionControlError: if there is no such version.
+        """
+        ...
+
+    def remove(self, name: str) -> None:
+        """Forget what is kept of any version."""
+        ...
+
+    def profile(self, collector: str, cmd: str | None) -> Profile | None:
+        """The newest profile that the collector made of the command, of any if that is None, of the measured
+        version or of the nearest ancestor that has one; None if there is none."""
+        ...
+
+
+class Answer(NamedTuple):
+    """What a collector tells the user besides the profile, or instead of it: text, and the same as JSON."""
+
+    text: str
+    data: Mapping[str, Any]
+
+
+def unheard(answer: Answer) -> None:
+    """An answer that is not passed on."""
+
+
+class NoProfile(Exception):
+    """A collector was asked for something else than a profile, and has told it by `ctx.answer`."""
+
+
 class CollectContext(NamedTuple):
     """What a collector may use: a scratch folder that is removed afterwards, and a progress report.
 
     `note` tells the user one line, e.g. what the profile lacks and why; `cache` is a folder of the user for
     what later runs can use again, None if there is none; it may not exist yet. `logs` is the folder of the
-    repository for what is kept about a run beside its profile; likewise.
+    repository for what is kept about a run beside its profile; likewise. `statistics` is what is kept of
+    versions, None outside of a repository. `answer` tells the user what he asked for beside the profile.
     """
 
     scratch: Path
@@ -71,6 +119,8 @@ class CollectContext(NamedTuple):
     note: Callable[[str], None] = quiet
     cache: Path | None = None
     logs: Path | None = None
+    statistics: Statistics | None = None
+    answer: Callable[[Answer], None] = unheard
 
 
 class PostprocessContext(NamedTuple):

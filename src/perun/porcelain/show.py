@@ -12,6 +12,7 @@ from perun.plugin.failing import errors_of
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.profile.bounds import is_of_bounds
+from perun.profile.untraced import told
 
 if TYPE_CHECKING:
     from perun.plugin.registry import Registry
@@ -76,6 +77,8 @@ def show(
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
     plugin = repo.registry.get("view", view)
     context = (ctx,) if takes_context(plugin) else ()
+    if lacking := told(profile):
+        ctx.note(lacking)
     try:
         with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
             plugin.render(profile, params, out, *context)
