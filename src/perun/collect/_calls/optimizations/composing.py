@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TYPE_CHECKING, Final
 
-from perun.collect._calls.optimizations.difference import Difference, diff_tracing, difference_of
+from perun.callgraph.difference import Difference
+from perun.collect._calls.optimizations.difference import diff_tracing, difference_of
 from perun.collect._calls.optimizations.plan import (
     Choice,
     Decision,
