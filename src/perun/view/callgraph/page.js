@@ -120,7 +120,7 @@
     const graph = byId("graph"), {place, columns, rest} = columnsAround();
     const order = [...columns.keys()].sort((a, b) => a - b);
     const rows = Math.max(...order.map(column => columns.get(column).length + (rest.has(column) ? 1 : 0)));
-    const height = TOP + rows * (HEIGHT + GAP) + GAP, width = order.length * (WIDTH + BETWEEN) - BETWEEN + 16;
+    const height = TOP + rows * (HEIGHT + GAP) + GAP, width = order.length * (WIDTH + BETWEEN) - BETWEEN + 56;
     graph.setAttribute("width", width);
     graph.setAttribute("height", height);
     const x = column => 8 + order.indexOf(column) * (WIDTH + BETWEEN);
@@ -169,12 +169,12 @@
   function line(caller, callee, from, to) {
     const kind = kindOf.get(key(caller, callee));
     const x1 = from.x + WIDTH, y1 = from.y + HEIGHT / 2, x2 = to.x, y2 = to.y + HEIGHT / 2;
-    // A call within a column, or back to an earlier one, goes around the boxes.
+    // Calls within a column, and back to an earlier one, stay faint until one of their ends is selected.
     const bend = to.column > from.column ? BETWEEN / 2 : BETWEEN * 0.8;
     const d = caller === callee
       ? `M${x1} ${y1 - 5}c34 -14 34 24 0 10`
       : `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
-    const path = node("path", {d, class: kind, "data-caller": caller, "data-callee": callee});
+    const path = node("path", {d, class: to.column > from.column ? kind : `${kind} back`, "data-caller": caller, "data-callee": callee});
     const times = timesOf.get(key(caller, callee));
     path.append(node("title", {}, `${names[caller]} \u2192 ${names[callee]}: ${kind}${times ? `, ${count(times, "call", "calls")}` : ""}`));
     return path;
