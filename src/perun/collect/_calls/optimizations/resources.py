@@ -34,7 +34,6 @@ _CLASSES: Final = {
 }
 """What each of `COMPLEXITIES` is as a class of bounds."""
 
-
 class Previous(NamedTuple):
     """The call graph of an earlier version."""
 
