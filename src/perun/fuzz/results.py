@@ -53,7 +53,7 @@ class Confirmation:
     :ivar change: the verdict as `perun check` calls it, such as `Degradation`. :ivar ratio: of the result to
         the seed. :ivar low: and :ivar high: bounds of its confidence interval, where the method has one.
     :ivar rate: share of degradations among all changes that were found (`pcr`, manual 9.6).
-    :ivar method: of check, and :ivar metric: what was measured. :ivar pairs: measured; 1 for one profile each.
+    :ivar method: of check, and :ivar metric: what was measured. :ivar pairs: how many; 1 for a profile each.
     :ivar baseline: and :ivar target: seconds or what was measured, medians.
     """
 
@@ -78,14 +78,15 @@ class Result:
     :ivar parent: the file that it was mutated from: a name in the campaign, or that of the seed.
     :ivar seed: the name of the seed that it comes from. :ivar rules: labels of all rules between, in order.
     :ivar size: in bytes. :ivar lines: executed lines; None where the run did not end by itself.
-    :ivar ratio: `lines` to those of the seeds (`icov`); None as `lines`. :ivar seconds: one run, instrumented.
+    :ivar ratio: `lines` to those of the seeds (`icov`); None as `lines`.
+    :ivar seconds: of one run, instrumented.
     :ivar ending: how the run ended, in words, where it was a fault or a hang.
     :ivar at: seconds since the campaign began, and :ivar execution: the number of the run that found it.
     :ivar diff: the path of its difference to the seed, as HTML. :ivar score: fitness (manual 9.6).
     :ivar hot: the edge that rose most against the seeds, and :ivar hot_ratio: by how much.
     :ivar confirmation: None where it was not measured.
-    :ivar minimized: the path of its smallest form that is as slow. :ivar growth: how its cost grows with which
-        pattern, as written by :mod:`perun.fuzz.growth`.
+    :ivar minimized: the path of its smallest form that is as slow. :ivar growth: how its cost grows with
+        which pattern, as written by :mod:`perun.fuzz.growth`.
     """
 
     file: str
