@@ -1,7 +1,7 @@
 """The counts that guide the search: which input executes an edge, or a line, most often.
 
-An input that raises the count of any edge is kept, as well as one that executes more lines in all: C. Lemieux,
-R. Padhye, K. Sen, D. Song, PerfFuzz: Automatically Generating Pathological Inputs, ISSTA 2018.
+An input that raises the count of any edge is kept, as well as one that executes more lines in all: C.
+Lemieux, R. Padhye, K. Sen, D. Song, PerfFuzz: Automatically Generating Pathological Inputs, ISSTA 2018.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MARGIN: Final = 0.05
 class Compass:
     """The largest count of each edge, and who has it.
 
-    :ivar best: shape (n,). :ivar holders: who has the count, by number; -1 for nobody. :ivar base: the largest
-        counts of the seeds.
+    :ivar best: shape (n,). :ivar holders: who has the count, by number; -1 for nobody. :ivar base: the
+        largest counts of the seeds.
     """
 
     def __init__(self) -> None:
@@ -40,6 +40,14 @@ class Compass:
         if found.size < self._limits.size:
             return np.flatnonzero(found > self._limits[: found.size])
         return np.flatnonzero(found > self._limits)
+
+    def larger(self, edges: NDArray[np.intp], counts: Counts) -> tuple[NDArray[np.intp], Counts]:
+        """Those of these edges, and their counts, that :meth:`rises` would find."""
+        if not edges.size:
+            return edges, counts
+        self._fit(int(edges.max()) + 1)
+        chosen = counts > self._limits[edges]
+        return edges[chosen], counts[chosen]
 
     def take(self, edges: NDArray[np.intp], counts: Sequence[int] | Counts, holder: int) -> None:
         """Note that `holder` has these counts of these edges, where they are larger than those before."""
