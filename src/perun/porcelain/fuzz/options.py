@@ -11,7 +11,7 @@ from perun.errors import UsageError
 from perun.fuzz.sizes import SizeLimit
 from perun.fuzz.strategies import DEFAULT
 
-BACKENDS: Final = ("gcov", "sancov")
+BACKENDS: Final = ("auto", "gcov", "sancov")
 INPUTS: Final = ("file", "stdin", "argument")
 SECONDS: Final = 1800.0
 HANG: Final = 10.0
@@ -19,6 +19,7 @@ GATHERING: Final = 100
 INTERESTING: Final = 20
 RATE: Final = 1.5
 CHECK: Final = "hodges_lehmann_ratio"
+NO_LIMIT: Final = SizeLimit()
 MINIMIZED: Final = 10
 """Results that are minimised."""
 
@@ -58,7 +59,7 @@ class FuzzOptions:
     seconds: float = SECONDS
     hang: float = HANG
     executions: int | None = None
-    size: SizeLimit = SizeLimit()
+    size: SizeLimit = NO_LIMIT
     gathering: int = GATHERING
     interesting: int = INTERESTING
     rate: float = RATE

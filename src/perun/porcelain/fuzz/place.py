@@ -1,7 +1,7 @@
 """Where the fuzzed program is: the working directory as it is, or a copy of a version that is built there.
 
-With `--build` there are two copies, one that counts and one as users build it, which is measured: counting takes
-its time, and not everywhere the same.
+With `--build` there are two copies, one that counts and one as users build it, which is measured: counting
+takes its time, and not everywhere the same.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from perun.errors import JobFailed, UsageError
 from perun.plugin.api import MinorVersion, Report, Run
 from perun.porcelain.compare.plan import Side
 from perun.porcelain.compare.sides import prepared
+from perun.porcelain.fuzz.options import FuzzOptions
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import pre_run
 from perun.porcelain.run.checkouts import remove_leftovers
 from perun.porcelain.run.in_place import refuse_after_interruption
-from perun.porcelain.fuzz.options import FuzzOptions
-from perun.process.execution import Execution, Output
+from perun.process.command import split
+from perun.process.execution import Execution
 from perun.process.outcome import outcome
+from perun.process.streams import Output
 
 PLAIN_FLAGS: Final = "-O2 -g"
 """What `{flags}` is for the program that is measured."""
@@ -39,8 +41,8 @@ class Flags(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The folders of the program that counts and of the one that is measured, often the same; the version, and
-    whether there are changes that it does not have; a folder for temporary files."""
+    """The folders of the program that counts and of the one that is measured, often the same; the version,
+    and whether there are changes that it does not have; a folder for temporary files."""
 
     counting: Path
     measured: Path
@@ -91,28 +93,32 @@ def _build(command: str, flags: Flags, folder: Path, environ: Mapping[str, str],
 
     :raises JobFailed: with the end of what it printed, where it fails.
     """
-    try:
-        words = [
-            word.replace("{flags}", flags.flags).replace("{cc}", flags.cc).replace("{cxx}", flags.cxx)
-            for word in shlex.split(command)
-        ]
-    except ValueError as problem:
-        raise UsageError(f"--build {command!r} cannot be split: {problem}", "close the quotes") from None
-    if not any("{flags}" in word for word in shlex.split(command)):
+    what = f"--build {command!r}"
+    if "{flags}" not in command:
         raise UsageError(
-            f"--build {command!r} does not say where the options of the compiler belong",
+            f"{what} does not say where the options of the compiler belong",
             "write {flags} there, e.g. --build 'make CFLAGS={flags}'",
         )
-    run = Run(shlex.join(words), cwd=folder, environ=environ)
-    with tempfile.TemporaryDirectory(prefix=f"collect-{os.getpid()}-", dir=repo.root / PERUN_FOLDER / "tmp") as log:
-        seconds = max(float(repo.config.get("execute.timeout")), 0.0)
-        with Execution(run, Path(log), seconds, output=Output.KEEP) as execution:
-            sample = execution.record()
-            errors = execution.last_errors()
+    line = shlex.join(_filled(word, flags) for word in split("command of --build", command))
+    run = Run(line, cwd=folder, environ=environ)
+    seconds = max(float(repo.config.get("execute.timeout")), 0.0)
+    temporary = repo.root / PERUN_FOLDER / "tmp"
+    with (
+        tempfile.TemporaryDirectory(prefix=f"collect-{os.getpid()}-", dir=temporary) as log,
+        Execution(run, Path(log), seconds, output=Output.KEEP) as execution,
+    ):
+        sample = execution.record()
+        errors = execution.last_errors()
     if sample.interruption is not None:
         raise sample.interruption
     if sample.early:
-        raise JobFailed(f"--build {command!r} did not end within {seconds:g} s", "set execute.timeout to more")
+        raise JobFailed(f"{what} did not end within {seconds:g} s", "set execute.timeout to more")
     if sample.status:
-        text = "\n".join(["the end of its standard error:", *("  " + line for line in errors)])
-        raise JobFailed(f"--build {command!r} {outcome(sample.status)}\n{text}", f"it ran as: {shlex.join(words)}")
+        text = "\n".join(["the end of its standard error:", *("  " + one for one in errors)])
+        raise JobFailed(f"{what} {outcome(sample.status)}\n{text}", f"it ran as: {line}")
+
+
+def _filled(word: str, flags: Flags) -> str:
+    for name, value in flags._asdict().items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
