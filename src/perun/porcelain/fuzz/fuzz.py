@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from perun.errors import ProfileError, Terminated
 from perun.fuzz import folder as folders
 from perun.fuzz import results, rules, seeds
-from perun.fuzz.campaign import Campaign, Settings
+from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.events import Event
@@ -25,6 +25,7 @@ from perun.fuzz.journal import FORMAT, Entry, Journal
 from perun.fuzz.journal import read as read_journal
 from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile
+from perun.fuzz.settings import Settings
 from perun.plugin.api import Report, silent
 from perun.porcelain.fuzz.ending import OneInterruption
 from perun.porcelain.fuzz.options import FuzzOptions, of_settings
