@@ -9,13 +9,14 @@ answer.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple, Protocol
 
 from perun.fuzz.patterns import Pattern, candidates
-from perun.models.growth.order import MIN_RISE
+from perun.models.growth.order import EXPONENTIAL, MIN_RISE, order_of
 from perun.models.result import NoModel
 
 MIN_SIZE: Final = 1024
@@ -309,10 +310,6 @@ def _point(work: _Work, pattern: Pattern, times: int) -> tuple[Point | None, str
 
 
 def _order(of: str, points: Sequence[Point], costs: Sequence[float]) -> Order:
-    import math
-
-    from perun.models.growth.order import EXPONENTIAL, order_of
-
     found = order_of([point.times for point in points], costs, ALPHA)
     if isinstance(found, NoModel):
         return Order(of, reason=found.reason)

@@ -80,7 +80,7 @@ def write_page(
     scripts: Sequence[str] = (),
     evaluates: bool = False,
 ) -> None:
-    """Write :func:`perun.pages.document.page` to `path`, whose old content is there until the new one is whole.
+    """Write :func:`perun.pages.document.page` to `path`, which keeps its old content until that is complete.
 
     :raises UsageError: if the file cannot be written.
     """
