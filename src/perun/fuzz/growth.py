@@ -104,6 +104,12 @@ class Order(NamedTuple):
         return f"{what} {self.b:.2f}{bounds}, R² {self.r_square:.4f}"
 
 
+    def as_json(self) -> dict[str, Any]:
+        """As JSON objects."""
+        lists = {"coefficients": [*self.coefficients], "curve": [*self.curve]}
+        return {**self._asdict(), **lists, "certainty": self.certainty}
+
+
 class Growth(NamedTuple):
     """How the cost of an input grows.
 
@@ -145,7 +151,7 @@ class Growth(NamedTuple):
         return {
             "text": self.text,
             "pattern": {**pattern, "name": self.pattern.text},
-            "orders": [{**one._asdict(), "certainty": one.certainty} for one in self.orders],
+            "orders": [one.as_json() for one in self.orders],
             "points": [one._asdict() for one in self.points],
             "ends": self.ends,
             "ends_at": self.ends_at,
@@ -219,24 +225,27 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> Pattern 
     remaining = list(patterns)
     while remaining and work.left > end:
         for pattern in remaining:
-            ran = work.ran(pattern.input(max(1, pattern.largest(size))), timeout)
+            if not pattern.largest(size):
+                continue  # one repetition alone is longer yet
+            ran = work.ran(pattern.input(pattern.largest(size)), timeout)
             if ran.outcome != "ok":
                 return pattern
-            before = costs.get(pattern, ran.total)
-            rises[pattern] = ran.total - before if ran.total > MIN_RISE * before else 0
+            before = costs.get(pattern)
+            if before is not None:
+                rises[pattern] = ran.total - before if ran.total > MIN_RISE * before else 0
             costs[pattern] = ran.total
-        if doublings:
-            remaining = [pattern for pattern in remaining if rises[pattern]]
-        highest = max((rises[pattern] for pattern in remaining), default=0)
+        remaining = [pattern for pattern in remaining if rises.get(pattern, 1)]
+        highest = max(rises.values(), default=0)
         if doublings >= _DOUBLINGS:
-            remaining = [pattern for pattern in remaining if rises[pattern] >= highest / 2]
+            remaining = [pattern for pattern in remaining if rises.get(pattern, highest) >= highest / 2]
             if len(remaining) == 1:
                 break
         if 2 * size > work.size:
             break
         size, doublings = 2 * size, doublings + 1
-    highest = max((rises[pattern] for pattern in remaining), default=0)
-    return next((one for one in remaining if rises[one] and rises[one] >= _SIMPLER * highest), None)
+    found = [pattern for pattern in remaining if rises.get(pattern)]
+    highest = max((rises[pattern] for pattern in found), default=0)
+    return next((pattern for pattern in found if rises[pattern] >= _SIMPLER * highest), None)
 
 
 def _measured(work: _Work, pattern: Pattern) -> tuple[list[Point], str, int]:

@@ -191,7 +191,7 @@ def candidates(data: bytes) -> list[Pattern]:
     :param data: an input, minimised if possible.
     """
     found: dict[tuple[object, ...], Pattern] = {}
-    for pattern in _candidates(data):
+    for pattern in map(_with_smallest_unit, _candidates(data)):
         key = pattern.input(3), pattern.input(4)
         if pattern.unit and key not in found:
             found[key] = pattern
@@ -205,6 +205,14 @@ def _candidates(data: bytes) -> Iterator[Pattern]:
     yield from _nested(data, repeated[:6])
     yield from _of_words(data)
     yield from _once(data)
+
+
+def _with_smallest_unit(pattern: Pattern) -> Pattern:
+    if pattern.kind != "repeated" or not pattern.unit:
+        return pattern
+    period = smallest_period(pattern.unit)
+    times = pattern.times * len(pattern.unit) // period
+    return pattern._replace(unit=pattern.unit[:period], times=times)
 
 
 def _of_run(data: bytes, run: Run) -> Pattern:

@@ -7,8 +7,11 @@ with, named by their digest, and no connection.
 from __future__ import annotations
 
 import html
+import json
 import re
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,8 +33,6 @@ def embed_json(data: Any) -> str:
 
     :raises ValueError: if it holds NaN or an infinity, which JSON cannot express.
     """
-    import json
-
     return json.dumps(data, separators=(",", ":"), allow_nan=False).translate(_SPECIAL)
 
 
@@ -87,9 +88,6 @@ def encodable(text: str) -> str:
 
 
 def _policy(scripts: Sequence[str], evaluates: bool) -> str:
-    from base64 import b64encode
-    from hashlib import sha256
-
     allowed = [f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
     if evaluates:
         allowed.append("'unsafe-eval'")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from perun.pages.document import escape
@@ -56,9 +56,7 @@ class Axis(NamedTuple):
     log: bool = False
 
 
-def chart(
-    title: str, x: Axis, y: Axis, series: Sequence[Drawn], marks: Sequence[Mark] = ()
-) -> str:
+def chart(title: str, x: Axis, y: Axis, series: Sequence[Drawn], marks: Sequence[Mark] = ()) -> str:
     """The chart as an SVG element; empty where there is nothing to draw.
 
     What a logarithmic axis cannot show, 0 and less, is left out.
@@ -105,21 +103,20 @@ class _Scale:
         low, high = (10**self.low, 10**self.high) if self.log else (self.low, self.high)
         size = 10 ** math.floor(math.log10((high - low) / _TICKS))
         step = next((size * one for one in (1, 2, 5, 10) if (high - low) / (size * one) <= _TICKS), size * 10)
-        first = math.ceil(low / step)
-        return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1) if number or not self.log]
+        numbers = range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)
+        return [number * step for number in numbers if number or not self.log]
 
 
 def _visible(one: Drawn, x: Axis, y: Axis) -> Drawn:
     def fits(at: float, value: float) -> bool:
-        return math.isfinite(at) and math.isfinite(value) and (at > 0 or not x.log) and (value > 0 or not y.log)
+        drawn = (at > 0 or not x.log) and (value > 0 or not y.log)
+        return drawn and math.isfinite(at) and math.isfinite(value)
 
     kept = [(at, value) for at, value in zip(one.x, one.y, strict=True) if fits(at, value)]
     return one._replace(x=[at for at, _ in kept], y=[value for _, value in kept])
 
 
-def _axes(x: Axis, y: Axis, across: Callable[[float], float], up: Callable[[float], float]) -> list[str]:
-    assert isinstance(across, _Scale)
-    assert isinstance(up, _Scale)
+def _axes(x: Axis, y: Axis, across: _Scale, up: _Scale) -> list[str]:
     bottom = HEIGHT - _BELOW
     parts = [f'<path class="axis" fill="none" d="M{_LEFT} {_ABOVE}V{bottom}H{WIDTH - _RIGHT}"/>']
     for value in across.ticks():
@@ -141,15 +138,13 @@ def _number(value: float, axis: Axis) -> str:
     return escape(readable(value, axis.unit))
 
 
-def _mark(one: Mark, across: Callable[[float], float]) -> str:
+def _mark(one: Mark, across: _Scale) -> str:
     at = across(one.x)
     line = f'<path class="quartile" d="M{at:.1f} {_ABOVE}V{HEIGHT - _BELOW}"/>'
     return f'{line}<text x="{at + 3:.1f}" y="{_ABOVE + 10}">{escape(one.name)}</text>'
 
 
-def _series(
-    one: Drawn, colour: int, across: Callable[[float], float], up: Callable[[float], float]
-) -> list[str]:
+def _series(one: Drawn, colour: int, across: _Scale, up: _Scale) -> list[str]:
     places = [(across(at), up(value)) for at, value in zip(one.x, one.y, strict=True)]
     if one.kind == "points":
         return [f'<circle class="p{colour}" cx="{at:.1f}" cy="{value:.1f}" r="3.5"/>' for at, value in places]

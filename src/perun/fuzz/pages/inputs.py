@@ -64,7 +64,7 @@ def _escaped(char: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    pieces = []
+    pieces: list[str] = []
     for line in text.splitlines(keepends=True)[:_LINES]:
         # A long line is compared by words: all of it would be marked for one character.
         pieces += re.findall(r"\s+|\S+", line) if len(line) < _LONG_LINE else [line]
