@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -26,6 +25,7 @@ from perun.fuzz.results import FAULT, HANG, SLOW, Point
 from perun.fuzz.rules import Rule
 from perun.fuzz.score import Threshold
 from perun.fuzz.seeds import SeedFile
+from perun.fuzz.settings import Settings
 from perun.process.outcome import outcome
 
 MOST_KEPT: Final = 100
@@ -47,31 +47,6 @@ _ASIDE: Final = 0.25
 """Share of the time for these, and as much for tests of a campaign that goes on."""
 _DRY: Final = 1000
 """Iterations without a new input after which there is none to be expected."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to search.
-
-    :ivar seconds: of searching, those of earlier parts of the campaign included. :ivar executions: at most,
-        or None. :ivar hang: seconds after which a run is a hang. :ivar limit: bytes of a mutation.
-    :ivar gathering: executions between two tests (`--exec-limit`), and :ivar interesting: inputs that are
-        enough for one. :ivar rate: the first threshold. :ivar strategy: of mutations per rule.
-    :ivar tests_between: measure between phases of gathering, and let that guide the search; else at the end.
-    :ivar coverage: False for `--skip-coverage-testing`. :ivar ignore_failure: of the program on seeds.
-    """
-
-    seconds: float
-    limit: int
-    hang: float = 10.0
-    executions: int | None = None
-    gathering: int = 100
-    interesting: int = 20
-    rate: float = 1.5
-    strategy: str = "mixed"
-    tests_between: bool = True
-    coverage: bool = True
-    ignore_failure: bool = False
 
 
 class Campaign:

@@ -121,3 +121,28 @@ class Here:
     def close(self) -> None:
         """End the program."""
         self._coverage.close()
+
+
+class Nobody:
+    """Runs nothing: for a search without coverage."""
+
+    is_busy = False
+    note = ""
+    unit = "lines"
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+        """Nothing is run."""
+        raise AssertionError("a search without coverage measures")
+
+    def learn(self, edges: NDArray[np.intp], counts: Counts) -> None:
+        """Nothing is known."""
+
+    def begin(self, task: Task) -> None:
+        """Nothing is run."""
+
+    def finished(self) -> list[tuple[Task, Observed]]:
+        """Nothing."""
+        return []
+
+    def close(self) -> None:
+        """There is nothing to end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,9 @@ from perun.fuzz.compass import Counts
 from perun.fuzz.corpus import Member
 from perun.fuzz.executing import Executor, Observed, Task
 from perun.fuzz.seeds import SeedFile
+from perun.fuzz.settings import Settings
 from perun.process.outcome import outcome
 from perun.wording import listed
-
-if TYPE_CHECKING:
-    from perun.fuzz.campaign import Settings
 
 _UNSTEADY: Final = 1e-3
 """Share by which the executed lines of the same input may differ without being said."""

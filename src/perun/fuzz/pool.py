@@ -38,18 +38,18 @@ _START: Final = (
 class Pool:
     """So many processes that run inputs.
 
-    :param make: makes the coverage of each; it is pickled. :param environ: of the processes.
+    :param makers: make the coverage of each; they are pickled. :param environ: of the processes.
     :raises PerunError: what :meth:`Coverage.start` raises in one of them.
     """
 
-    def __init__(self, make: Callable[[], Coverage], jobs: int, environ: Mapping[str, str]) -> None:
+    def __init__(self, makers: Sequence[Callable[[], Coverage]], environ: Mapping[str, str]) -> None:
         self._workers: list[_Worker] = []
         self._aside: dict[int, tuple[Task, _Worker]] = {}
         self._finished: list[tuple[Task, Observed]] = []
         self._learned: list[tuple[NDArray[np.intp], Counts]] = []
         self.note, self.unit = "", "lines"
         try:
-            for _ in range(jobs):
+            for make in makers:
                 self._workers.append(_Worker(make, environ))
             for worker in self._workers:
                 self.note, self.unit = worker.started()

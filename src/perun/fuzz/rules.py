@@ -1,4 +1,4 @@
-"""The rules that make a new input from another one, and which of them are for a file (manual, 9.2 and 9.4)."""
+"""The rules that make a new input from another one, and which of them are for a file (manual 9.2, 9.4)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Rule(NamedTuple):
     :ivar label: what the manual calls it, e.g. `T.1`; unique among the rules of a file.
     :ivar name: that of its function.
     :ivar description: one line, shown after fuzzing.
-    :ivar apply: `apply(data, random, corpus)` returns the new input, None if there is nothing to change in this
-        one; the same for the same state of `random`.
+    :ivar apply: `apply(data, random, corpus)` returns the new input, None if there is nothing to change in
+        this one; the same for the same state of `random`.
     """
 
     label: str

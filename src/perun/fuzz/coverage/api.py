@@ -14,7 +14,7 @@ Outcome = Literal["ok", "fault", "hang"]
 """How an execution ended: by itself, by a signal of its own (a crash), or by the time limit."""
 
 InputWay = Literal["file", "stdin", "argument"]
-"""How a program gets its input: as a file that an argument names, on standard input, or as an argument itself."""
+"""How a program gets its input: as a file that an argument names, on standard input, or as an argument."""
 
 PLACE = "@@"
 """The argument, or the part of one, that stands for the input; without it the input is appended."""
@@ -23,8 +23,8 @@ PLACE = "@@"
 class Target(NamedTuple):
     """The program that is run.
 
-    :ivar argv: the program and its arguments; :data:`PLACE` in them stands for the path of the input, or for the
-        input itself.
+    :ivar argv: the program and its arguments; :data:`PLACE` in them stands for the path of the input, or for
+        the input itself.
     :ivar input: how it gets its input.
     :ivar suffix: how the name of the input file ends (`".xml"`), for programs that look at it.
     :ivar cwd: the folder in which it runs.
@@ -71,7 +71,8 @@ class Coverage(Protocol):
     def start(self) -> None:
         """Prepare for runs.
 
-        :raises PerunError: if the program cannot be run, or is not compiled with counters; the hint says how to.
+        :raises PerunError: if the program cannot be run, or is not compiled with counters; the hint says how
+            to.
         """
         ...
 

@@ -1,1 +1,1 @@
-"""The rules by kind of file: functions of lines (text, XML) or of bytes, and a generator of random numbers."""
+"""The rules by kind of file: functions of lines (text, XML) or bytes, and random numbers."""
