@@ -33,12 +33,11 @@ class Setting(NamedTuple):
     what: str
 
 
-def additions(
-    repo: Repository, benchmarks: Sequence[Benchmark], option: str = "--save"
-) -> list[Setting]:
+def additions(repo: Repository, benchmarks: Sequence[Benchmark], option: str = "--save") -> list[Setting]:
     """What makes the benchmarks jobs of the matrix; nothing of what is there already.
 
-    :param option: what the user gave, for messages. :raises UsageError: where the matrix, which combines each command with each workload, would get other jobs
+    :param option: what the user gave, for messages.
+    :raises UsageError: where the matrix, which combines each command with each workload, would get other jobs
         as well.
     """
     old = {key: texts(repo.config.get(key)) for key in ("cmds", "args", "workloads")}
