@@ -1,4 +1,4 @@
-"""Files generator: the files of a folder of the user, such as the slow inputs that `perun fuzz --keep` keeps."""
+"""Files generator: the files of a folder of the user, such as the inputs that `perun fuzz --keep` keeps."""
 
 from __future__ import annotations
 

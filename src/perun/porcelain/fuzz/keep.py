@@ -23,7 +23,7 @@ from perun.porcelain.bench import matrix
 from perun.porcelain.bench.matrix import Setting
 from perun.porcelain.bench.plan import Benchmark
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.run.jobs import Job, Unit, texts
+from perun.porcelain.run.jobs import Job, Unit
 from perun.process.command import split
 from perun.regular import read_regular
 from perun.wording import listed
@@ -51,8 +51,8 @@ class KeptFile(NamedTuple):
 class Kept(NamedTuple):
     """What was done.
 
-    :param folder: where the files are. :param files: all that were asked for. :param settings: what was added
-        to the job matrix; nothing where it was there. :param notes: for the user.
+    :param folder: where the files are. :param files: all that were asked for.
+    :param settings: what was added to the job matrix; nothing where it was there. :param notes: for the user.
     """
 
     folder: Path
@@ -119,7 +119,8 @@ def _content(folder: Path, one: Result) -> bytes:
     try:
         return read_regular(path, _LARGEST)
     except OSError as problem:
-        raise UsageError(f"{path} cannot be read: {problem.strerror}", "fuzz again, or leave it out") from None
+        hint = "name the others with --result NAME"
+        raise UsageError(f"{path} cannot be read: {problem.strerror}", hint) from None
 
 
 def _copied(home: Path, one: Result, data: bytes) -> KeptFile:
@@ -153,8 +154,8 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """The name with letters, digits, `.`, `-` and `_` alone, not hidden, and of at most 100 characters; what is
-    changed gets a checksum, so that two names stay two."""
+    """The name with letters, digits, `.`, `-` and `_` alone, not hidden, and of at most 100 characters; what
+    is changed gets a checksum, so that two names stay two."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip("._-") or "input"
     if safe == name and len(name) <= _LONGEST:
         return name
@@ -177,7 +178,7 @@ def _settings(repo: Repository, campaign: Campaign, start: str) -> list[Setting]
 
 
 def _generator(repo: Repository, campaign: Campaign) -> tuple[str, list[Setting]]:
-    """The id of the generator that gives the files to jobs, and the setting that adds it if it is not there."""
+    """The id of the generator that gives the files to jobs, and the setting that adds it where it lacks."""
     home = repo.root / PERUN_FOLDER / FOLDER
     wanted: dict[str, Any] = {
         "type": "files",
@@ -186,7 +187,7 @@ def _generator(repo: Repository, campaign: Campaign) -> tuple[str, list[Setting]
     }
     if campaign.settings.get("input") == "argument":
         wanted["content"] = True
-    taken = {}
+    taken: dict[str, Any] = {}
     for one in repo.config.gather(_KEY):
         taken.setdefault(str(one["id"]), {key: value for key, value in one.items() if key != "id"})
     for name in _names(ID, ""):
