@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import numpy
@@ -16,7 +16,11 @@ Outcome = Literal["ok", "fault", "hang"]
 InputWay = Literal["file", "stdin", "argument"]
 """How a program gets its input: as a file that an argument names, on standard input, or as an argument."""
 
-PLACE = "@@"
+Backend = Literal["auto", "gcov", "sancov"]
+BACKENDS: Final[tuple[Backend, ...]] = ("auto", "gcov", "sancov")
+"""Who counts: gcc, or clang; `auto` is what the program is compiled for."""
+
+PLACE: Final = "@@"
 """The argument, or the part of one, that stands for the input; without it the input is appended."""
 
 

@@ -8,7 +8,7 @@ counters; one that the library cannot be loaded into writes them into `.gcda` fi
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,9 +22,9 @@ from perun.fuzz.coverage.files import CounterFiles
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.lines import Line
 from perun.fuzz.coverage.notes import line_map, not_compiled
-from perun.fuzz.coverage.opened import Watch
 from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, limited, spawn
 from perun.fuzz.coverage.shared import PAGE, Range, Record
+from perun.fuzz.coverage.ways import SLOWER, Way, share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,8 @@ class GcovCoverage:
         self._scratch = scratch
         self._folders = notes
         self._given: Input | None = None
-        self._way: _Copying | _Starting | _Files | None = None
+        self._way: Way | None = None
+        self._read: Callable[[], NDArray[numpy.int64]] = _nothing
 
     @property
     def lines(self) -> list[Line]:
@@ -73,7 +74,7 @@ class GcovCoverage:
         except BaseException:
             self._stop()
             raise
-        counts = self._lines.counts(self._way.counters())
+        counts = self._lines.counts(self._read())
         return Execution(ended.outcome, ended.code, int(counts.sum()), counts, ended.seconds)
 
     def close(self) -> None:
@@ -88,7 +89,7 @@ class GcovCoverage:
             self._given.close()
             self._given = None
 
-    def _choose(self, given: Input) -> tuple[_Copying | _Starting | _Files, list[Function]]:
+    def _choose(self, given: Input) -> tuple[Way, list[Function]]:
         """The fastest way that works, and the functions in the order of its counters."""
         program = _module(given.program)
         reason = _why_files(program)
@@ -109,7 +110,8 @@ class GcovCoverage:
                 f"{given.program} wrote no counters when it ran with an empty input",
                 "counters are written when a program ends by itself; run it by hand",
             )
-        self.note = f"the program is started anew for each input, which is slower: {reason}"
+        self.note = SLOWER + reason
+        self._read = way.counters
         return way, functions
 
     def _modules(self, given: Input, program: Module | None) -> list[Module]:
@@ -117,7 +119,7 @@ class GcovCoverage:
         assert program is not None
         record = Record([], 0, None, 0, once=False)
         try:
-            server = ForkServer(given, self._target.cwd, _environ(self._target, record), record.fd)
+            server = ForkServer(given, self._target.cwd, _environ(self._target, record), record)
         except NoServer:
             return [program]
         try:
@@ -132,113 +134,38 @@ class GcovCoverage:
                 found.setdefault(path.stat().st_ino, with_counters)
         return list(found.values())
 
-    def _share(self, given: Input, modules: Sequence[Module]) -> _Copying | _Starting:
-        watch = Watch(given.path)
-        copying = _Copying(self._target, given, modules)
-        try:
-            copying.start()
-        except NoServer:
-            reason = copying.reason()
-            watch.saw_something()
-        else:
-            before_main = watch.saw_something()
-            if not before_main:
-                return copying
-            reason = "it reads its input before main"
-        copying.close()
-        self.note = f"the program is started anew for each input, which is slower: {reason}"
-        return _Starting(self._target, given, modules)
+    def _share(self, given: Input, modules: Sequence[Module]) -> Way:
+        counters = _Counters(modules)
+
+        def make(once: bool) -> Record:
+            return Record(counters.ranges, 0, self._target.memory, given.index, once=once)
+
+        way, record, self.note = share(
+            self._target, given, make, lambda record: _environ(self._target, record)
+        )
+        self._read = counters.reader(record)
+        return way
 
 
-class _Shared:
-    """Counters in memory that is shared with the program."""
+class _Counters:
+    """Where the counters of modules are in a record."""
 
-    def __init__(self, target: Target, given: Input, modules: Sequence[Module], *, once: bool) -> None:
-        self._target = target
-        self._given = given
-        ranges: list[Range] = []
-        places: list[tuple[int, int, int]] = []  # number of the range, offset in it, count
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self.ranges: list[Range] = []
+        self._places: list[tuple[int, int, int]] = []  # number of the range, offset in it, count
         for module in modules:
-            _place(module, ranges, places)
-        self._record = Record(ranges, 0, target.memory, given.index, once=once)
-        self._environ = _environ(target, self._record)
-        self._indices = numpy.concatenate(
+            _place(module, self.ranges, self._places)
+
+    def reader(self, record: Record) -> Callable[[], NDArray[numpy.int64]]:
+        """What returns a copy of the counters."""
+        indices = numpy.concatenate(
             [
-                numpy.arange(count, dtype=numpy.intp) + (self._record.offsets[number] + offset) // 8
-                for number, offset, count in places
+                numpy.arange(count, dtype=numpy.intp) + (record.offsets[number] + offset) // 8
+                for number, offset, count in self._places
             ]
         )
-        self._memory = numpy.frombuffer(self._record.memory, numpy.int64)
-
-    def counters(self) -> NDArray[numpy.int64]:
-        """A copy of the counters."""
-        found: NDArray[numpy.int64] = self._memory[self._indices]
-        return found
-
-    def _give(self, data: bytes) -> None:
-        if self._given.index:
-            self._record.set_argument(self._given.argument(data))
-
-
-class _Copying(_Shared):
-    """By the fork server."""
-
-    def __init__(self, target: Target, given: Input, modules: Sequence[Module]) -> None:
-        super().__init__(target, given, modules, once=False)
-        self._server: ForkServer | None = None
-
-    def start(self) -> None:
-        self._server = ForkServer(self._given, self._target.cwd, self._environ, self._record.fd)
-
-    def reason(self) -> str:
-        """Why it did not start."""
-        if self._record.state == shared.THREADS:
-            return "it starts threads before main"
-        if self._record.state == shared.REFUSED:
-            return f"sharing its counters failed ({os.strerror(self._record.problem)})"
-        return "it ends before main"
-
-    def run(self, data: bytes, timeout: float) -> Ended:
-        self._give(data)
-        for _ in range(2):
-            if self._server is None:
-                self.start()
-            assert self._server is not None
-            try:
-                return self._server.run(timeout)._replace(seconds=self._record.seconds)
-            except NoServer:
-                self._end()
-        raise JobFailed(f"{self._given.program} ended in its fork server", self._refusal())
-
-    def _refusal(self) -> str:
-        if self._record.state == shared.REFUSED:
-            return f"the system refused to copy it: {os.strerror(self._record.problem)}"
-        return "run it by hand with the same input"
-
-    def close(self) -> None:
-        self._end()
-        self._record.close()
-
-    def _end(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-
-
-class _Starting(_Shared):
-    """By starting the program for each run."""
-
-    def __init__(self, target: Target, given: Input, modules: Sequence[Module]) -> None:
-        super().__init__(target, given, modules, once=True)
-
-    def run(self, data: bytes, timeout: float) -> Ended:
-        self._give(data)
-        self._record.clear()
-        prepare = limited(self._target.memory, self._record.fd)
-        return spawn(self._given, data, self._target.cwd, self._environ, timeout, prepare)
-
-    def close(self) -> None:
-        self._record.close()
+        memory = numpy.frombuffer(record.memory, numpy.int64)
+        return lambda: memory[indices]
 
 
 class _Files:
@@ -267,6 +194,10 @@ class _Files:
 
     def close(self) -> None:
         self._files.clear()
+
+
+def _nothing() -> NDArray[numpy.int64]:
+    return numpy.zeros(0, numpy.int64)
 
 
 def _module(path: Path) -> Module | None:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from perun.errors import JobFailed
 from perun.fuzz.coverage.api import Outcome
 from perun.fuzz.coverage.inputs import Input
+from perun.fuzz.coverage.shared import Record
 from perun.process.guarding import guard
 
 _CONTROL: Final = 198
@@ -45,15 +46,21 @@ class ForkServer:
     """A started program that copies itself for each run.
 
     :param environ: its whole environment.
-    :param inherit: a descriptor that it inherits, by its number.
+    :param record: what is shared with it; None for a server of AFL, which answers with the process id of each
+        copy as well.
+    :param memory: most bytes of address space of the server and its copies, None for no limit.
     """
 
     def __init__(
-        self, given: Input, cwd: Path, environ: Mapping[str, str], inherit: int | None = None
-    ) -> None:
+        self, given: Input, cwd: Path, environ: Mapping[str, str], record: Record | None = None,
+        memory: int | None = None,
+    ) -> None:  # fmt: skip
         """:raises NoServer: if it does not answer."""
         to_server, self._write = os.pipe2(os.O_CLOEXEC)
         self._read, from_server = os.pipe2(os.O_CLOEXEC)
+
+        self._record = record
+        set_limits = limited(memory, None if record is None else record.fd)
 
         def prepare() -> None:  # in the new process
             # First out of the way: the ends of the pipes may have these numbers themselves.
@@ -61,8 +68,7 @@ class ForkServer:
             read, write = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _CONTROL + 2) for end in ends)
             os.dup2(read, _CONTROL)
             os.dup2(write, _CONTROL + 1)
-            if inherit is not None:
-                os.set_inheritable(inherit, True)
+            set_limits()
 
         try:
             self._process = _start(given, given.argv, cwd, environ, prepare)
@@ -93,7 +99,7 @@ class ForkServer:
         started = time.perf_counter()
         try:
             os.write(self._write, bytes(4))
-            pid = self._answer(_START)
+            pid = self._answer(_START) if self._record is None else 0
         except (OSError, EOFError):
             raise NoServer from None
         hanging = False
@@ -101,7 +107,7 @@ class ForkServer:
             status = self._answer(timeout)
         except TimeoutError:
             hanging = True
-            _kill(pid)
+            self._end_copy(pid)
             try:
                 status = self._answer(_START)
             except (TimeoutError, EOFError):
@@ -109,7 +115,7 @@ class ForkServer:
         except EOFError:
             raise NoServer from None
         except BaseException:
-            _kill(pid)
+            self._end_copy(pid)
             raise
         return _ended(os.waitstatus_to_exitcode(status), hanging, time.perf_counter() - started)
 
@@ -120,6 +126,11 @@ class ForkServer:
         _kill(self.pid)
         self._process.wait()
         self._close_pipes()
+
+    def _end_copy(self, pid: int) -> None:
+        pid = pid or (self._record.copy if self._record is not None else 0)
+        if pid:
+            _kill(pid)
 
     def _close_pipes(self) -> None:
         for end in (self._read, self._write):
@@ -199,10 +210,8 @@ def _kill(group: int) -> None:
             return
 
 
-def limited(memory: int | None, inherit: int | None = None) -> Callable[[], None] | None:
+def limited(memory: int | None, inherit: int | None = None) -> Callable[[], None]:
     """What is done in a new process before the program: its memory is limited, a descriptor inherited."""
-    if memory is None and inherit is None:
-        return None
 
     def prepare() -> None:
         if memory is not None:

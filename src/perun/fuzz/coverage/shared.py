@@ -19,12 +19,14 @@ ARGUMENT_SIZE: Final = 128 * 1024
 
 _MAGIC: Final = 0x315A4650
 _ONCE: Final = 1
-_HEADER: Final = struct.Struct("=IIQQQQIIIIQQQ")
+_HEADER: Final = struct.Struct("=IIQQQQIIIIQQQiI")
 _RANGE: Final = struct.Struct("=QQQQQ")
 _STATE: Final = struct.Struct("=II")
 _STATE_OFFSET: Final = 48
 _TIMES: Final = struct.Struct("=QQQ")
 _TIMES_OFFSET: Final = 56
+_COPY: Final = struct.Struct("=i")
+_COPY_OFFSET: Final = 80
 
 
 class Range(NamedTuple):
@@ -69,7 +71,7 @@ class Record:
             raise
         header = _HEADER.pack(
             _MAGIC, _ONCE * once, memory or 0, self.edges_offset, edges, self._argument, argument,
-            len(ranges), 0, 0, 0, 0, 0,
+            len(ranges), 0, 0, 0, 0, 0, 0, 0,
         )  # fmt: skip
         self.memory[: len(header) + len(packed)] = header + packed
 
@@ -92,6 +94,11 @@ class Record:
     def seconds(self) -> float:
         """Real time of the last run."""
         return float(_TIMES.unpack_from(self.memory, _TIMES_OFFSET)[1]) / 1e9
+
+    @property
+    def copy(self) -> int:
+        """The process id of the copy that runs, or ran last; 0 before the first one."""
+        return int(_COPY.unpack_from(self.memory, _COPY_OFFSET)[0])
 
     def clear(self) -> None:
         """Forget what the last program wrote; for programs that are started anew for each run."""

@@ -2,7 +2,8 @@
  * before `main`.
  *
  * Requests and answers are those of AFL, on two descriptors: the server writes four bytes when it is ready; for
- * each request of four bytes it answers with the process id of the copy, and with its status when it has ended.
+ * each request of four bytes it answers with the status of the copy when it has ended. The process id of the copy
+ * is in the record instead of in another answer, which would wake Perun while the copy runs.
  *
  * Counters lie in memory that is shared with Perun, so that they are complete however the program ends. Those of
  * gcc lie among other variables of the program: before each run all of their pages are set to what they were.
@@ -285,7 +286,7 @@ static int32_t wait_for(pid_t copy, uint64_t started)
     while (wait4(copy, &status, 0, &usage) < 0 && errno == EINTR)
         ;
     shared->nanoseconds = nanoseconds() - started;
-    shared->user = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u
+    shared->processor = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u
         + (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     kill(-copy, SIGKILL); /* what it has started and left */
     return status;
@@ -310,10 +311,7 @@ static void serve(void)
             _exit(1);
         }
         setpgid(copy, copy);
-        if (send_word(copy) != 0) {
-            kill(-copy, SIGKILL);
-            _exit(0);
-        }
+        shared->copy = copy;
         if (send_word(wait_for(copy, started)) != 0)
             _exit(0);
     }

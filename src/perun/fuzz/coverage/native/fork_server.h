@@ -43,7 +43,9 @@ struct perun_fuzz {
     uint32_t state, problem;
     uint64_t edges;       /* counters of edges in use */
     uint64_t nanoseconds; /* of the last run: real time */
-    uint64_t user;        /* and time of the processor, in microseconds */
+    uint64_t processor;   /* and time of the processor, in microseconds */
+    int32_t copy;         /* process id of the current copy */
+    uint32_t reserved;
     struct perun_fuzz_range range[];
 };
 
