@@ -25,6 +25,7 @@ HANG: Final = "hang"
 KINDS: Final = (SLOW, FAULT, HANG)
 FOLDERS: Final[Mapping[str, str]] = {SLOW: "", FAULT: "faults", HANG: "hangs"}
 """Where in the folder the inputs of each kind lie (manual 9.8)."""
+MINIMIZED: Final = "minimized"
 DIFFS: Final = "diffs"
 GRAPHS: Final = "graphs"
 LOGS: Final = "logs"

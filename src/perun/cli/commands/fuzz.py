@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from perun.cli.answers import fuzz as answers
+from perun.cli.answers import fuzz_results as texts
+from perun.cli.answers.data import write_json
 from perun.cli.options import read_params, with_options_of
 from perun.cli.session import Session
 from perun.errors import UsageError
@@ -19,7 +21,9 @@ from perun.fuzz.strategies import DEFAULT, STRATEGIES
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
 from perun.porcelain.fuzz import fuzz as verb
+from perun.porcelain.fuzz import keep as keeping
 from perun.porcelain.fuzz import options as asked
+from perun.porcelain.fuzz import replay as replaying
 
 _PARAMS = "a YAML file, key=value, or YAML"
 
@@ -219,6 +223,8 @@ _PATHS: dict[str, dict[str, Any]] = {
     name: {"type": click.Path()}
     for name in ("output_dir", "source_path", "gcno_path", "regex_rules", "dictionary")
 }
+_FAILURES = {"remaining": replaying.REMAINING, "worse": frozenset({"worse"})}
+"""Levels of `--fail-on`, and the states of results that are failures."""
 _RESUMED = ("timeout", "executions", "jobs", "minimize", "no_plotting")
 """Options that may be others where a campaign goes on."""
 
@@ -234,9 +240,40 @@ _RESUMED = ("timeout", "executions", "jobs", "minimize", "no_plotting")
     check=_complete("check"),
 )
 @click.option("--resume", is_flag=True, help="Go on with the campaign in --output-dir.")
+@click.option(
+    "--keep", type=click.Path(), metavar="DIR", help="Make workloads of the job matrix of the results in DIR."
+)
+@click.option(
+    "--replay",
+    type=click.Path(),
+    metavar="DIR",
+    help="Measure the results in DIR again, in the version -m or the working directory: what is repaired?",
+)
+@click.option(
+    "--result",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="With --keep and --replay: only this result; may be repeated.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(tuple(_FAILURES)),
+    help="With --replay: exit with code 1 where a result remains slow, or is slower than it was.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_context
-def fuzz(ctx: click.Context, /, given: FuzzingOptions, resume: bool, as_json: bool) -> None:
+def fuzz(
+    ctx: click.Context,
+    /,
+    given: FuzzingOptions,
+    resume: bool,
+    keep: str | None,
+    replay: str | None,
+    names: tuple[str, ...],
+    fail_on: str | None,
+    as_json: bool,
+) -> int:
     """Find inputs that make a program slow.
 
     Mutates the seeds, keeps what executes more lines, measures that beside its seed, and writes a folder of
@@ -247,8 +284,14 @@ def fuzz(ctx: click.Context, /, given: FuzzingOptions, resume: bool, as_json: bo
     perun fuzz -b ./prog -w seeds/ -o results
     perun fuzz -b ./prog -w words.txt -o results --build 'make CFLAGS={flags}' --jobs 2 -t 120
     perun fuzz -o results --resume
+    perun fuzz --keep results
+    perun fuzz --replay results --fail-on remaining
     """
     session: Session = ctx.obj
+    if keep or replay:
+        return _use_results(ctx, session, given, _Use(keep, replay, names, fail_on, as_json), resume)
+    if names or fail_on:
+        raise UsageError("--result and --fail-on belong to --keep and --replay", "name a folder with these")
     with answers.watching(session) as view:
         if resume:
             found = _resumed(ctx, session, given, view)
@@ -263,6 +306,64 @@ def fuzz(ctx: click.Context, /, given: FuzzingOptions, resume: bool, as_json: bo
     if found.interruption is not None:
         session.note("interrupted: these are the results so far; go on with --resume")
         raise found.interruption
+    return 0
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What is done with the results of a campaign."""
+
+    keep: str | None
+    replay: str | None
+    names: tuple[str, ...]
+    fail_on: str | None
+    as_json: bool
+
+
+def _use_results(
+    ctx: click.Context, session: Session, given: FuzzingOptions, use: _Use, resume: bool
+) -> int:
+    """Keep results as workloads, or measure them again; the exit code.
+
+    :raises UsageError: where an option is given that does nothing here.
+    """
+    others = _named(ctx, given) - ({"minor_version"} if use.replay else set())
+    if others or resume or (use.keep and use.replay) or (use.keep and use.fail_on):
+        options = ", ".join(sorted(f"--{name.replace('_', '-')}" for name in others))
+        options = options or ("--resume" if resume else "--replay" if use.replay else "--fail-on")
+        what = "--keep" if use.keep else "--replay"
+        raise UsageError(f"{what} takes results as they are, {options} cannot be combined with it",
+                         f"leave out {options}")  # fmt: skip
+    if use.keep:
+        kept = keeping.keep(session.repository, session.cwd / use.keep, use.names)
+        _answer(session, kept.as_json(), texts.kept_lines(kept), kept.notes, use)
+        return 0
+    with answers.watching(session) as view:
+        folder = session.cwd / (use.replay or "")
+        found = replaying.replay(
+            session.repository, folder, use.names, revision=given.minor_version, report=view.report
+        )
+    _answer(session, found.as_json(), texts.replay_lines(found), found.notes, use)
+    failures = _FAILURES[use.fail_on] if use.fail_on else ()
+    return int(any(one.state in failures for one in found.results))
+
+
+def _answer(
+    session: Session, data: Mapping[str, Any], lines: Iterable[str], notes: Sequence[str], use: _Use
+) -> None:
+    if use.as_json:
+        write_json(session.out, data)
+    else:
+        for line in lines:
+            session.out.write(f"{line}\n")
+    for note in notes:
+        session.note(f"note: {note}")
+
+
+def _named(ctx: click.Context, given: FuzzingOptions) -> set[str]:
+    """The options that the user gave."""
+    source = click.core.ParameterSource.COMMANDLINE
+    return {name for name in vars(given) if ctx.get_parameter_source(name) is source}
 
 
 def _resumed(
@@ -272,8 +373,7 @@ def _resumed(
 
     :raises UsageError: where another option is given.
     """
-    source = click.core.ParameterSource.COMMANDLINE
-    named = [name for name in vars(given) if ctx.get_parameter_source(name) is source]
+    named = [name for name in vars(given) if name in _named(ctx, given)]
     others = [name for name in named if name not in (*_RESUMED, "output_dir")]
     if others:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in others)

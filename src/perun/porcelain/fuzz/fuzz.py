@@ -8,17 +8,15 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from perun.errors import ProfileError, Terminated
 from perun.fuzz import folder as folders
 from perun.fuzz import results, rules, seeds
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.coverage.api import Coverage, Target
-from perun.fuzz.coverage.opening import open_coverage
+from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.events import Event
 from perun.fuzz.executing import Executor, Here, Nobody
 from perun.fuzz.journal import FORMAT, Entry, Journal
@@ -27,9 +25,10 @@ from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile
 from perun.fuzz.settings import Settings
 from perun.plugin.api import Report, silent
+from perun.porcelain.fuzz.counting import coverage_of, flags_of
 from perun.porcelain.fuzz.ending import OneInterruption
 from perun.porcelain.fuzz.options import FuzzOptions, of_settings
-from perun.porcelain.fuzz.place import Flags, Place, entered
+from perun.porcelain.fuzz.place import Place, entered
 from perun.porcelain.fuzz.testing import Tester
 from perun.porcelain.repository import Repository
 from perun.process.command import split
@@ -150,7 +149,7 @@ class _Session:
         split("command", f"{options.cmd} {options.args}")
         with ExitStack() as stack:
             signals = stack.enter_context(OneInterruption())
-            place = stack.enter_context(entered(self._repo, options, _flags(options), self._report))
+            place = stack.enter_context(entered(self._repo, options, flags_of(options), self._report))
             dice = random.Random(self._started.random_seed)
             tester = Tester(self._repo, options, place, dice)
             executor = self._executor(place, stack)
@@ -237,16 +236,7 @@ class _Session:
 
     def _coverage(self, place: Place, name: str) -> Callable[[], Coverage]:
         """What makes the coverage of one process, with a scratch folder of its own."""
-        options = self._options
-        argv = tuple(split("command", f"{options.cmd} {options.args}"))
-        suffix = self._started.seeds[0].path.suffix
-        way: Any = options.input
-        target = Target(argv, way, place.counting, dict(place.environ), suffix)
-        notes = [place.counting / one for one in (options.gcno, options.source) if one]
-        scratch = place.scratch / name
-        scratch.mkdir()
-        backend: Any = options.backend
-        return partial(open_coverage, target, scratch, backend, notes=notes)
+        return coverage_of(self._options, place, self._started.seeds[0].path.suffix, name)
 
     def _write(self, campaign: Campaign, place: Place) -> results.Campaign:
         options = self._options
@@ -283,10 +273,6 @@ class _Session:
 
     def _path(self, name: str) -> Path | None:
         return self._repo.working_root / name if name else None
-
-
-def _flags(options: FuzzOptions) -> Flags:
-    return Flags("--coverage -O1 -g")
 
 
 def _forget(folder: Path, existed: bool) -> None:

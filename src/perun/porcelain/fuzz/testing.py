@@ -65,11 +65,20 @@ class Tester:
     :raises PerunError: where the collector, a postprocessor or a method is unknown or gets wrong parameters.
     """
 
-    def __init__(self, repo: Repository, options: FuzzOptions, place: Place, dice: random.Random) -> None:
+    def __init__(
+        self,
+        repo: Repository,
+        options: FuzzOptions,
+        place: Place,
+        dice: random.Random,
+        *,
+        thorough: bool = False,
+    ) -> None:
         self._repo = repo
         self._options = options
         self._place = place
         self._dice = dice
+        self._thorough = thorough
         self._collector = make_unit(
             repo, "collect", options.collector, options.collector_params, "--collector-params"
         )
@@ -109,7 +118,7 @@ class Tester:
                     if name == "found" and (failure := _failure(sample, self._options.hang)):
                         return failure
                     samples.append(sample)
-                if len(slow) == _FIRST and not _is_ever_slower(fast, slow):
+                if not self._thorough and len(slow) == _FIRST and not _is_ever_slower(fast, slow):
                     return Tested("ok", _unchanged(fast, slow))
                 if time.monotonic() >= deadline:
                     break
