@@ -20,9 +20,13 @@ BEST: Final = 10
 SECONDS: Final = 120.0
 """For all of them together, about."""
 _OUTCOMES: Final = {SLOW: "ok", FAULT: "fault", HANG: "hang"}
+_LEAST: Final = 4.0
+"""Seconds for a result: where there are fewer, fewer results are modelled, but these well."""
 _SHORTER: Final = 5
 """Part of the time limit after which a smaller input counts as a hang; the smallest one is run to the whole
 limit."""
+_FOR_MINIMIZING: Final = 0.4
+"""Share of the time of a result."""
 _MOST_BYTES: Final = 1 << 30
 
 
@@ -37,7 +41,7 @@ def understand(
     unit: str = "executed lines",
     seconds: float = SECONDS,
     report: Callable[[str], None] | None = None,
-    keep: Callable[[Campaign], None] | None = None,
+    keep: Callable[[Campaign], object] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Campaign:
     """Minimise the best results of a campaign and say how their cost grows.
@@ -45,7 +49,7 @@ def understand(
     :param folder: of the results; the smaller inputs go to `minimized` in it.
     :param run: runs the program on an input. :param best: how many results; 0 for none.
     :param max_size: bytes up to which inputs grow. :param unit: what the count of a run
-        counts. :param seconds: in all, about, in equal parts for the results.
+        counts. :param seconds: in all, about; the best come first.
     :param report: told one line of progress. :param keep: gets the campaign after each result, so that an
         interruption loses one of them at most.
     :return: the campaign, in which results have `minimized` and `growth`.
@@ -55,10 +59,10 @@ def understand(
     until = clock() + seconds
     for number, result in enumerate(chosen):
         left = until - clock()
-        if left <= 0:
+        if left <= 0 or (number and left < _LEAST / 2):
             break
         said = _prefixed(report, f"result {number + 1} of {len(chosen)}, {result.file}: ")
-        share = left / (len(chosen) - number)
+        share = max(left / (len(chosen) - number), min(_LEAST, left))
         better = _understood(folder, result, run, max_size, hang_timeout, unit, share, said)
         results = tuple(better if one.file == result.file else one for one in campaign.results)
         campaign = replace(campaign, results=results)
@@ -101,7 +105,7 @@ def _understood(
         report(f"minimising {now.stage}, {now.tests} runs, {len(data):,} to {now.size:,} B")
 
     keeps = keeps_cost(run, first, hang_timeout)
-    smaller = minimize.minimize(data, keeps, seconds=seconds / 2, report=step)
+    smaller = minimize.minimize(data, keeps, seconds=_FOR_MINIMIZING * seconds, report=step)
     small = smaller.data
     if result.kind == HANG and run(small, hang_timeout).outcome != HANG:
         small = data
@@ -113,7 +117,7 @@ def _understood(
         max_size=max_size,
         hang_timeout=hang_timeout,
         unit=unit,
-        seconds=seconds / 2,
+        seconds=(1 - _FOR_MINIMIZING) * seconds,
         report=report,
     )
     said = _unknown(found.reason) if isinstance(found, NoModel) else found.as_json()

@@ -29,6 +29,8 @@ _REPEATS: Final = 3
 """Runs of each length; the median of their times counts."""
 _LONG: Final = 0.5
 """Seconds from which on a run is not repeated."""
+_GROWS: Final = 4
+"""How many times as long the next length may take: it is up to twice as long, with a quadratic cost."""
 _ENOUGH: Final = 8
 """Lengths that are measured at least, if the program allows."""
 _SIMPLER: Final = 0.9
@@ -260,6 +262,8 @@ def _measured(work: _Work, pattern: Pattern) -> tuple[list[Point], str, int]:
             ends, ends_at = outcome, times
             break
         found[times] = point
+        if _REPEATS * _GROWS * point.seconds > work.left:
+            break  # the next one would take longer than there is time
     if ends:
         last = max(found, default=0)
         ends_at = _first_bad(work, pattern, found, last, ends_at, ends)

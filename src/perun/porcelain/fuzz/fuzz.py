@@ -6,15 +6,17 @@ import contextlib
 import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.errors import ProfileError, Terminated
 from perun.fuzz import folder as folders
-from perun.fuzz import results, rules, seeds
+from perun.fuzz import pages, results, rules, seeds
+from perun.fuzz.after import understand
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.events import Event
@@ -254,11 +256,27 @@ class _Session:
 
     def _understand(self, written: results.Campaign, place: Place) -> results.Campaign:
         """Minimise the best results, and find how their cost grows."""
-        return written
+        options = self._options
+        if not options.minimize or not options.coverage or not written.results:
+            return written
+        with closing(self._coverage(place, "understanding")()) as coverage:
+            coverage.start()
+            return understand(
+                options.output,
+                written,
+                coverage.run,
+                best=options.minimize,
+                max_size=self._limit,
+                hang_timeout=options.hang,
+                unit=f"executed {coverage.unit}",
+                seconds=self._for_understanding(),
+                report=lambda text: self._report(text, 0, 0),
+                keep=partial(results.save, options.output),
+            )
 
     def _draw(self, written: results.Campaign) -> Iterable[str]:
         """The page and the graphs; what the user should know of them."""
-        return ()
+        return pages.write(self._options.output, written, plots=self._options.plotting)
 
     def _size_limit(self) -> int:
         largest = max(self._started.seeds, key=lambda one: len(one.data))
