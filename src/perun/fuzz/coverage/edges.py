@@ -84,7 +84,8 @@ class EdgeCoverage:
         """Find the way to run it, with room for so many counters; how many it has."""
 
         def make(once: bool) -> Record:
-            return Record([], capacity, self._target.memory, given.index, once=once)
+            argument = 0 if once else given.index  # it is among the words of a program that is started
+            return Record([], capacity, self._target.memory, argument, once=once)
 
         self._shared = share(self._target, given, make, self._environ)
         record = self._shared.record

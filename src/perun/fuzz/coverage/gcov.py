@@ -138,7 +138,8 @@ class GcovCoverage:
         counters = _Counters(modules)
 
         def make(once: bool) -> Record:
-            return Record(counters.ranges, 0, self._target.memory, given.index, once=once)
+            argument = 0 if once else given.index  # it is among the words of a program that is started
+            return Record(counters.ranges, 0, self._target.memory, argument, once=once)
 
         way, record, self.note = share(
             self._target, given, make, lambda record: _environ(self._target, record)

@@ -323,7 +323,6 @@ static int serving_main(int argc, char **argv, char **environment)
     if (shared->flags & PERUN_FUZZ_ONCE) {
         close(shared_file);
         pthread_atfork(NULL, NULL, take_own_pages);
-        set_argument(argc, argv);
         return program_main(argc, argv, environ);
     }
     if (count_threads() > 1) {
