@@ -21,6 +21,7 @@ from perun.fuzz.executing import Executor, Observed, Task
 from perun.fuzz.initial import Tried, try_seeds
 from perun.fuzz.journal import Entry, Journal
 from perun.fuzz.mutating import Mutation, Mutator
+from perun.fuzz.patience import Patience, Waiting
 from perun.fuzz.results import FAULT, HANG, SLOW, Point
 from perun.fuzz.rules import Rule
 from perun.fuzz.score import Threshold
@@ -36,15 +37,10 @@ _STATUS: Final = 0.25
 """Seconds between two reports of the status."""
 _TICK: Final = 1.0
 """Seconds between two lines of the journal with the counts."""
-_PATIENCE: Final = 1.0
-"""Seconds that an input is given at first, where a hang takes longer: most of those that are stopped then
-would take all the time that there is."""
-_LONGER: Final = 20
-"""... but so many times as long as the slowest seed."""
-_WAITING: Final = 64
-"""Inputs that were stopped early and are kept for later."""
 _ASIDE: Final = 0.25
-"""Share of the time for these, and as much for tests of a campaign that goes on."""
+"""Share of the time for tests of a campaign that goes on."""
+_RUNS: Final = 6
+"""Runs of an input that a test takes at least."""
 _DRY: Final = 1000
 """Iterations without a new input after which there is none to be expected."""
 
@@ -89,13 +85,11 @@ class Campaign:
         self._clock = clock
         self._start = clock()
         self._before = 0.0
-        self._aside_seconds = 0.0
         self._test_seconds = 0.0
         self._numbers = 0
         self._seen: set[int] = set()
-        self._waiting: deque[Mutation] = deque(maxlen=_WAITING)
-        self._aside: dict[int, Mutation] = {}
-        self._patience = settings.hang
+        self._patience = Patience(settings.hang, 0.0)
+        self._aside: dict[int, Waiting] = {}
         self._recent: deque[tuple[float, int]] = deque(maxlen=40)
         self._reported = self._ticked = clock()
 
@@ -137,6 +131,8 @@ class Campaign:
             left = deadline - self._clock()
             if left <= 0:
                 break
+            if _RUNS * member.seconds > left / 2:
+                continue  # others can be measured in that time
             self._measure(member, left)
             yield self.status()
         self._tick(now=True)
@@ -157,7 +153,7 @@ class Campaign:
                 self._seen.add(hash(member.data))
                 self._numbers = max(self._numbers, member.number)
                 self._restore_member(entry, member)
-        self._patience = self._patience_for(list(self.seeds.values()))
+        self._patience = self._new_patience()
         edges = self.compass.best.nonzero()[0]
         self._executor.learn(edges, self.compass.best[edges])
         self._start = self._clock()
@@ -180,7 +176,7 @@ class Campaign:
             sum(one.pcr > 0 for one in self.interesting),
             len(self.hangs) + self.lost[HANG],
             len(self.faults) + self.lost[FAULT],
-            len(self._waiting) + len(self._aside),
+            len(self._patience) + len(self._aside),
             tuple(f"{one.rule.label} {one.successes}" for one in self.mutator.best[:3]),
         )
 
@@ -200,16 +196,16 @@ class Campaign:
         for member in self.seeds.values():
             member.icov = member.lines / self.base if self.base else 1.0
         self.compass.close_base()
-        self._patience = self._patience_for(list(self.seeds.values()))
+        self._patience = self._new_patience()
         self._start = self._clock()
         self.coverage.append(Point(0.0, self.executions, 1.0))
         notes = (*tried.notes, *filter(None, [self._executor.note]))
         count = len(self.mutator.tallies)
         yield Began(self.base, len(self.seeds), count, self.settings.limit, notes)
 
-    def _patience_for(self, seeds: Sequence[Member]) -> float:
-        slowest = max((one.seconds for one in seeds), default=0.0)
-        return min(self.settings.hang, max(_PATIENCE, _LONGER * slowest))
+    def _new_patience(self) -> Patience:
+        slowest = max((one.seconds for one in self.seeds.values()), default=0.0)
+        return Patience(self.settings.hang, slowest)
 
     def _gather(self) -> Generator[Event, None, int]:
         """Run mutations until there are enough that are interesting, or enough were run; returns how many
@@ -223,8 +219,10 @@ class Campaign:
             if dry > _DRY:
                 self.ended = "the rules make no input that is new"
                 break
-            for mutation, observed in zip(batch, self._executor.run(self._tasks(batch)), strict=True):
-                event = self._judge(mutation, observed, self._patience)
+            limit = self._patience.limit
+            tasks = [Task(number, one.data, limit) for number, one in enumerate(batch)]
+            for mutation, observed in zip(batch, self._executor.run(tasks), strict=True):
+                event = self._judge(Waiting(mutation, 0), observed, limit)
                 if event is not None:
                     found += event.kind == SLOW and event.member.interesting
                     if event.member.icov >= self.best or event.kind != SLOW:
@@ -267,16 +265,16 @@ class Campaign:
                 self._seen.add(key)
             yield mutation
 
-    def _tasks(self, batch: Sequence[Mutation]) -> list[Task]:
-        return [Task(number, one.data, self._patience) for number, one in enumerate(batch)]
-
-    def _judge(self, mutation: Mutation, observed: Observed, timeout: float) -> Found | None:
+    def _judge(self, tried: Waiting, observed: Observed, timeout: float) -> Found | None:
         """Keep what is worth it; the event, if it is."""
         self.executions += 1
         self._tick()
+        mutation = tried.mutation
         if observed.outcome == "hang" and timeout < self.settings.hang:
-            self._waiting.append(mutation)
+            self._patience.stopped(tried, observed.seconds)
             return None
+        if tried.level:
+            self._patience.spend(tried, observed.seconds)
         member = self._member(mutation)
         member.seconds = observed.seconds
         if observed.outcome != "ok":
@@ -328,16 +326,16 @@ class Campaign:
     def _run_waiting(self) -> Iterator[Event]:
         """Give inputs that were stopped early the whole time until a hang, one at a time."""
         for task, observed in self._executor.finished():
-            self._aside_seconds += observed.seconds
             event = self._judge(self._aside.pop(task.number), observed, task.timeout)
             if event is not None:
                 yield event
-        if self._waiting and not self._aside and self._aside_seconds <= _ASIDE * self.seconds:
+        self._patience.adapt(self.seconds)
+        chosen = None if self._aside else self._patience.next(self.seconds, self.random)
+        if chosen is not None:
+            waiting, seconds = chosen
             number = -1 - self.executions
-            place = self.random.randrange(len(self._waiting))
-            self._waiting.rotate(-place)
-            self._aside[number] = self._waiting.popleft()
-            self._executor.begin(Task(number, self._aside[number].data, self.settings.hang))
+            self._aside[number] = waiting
+            self._executor.begin(Task(number, waiting.mutation.data, seconds))
 
     def _candidates(self) -> list[Member]:
         """What is to be measured, the best first; of the same ratio the smaller one."""
@@ -350,6 +348,8 @@ class Campaign:
             allowed = _ASIDE * self.seconds - self._test_seconds
             if allowed <= 0 or self._is_over():
                 return
+            if _RUNS * member.seconds > allowed:
+                continue
             self.phase = "measuring"
             self._measure(member, allowed)
             yield self.status()

@@ -14,7 +14,7 @@ from perun import __version__, atomic
 from perun.errors import UsageError
 from perun.fuzz import diffs, results
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.corpus import Member
+from perun.fuzz.corpus import Member, name_of, plain
 from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Point, Result, Series
 
 UNMEASURED: Final = 50
@@ -72,7 +72,7 @@ def write(
         program,
         settings,
         random_seed,
-        tuple(_seed(one) for one in campaign.seeds.values()),
+        tuple(_seeds(folder, campaign)),
         campaign.base,
         found,
         tuple(one.result() for one in campaign.mutator.tallies.values()),
@@ -153,8 +153,19 @@ def _result(campaign: Campaign, kind: str, member: Member) -> Result:
     )
 
 
-def _seed(member: Member) -> results.Seed:
-    return results.Seed(member.name, member.name, len(member.data), member.lines, member.seconds)
+def _seeds(folder: Path, campaign: Campaign) -> Iterator[results.Seed]:
+    """The seeds, a copy of each in the folder: results are compared with them later."""
+    taken: set[str] = set()
+    for member in campaign.seeds.values():
+        path = Path(member.name)
+        name = plain(path.name)
+        if name in taken:
+            name = name_of(path, member.data)
+        taken.add(name)
+        file = str(Path(results.SEEDS, name))
+        if not (folder / file).exists():
+            atomic.write(folder / file, member.data)
+        yield results.Seed(member.name, file, len(member.data), member.lines, member.seconds)
 
 
 def _degradations(found: Sequence[Result]) -> Series:

@@ -26,6 +26,7 @@ KINDS: Final = (SLOW, FAULT, HANG)
 FOLDERS: Final[Mapping[str, str]] = {SLOW: "", FAULT: "faults", HANG: "hangs"}
 """Where in the folder the inputs of each kind lie (manual 9.8)."""
 MINIMIZED: Final = "minimized"
+SEEDS: Final = "seeds"
 DIFFS: Final = "diffs"
 GRAPHS: Final = "graphs"
 LOGS: Final = "logs"
@@ -138,7 +139,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Seed:
-    """An input that the user gave. :ivar path: as it was given. :ivar seconds: one run, instrumented."""
+    """An input that the user gave.
+
+    :ivar name: its path as it was given. :ivar path: of its copy in the folder.
+    :ivar seconds: of one run, instrumented.
+    """
 
     name: str
     path: str
@@ -228,7 +233,8 @@ def load(folder: Path) -> Campaign:
         raise ProfileError(f"{folder} holds no {FILE}", hint) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise ProfileError(f"{path} is no result of fuzzing: {problem}", hint) from None
-    _refuse_outside(path, found.results)
+    _refuse_outside(path, [one.path for one in found.seeds])
+    _refuse_outside(path, [name for one in found.results for name in (one.file, one.diff, one.minimized)])
     return found
 
 
@@ -237,9 +243,8 @@ class _Head:
     format: int
 
 
-def _refuse_outside(path: Path, results: Sequence[Result]) -> None:
+def _refuse_outside(path: Path, names: Sequence[str]) -> None:
     """Raise where a path leads out of the folder, which a stranger may have written."""
-    for one in results:
-        for name in (one.file, one.diff, one.minimized):
-            if name and (Path(name).is_absolute() or ".." in Path(name).parts):
-                raise ProfileError(f"{path} names {name!r}, which lies outside of its folder")
+    for name in names:
+        if name and (Path(name).is_absolute() or ".." in Path(name).parts):
+            raise ProfileError(f"{path} names {name!r}, which lies outside of its folder")

@@ -45,17 +45,20 @@ def build_flags(backend: Backend) -> Flags:
     return Flags("-g -O1 --coverage", "gcc", "g++")
 
 
-def build(command: str, backend: Backend, cwd: Path, environ: Mapping[str, str]) -> None:
+def build(
+    command: str, backend: Backend, cwd: Path, environ: Mapping[str, str], made: Flags | None = None
+) -> None:
     """Run the user's command that builds the program, by a shell, with the flags written in it.
 
     Where the command has no place for them they are in the variables CFLAGS, CXXFLAGS and LDFLAGS, which most
     builds heed; CC and CXX name the compilers.
 
+    :param made: other flags than those of the backend.
     :raises UsageError: if the command has an unknown place in braces.
     :raises CollectorUnavailable: if there is no such compiler.
     :raises JobFailed: if the command fails; the hint has the end of what it printed.
     """
-    made = build_flags(backend)
+    made = made or build_flags(backend)
     words = _filled(command, made)
     if shutil.which(made.cc, path=environ.get("PATH")) is None:
         package = "clang" if backend == "sancov" else "gcc"

@@ -9,13 +9,8 @@ from typing import Any
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
 from perun.porcelain.fuzz.options import FuzzOptions
-from perun.porcelain.fuzz.place import Flags, Place
+from perun.porcelain.fuzz.place import Place
 from perun.process.command import split
-
-
-def flags_of(options: FuzzOptions) -> Flags:
-    """What `--build` is told of the program that counts."""
-    return Flags("--coverage -O1 -g")
 
 
 def coverage_of(options: FuzzOptions, place: Place, suffix: str, name: str) -> Callable[[], Coverage]:

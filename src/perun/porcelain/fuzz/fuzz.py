@@ -27,7 +27,7 @@ from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile
 from perun.fuzz.settings import Settings
 from perun.plugin.api import Report, silent
-from perun.porcelain.fuzz.counting import coverage_of, flags_of
+from perun.porcelain.fuzz.counting import coverage_of
 from perun.porcelain.fuzz.ending import OneInterruption
 from perun.porcelain.fuzz.options import FuzzOptions, of_settings
 from perun.porcelain.fuzz.place import Place, entered
@@ -151,7 +151,7 @@ class _Session:
         split("command", f"{options.cmd} {options.args}")
         with ExitStack() as stack:
             signals = stack.enter_context(OneInterruption())
-            place = stack.enter_context(entered(self._repo, options, flags_of(options), self._report))
+            place = stack.enter_context(entered(self._repo, options, self._report))
             dice = random.Random(self._started.random_seed)
             tester = Tester(self._repo, options, place, dice)
             executor = self._executor(place, stack)

@@ -21,7 +21,7 @@ from perun.fuzz.events import Tested
 from perun.fuzz.journal import read as read_journal
 from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.plugin.api import MinorVersion, Report, silent
-from perun.porcelain.fuzz.counting import coverage_of, flags_of
+from perun.porcelain.fuzz.counting import coverage_of
 from perun.porcelain.fuzz.keep import choose
 from perun.porcelain.fuzz.options import FuzzOptions, of_settings
 from perun.porcelain.fuzz.place import entered
@@ -116,7 +116,7 @@ def replay(
     seeds = _seeds(folder)
     options = replace(of_settings(campaign.settings), output=folder, minor=revision)
     with ExitStack() as stack:
-        place = stack.enter_context(entered(repo, options, flags_of(options), report))
+        place = stack.enter_context(entered(repo, options, report))
         tester = Tester(repo, options, place, dice or random.Random(), thorough=True)
         suffix = next((Path(name).suffix for name in seeds), "")
         counted, notes = _started(options, coverage_of(options, place, suffix, "counting"))
