@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from compiling import CompilerCache
 
+from compiling import CompilerCache
 from perun.fuzz import events, growth, rules
 from perun.fuzz.after import keeps_cost
 from perun.fuzz.campaign import Campaign
@@ -28,7 +28,7 @@ from perun.fuzz.settings import Settings
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
-TARGETS = Path(__file__).with_name("targets")
+TARGETS = Path(__file__).with_name("programs")
 LIMIT = 2000
 """Bytes of the inputs."""
 
