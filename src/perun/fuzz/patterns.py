@@ -87,10 +87,14 @@ class Pattern(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is counted, in words: `spaces`, `letters "a"`, `different words`, `nested "("`."""
+        """What is counted, in words: `spaces`, `letters "a"`, `different words`, `nested "("`,
+        `"a" and "b", as many of each`."""
         if self.kind in ("repeated", "nested"):
-            name = name_of(self.unit)
-            return f"nested {quoted(self.unit)}" if self.kind == "nested" else name
+            if self.kind == "repeated":
+                return name_of(self.unit)
+            if _OPENING.fullmatch(self.unit):
+                return f"nested {quoted(self.unit)}"
+            return f"{quoted(self.unit)} and {quoted(self.close)}, as many of each"
         kind = "numbers" if self.unit.isdigit() else "words"
         return f"different {kind}" if self.kind == "different" else f"{kind} in {self.kind} order"
 
