@@ -8,7 +8,7 @@ whatever it needs beyond its parameters arrives in its context.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
@@ -18,6 +18,8 @@ from perun.process.command import Run as Run
 from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
+    from random import Random
+
     from perun.profile.factory import Profile
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -314,6 +316,34 @@ class WorkloadGenerator(Plugin, Protocol[P_contra]):
 
         :raises PerunError: if it cannot generate them here.
         """
+        ...
+
+
+class FuzzRule(NamedTuple):
+    """A way to change inputs of `perun fuzz`: a label that no other rule has, and one line that describes it.
+
+    `apply(data, random, corpus)` returns the new input, None if it has nothing to change in this one. All
+    that is random in it comes from `random`; `corpus` are other inputs. It runs in each process of the
+    fuzzer.
+    """
+
+    label: str
+    description: str
+    apply: Callable[[bytes, Random, Sequence[bytes]], bytes | None]
+
+
+class FuzzRules(Protocol):
+    """Rules for one type of files, which an entry point of the group `perun.fuzz_rules` names.
+
+    They are used beside those of Perun for text or binary files.
+    """
+
+    def accepts(self, seed: bytes, path: Path) -> bool:
+        """Whether a file with this content and path is of the type."""
+        ...
+
+    def rules(self) -> Sequence[FuzzRule]:
+        """The rules."""
         ...
 
 

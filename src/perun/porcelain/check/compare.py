@@ -113,6 +113,10 @@ class Comparer:
         chosen = applicable(self._repo, self._rules, target)
         return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
 
+    def by(self, chosen: Sequence[Rule], baseline: Profile, profile: Profile) -> Outcome:
+        """What these checks find of two profiles that are in memory, whatever the configuration says."""
+        return self._outcome(list(chosen), baseline, profile)
+
     def _repeats(self, pair: Pair) -> Iterator[tuple[Profile, Profile]]:
         """The baseline and the target of other sessions that measured both versions side by side.
 
