@@ -1,9 +1,10 @@
 """Change points by E-divisive means.
 
 Each segment is divided where the energy distance of its two parts is the largest, as long as the parts differ
-significantly. D. Matteson, N. James: A Nonparametric Approach for Multiple Change Point Analysis of Multivariate
-Data, JASA 109 (2014). Their permutation test is replaced by the rank sum of the two parts, which needs no random
-numbers, corrected for the choice of the best place. Places are those that stand out (`candidates`).
+significantly. D. Matteson, N. James: A Nonparametric Approach for Multiple Change Point Analysis of
+Multivariate Data, JASA 109 (2014). Their permutation test is replaced by the rank sum of the two parts, which
+needs no random numbers, corrected for the choice of the best place. Places are those that stand out
+(`candidates`).
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def _p_value(values: Floats, place: int) -> float:
     ranks[order] = np.arange(1, count + 1)
     _, inverse, repeats = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.bincount(inverse, ranks) / repeats)[inverse]
-    spread = math.sqrt(place * (count - place) / (count * (count - 1)) * float(np.sum((ranks - ranks.mean()) ** 2)))
+    squares = float(np.sum((ranks - ranks.mean()) ** 2))
+    spread = math.sqrt(place * (count - place) / (count * (count - 1)) * squares)
     if spread == 0:
         return 1.0
     z = abs(float(ranks[:place].sum()) - place * (count + 1) / 2) / spread

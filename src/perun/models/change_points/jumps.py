@@ -1,10 +1,10 @@
 """Change points beside a slope: the jump of a line that goes on at the same slope.
 
-A machine that slowly becomes slower moves a series without any commit. In each window the series is fitted by least
-squares with a constant, a slope and a step in the middle; the t statistic of the step says whether it jumps. Several
-widths are tried: narrow ones for levels that soon change again, wide ones for small steps. Ordinary segmented
-regression, as in A. Wagner et al.: Segmented Regression Analysis of Interrupted Time Series, J. Clin. Pharm. Ther. 27
-(2002), at every point.
+A machine that slowly becomes slower moves a series without any commit. In each window the series is fitted by
+least squares with a constant, a slope and a step in the middle; the t statistic of the step says whether it
+jumps. Several widths are tried: narrow ones for levels that soon change again, wide ones for small steps.
+Ordinary segmented regression, as in A. Wagner et al.: Segmented Regression Analysis of Interrupted Time
+Series, J. Clin. Pharm. Ther. 27 (2002), at every point.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def changes(values: Floats) -> list[int]:
 
 
 def statistic(values: Floats, width: int) -> Floats:
-    """The t statistic of a step at each point between the `width` points before and after it, shape (n,); 0 where
-    a window is not whole."""
+    """The t statistic of a step at each point between the `width` points before and after it, shape (n,); 0
+    where a window is not whole."""
     import numpy as np
 
     count = len(values)

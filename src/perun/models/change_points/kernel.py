@@ -1,9 +1,10 @@
 """Change points in the space of a Gaussian kernel.
 
-The cost of a segment is the spread of its points in the kernel's space, so that a change of any kind counts, not of
-the mean alone, and a spike costs at most 1. S. Arlot, A. Celisse, Z. Harchaoui: A Kernel Multiple Change-point
-Algorithm via Model Selection, JMLR 20 (2019). The bandwidth is a multiple of the noise of neighbours and not of the
-whole spread, which holds the changes. The search is exact over the places that stand out (`candidates`).
+The cost of a segment is the spread of its points in the kernel's space, so that a change of any kind counts,
+not of the mean alone, and a spike costs at most 1. S. Arlot, A. Celisse, Z. Harchaoui: A Kernel Multiple
+Change-point Algorithm via Model Selection, JMLR 20 (2019). The bandwidth is a multiple of the noise of
+neighbours and not of the whole spread, which holds the changes. The search is exact over the places that
+stand out (`candidates`).
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ def deviation_of_differences(values: Floats) -> float:
 
 
 def autocorrelation(residuals: Floats) -> float:
-    """The correlation of neighbours of residuals around their levels, shape (n,), from 0 to `MOST_CORRELATED`.
+    """The correlation of neighbours of residuals around their levels, shape (n,), from 0 to
+    `MOST_CORRELATED`.
 
     That of signs by the arcsine law, so that spikes do not count more than others; the bias of short series,
     -(1 + 3 rho) / n, is taken off (Kendall 1954).

@@ -1,9 +1,10 @@
 """Change points as the fewest levels that fit: the L1 Potts functional.
 
 The sum of absolute deviations from the median of each level, plus a price for each level, is least. Absolute
-deviations make it robust against spikes. M. Storath, A. Weinmann, M. Unser: Jump-Penalized Least Absolute Values
-Estimation of Scalar or Circle-Valued Signals, Information and Inference 6 (2017); asv finds its steps so. The search
-is exact over the places that stand out (`candidates`), and values count as the mean of their quantile of `BINS`.
+deviations make it robust against spikes. M. Storath, A. Weinmann, M. Unser: Jump-Penalized Least Absolute
+Values Estimation of Scalar or Circle-Valued Signals, Information and Inference 6 (2017); asv finds its steps
+so. The search is exact over the places that stand out (`candidates`), and values count as the mean of their
+quantile of `BINS`.
 """
 
 from __future__ import annotations
@@ -60,4 +61,5 @@ def deviations(values: Floats, bounds: NDArray[np.intp]) -> Floats:
     low = sums[column, median] - sums[row, median]
     less = points[row, column, median]
     every = sums[None, :, -1] - sums[:, None, -1]
-    return every - 2 * low + mean[median] * (2 * less - total)
+    found: Floats = every - 2 * low + mean[median] * (2 * less - total)
+    return found

@@ -1,7 +1,7 @@
 """Single measurements far from their neighbours: spikes, which are no change of level.
 
-Hampel's identifier: a point is a spike if it lies more than `THRESHOLD` scaled MADs from the median of the points
-around it. L. Davies, U. Gather: The Identification of Multiple Outliers, JASA 88 (1993).
+Hampel's identifier: a point is a spike if it lies more than `THRESHOLD` scaled MADs from the median of the
+points around it. L. Davies, U. Gather: The Identification of Multiple Outliers, JASA 88 (1993).
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ def spikes(values: Floats) -> Flags:
     place = np.clip(np.arange(count) - HALF_WINDOW, 0, count - 2 * HALF_WINDOW - 1)
     usual = np.maximum(mad, np.median(mad))[place] * _OF_NORMAL
     far = np.abs(values - median[place]) > THRESHOLD * np.maximum(usual, np.finfo(float).tiny)
-    return far & ~_long_runs(far)
+    single: Flags = far & ~_long_runs(far)
+    return single
 
 
 def _long_runs(flags: Flags) -> Flags:
-    """The flags that stand in rows of more than `LONGEST`, and in those at the two ends of a series, where nobody
-    knows yet whether a level begins."""
+    """The flags that stand in rows of more than `LONGEST`, and in those at the two ends of a series, where
+    nobody knows yet whether a level begins."""
     import numpy as np
 
     edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(np.int8), [0]))))

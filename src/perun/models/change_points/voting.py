@@ -1,13 +1,14 @@
 """Change points that several detectors see and that a test of their own confirms.
 
-Each detector fails in its own way; of five, those places stay that `VOTES` of them name within `TOLERANCE` points.
-Places of noise, drift and autocorrelation are then taken out, the weakest first: a change stays if its two levels
-differ by `EFFECT` and more, and by more than the noise of so many points that hang together, and if the series jumps
-there, where it would also be possible that it only climbs.
+Each detector fails in its own way; of five, those places stay that `VOTES` of them name within `TOLERANCE`
+points. Places of noise, drift and autocorrelation are then taken out, the weakest first: a change stays if
+its two levels differ by `EFFECT` and more, and by more than the noise of so many points that hang together,
+and if the series jumps there, where it would also be possible that it only climbs.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -47,12 +48,12 @@ NEARBY: Final = 60
 class Change(NamedTuple):
     """A change of level.
 
-    :param index: the first point of the new level. :param votes: the detectors that see it, by name.
+    :param place: the first point of the new level. :param votes: the detectors that see it, by name.
     :param before: the level before, the median. :param after: the level after.
     :param error: the standard error of the natural logarithm of after / before.
     """
 
-    index: int
+    place: int
     votes: tuple[str, ...]
     before: float
     after: float
@@ -135,7 +136,7 @@ def _confirmed(
     while places:
         bounds = [0, *places, len(values)]
         levels = np.concatenate(
-            [np.full(end - first, np.median(values[first:end])) for first, end in zip(bounds, bounds[1:], strict=False)]
+            [np.full(end - first, np.median(values[first:end])) for first, end in itertools.pairwise(bounds)]
         )
         rho = noise.autocorrelation(values - levels)
         judged = []
@@ -143,14 +144,15 @@ def _confirmed(
             before, after, error = _difference(values[first:place], values[place:end], rho)
             strength = abs(after - before) / error if error > 0 else np.inf
             short = min(place - first, end - place) < FEWEST
+            begin = max(first, place - NEARBY)
+            near = values[begin : min(end, place + NEARBY)]
             weak = (
                 short
                 or abs(after - before) < np.log1p(effect)
                 or strength < CONFIRMED
-                or _jump(values[max(first, place - NEARBY) : min(end, place + NEARBY)], place - max(first, place - NEARBY), rho)
-                < SLOPE
+                or _jump(near, place - begin, rho) < SLOPE
             )
-            judged.append((strength if not short else 0.0, weak, (place, float(before), float(after), float(error))))
+            judged.append((0.0 if short else strength, weak, (place, before, after, error)))
         weakest = min((one for one in judged if one[1]), default=None, key=lambda one: one[0])
         if weakest is None:
             return [one[2] for one in judged]

@@ -1,8 +1,8 @@
 """Change points by t tests of neighbouring windows, the newer points weighing less the farther they are.
 
-That is how Mozilla's Perfherder watches its benchmarks: each point is where a change may begin, the weighted means
-of the windows before and after it are compared by Welch's t, and a local maximum of |t| above a threshold is a
-change.
+That is how Mozilla's Perfherder watches its benchmarks: each point is where a change may begin, the weighted
+means of the windows before and after it are compared by Welch's t, and a local maximum of |t| above a
+threshold is a change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def changes(values: Floats) -> list[int]:
     if count < 2 * FEWEST:
         return []
     t = np.abs(statistic(values))
-    found = []
+    found: list[int] = []
     for place in np.argsort(-t):
         if t[place] < THRESHOLD:
             break
@@ -40,8 +40,8 @@ def changes(values: Floats) -> list[int]:
 
 
 def statistic(values: Floats) -> Floats:
-    """Welch's t of the window that begins at each point against the one that ends before it, shape (n,); 0 where
-    a window has fewer than `FEWEST` points."""
+    """Welch's t of the window that begins at each point against the one that ends before it, shape (n,); 0
+    where a window has fewer than `FEWEST` points."""
     import numpy as np
 
     count = len(values)
