@@ -18,9 +18,9 @@ def history(seed: int, count: int = 300, steps: int | None = None) -> History:
     """A history of `count` points; as many steps as asked for, else none, one or two.
 
     Steps are of 2 to 50 % up or down, even on a logarithmic scale, at least 20 points apart and from the
-    ends. The noise of 0.3 to 3 % is normal or skewed, in half of the series correlated from point to point (up
-    to 0.5), in a third of two modes; a third has a slow drift of up to 3 % over the whole; one point in fifty
-    is a spike of 5 to 200 %.
+    ends. The noise of 0.3 to 3 % is normal or skewed, in half of the series correlated from point to point
+    (up to 0.5), in a third of two modes; a third has a slow drift of up to 3 % over the whole; one point in
+    fifty is a spike of 5 to 200 %.
     """
     chance = np.random.default_rng(seed)
     number = int(chance.integers(0, 3)) if steps is None else steps

@@ -28,6 +28,8 @@ def changes(values: Floats, significance: float = SIGNIFICANCE) -> list[int]:
     """The first positions of new levels in the values, shape (n,). Takes n^2 of memory and time."""
     import numpy as np
 
+    if len(values) < 2 * SHORTEST:
+        return []
     bounds = np.array([0, *candidates(values), len(values)])
     distances = np.abs(values[:, None] - values[None, :])
     rows = np.add.reduceat(distances, bounds[:-1], axis=0)
