@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+Conditions = dict[tuple[Configuration, str], tuple[tuple[str, str], ...]]
+"""By configuration and class of machine, the name and the value of what is known of the machine."""
+
+
 class SeriesKey(NamedTuple):
     """What one series measures.
 
@@ -106,16 +110,15 @@ class History(NamedTuple):
     :param versions: all of them. :param measured: positions in `versions` of those with profiles, ascending.
     :param values: a row for each key and a column for each measured version; NaN where it was not measured.
     :param conditions: of each column, by configuration and machine, what is known of the machine then.
-    :param damaged: what cannot be read. :param unread: how many profiles were not read.
+    :param damaged: what cannot be read.
     """
 
     versions: list[MinorVersion]
     measured: list[int]
     keys: list[SeriesKey]
     values: NDArray[np.float64]
-    conditions: list[dict[tuple[Configuration, str], tuple[tuple[str, str], ...]]]
+    conditions: list[Conditions]
     damaged: list[str]
-    unread: int
 
 
 class Changes(NamedTuple):

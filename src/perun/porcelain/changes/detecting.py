@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from perun.models.change_points import voting
 from perun.porcelain.changes.data import History, Level, Step
+from perun.porcelain.changes.remembered import Found, Remembered, digest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,15 +43,15 @@ class Detected(NamedTuple):
     spikes: int
 
 
-def detect(history: History, effect: float, progress: Progress) -> Detected:
+def detect(history: History, effect: float, remembered: Remembered, progress: Progress) -> Detected:
     """The steps of each series by the vote of :mod:`perun.models.change_points`.
 
     :param effect: the least change, as a share of the level before.
+    :param remembered: what was found before, for that effect.
     """
     steps: list[Placed] = []
     short = odd = 0
     for number, row in enumerate(history.values):
-        progress(number, len(history.keys))
         columns = np.flatnonzero(np.isfinite(row))
         values = row[columns]
         if len(values) < FEWEST:
@@ -57,13 +59,22 @@ def detect(history: History, effect: float, progress: Progress) -> Detected:
             continue
         if (values == values[0]).all():
             continue
-        if history.keys[number].exact and (found := _exact_steps(values, effect)) is not None:
-            steps += _placed(history, number, columns, values, found)
+        key = history.keys[number]
+        if key.exact and (exact := _exact_steps(values, effect)) is not None:
+            steps += _placed(history, number, columns, values, exact)
             continue
-        seen = voting.change_points(values, effect)
-        odd += int(seen.spikes.sum())
-        steps += _placed(history, number, columns, values, seen.changes)
+        name = json.dumps(key)
+        found = remembered.of(name, values)
+        if found is None:
+            progress(number, len(history.keys))
+            seen = voting.change_points(values, effect)
+            spikes = int(seen.spikes.sum())
+            found = Found(digest(values), len(values), spikes, tuple(seen.changes))
+            remembered.keep(name, found)
+        odd += found.spikes
+        steps += _placed(history, number, columns, values, found.changes)
     progress(len(history.keys), len(history.keys))
+    remembered.save()
     return Detected(steps, short, odd)
 
 
@@ -84,7 +95,7 @@ def _exact_steps(values: Floats, effect: float) -> list[voting.Change] | None:
 
 
 def _placed(
-    history: History, number: int, columns: NDArray[np.intp], values: Floats, found: list[voting.Change]
+    history: History, number: int, columns: NDArray[np.intp], values: Floats, found: Sequence[voting.Change]
 ) -> list[Placed]:
     bounds = [0, *(change.place for change in found), len(values)]
     key = history.keys[number]

@@ -8,14 +8,15 @@ from typing import Final
 
 from perun.errors import ProfileNotFound
 from perun.models.change_points import voting
+from perun.porcelain import walking
 from perun.porcelain.changes import history
-from perun.porcelain.changes.data import Changes
+from perun.porcelain.changes.data import Changes, History, SeriesKey
 from perun.porcelain.changes.detecting import detect
 from perun.porcelain.changes.events import by_version
+from perun.porcelain.changes.remembered import Remembered
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import text_of
-from perun.profile.head import Configuration
-from perun.profile.summary import Summary
+from perun.wording import listed
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, `versions` or `series`, how many are done, and of how many."""
@@ -34,31 +35,44 @@ def changes(
 ) -> Changes:
     """The versions along first parents that changed the level of a series, the oldest first.
 
-    :param revision: the newest version, HEAD if None. :param since: as :func:`perun.porcelain.walking.since`.
+    :param revision: the newest version, HEAD if None.
+    :param since: as :func:`perun.porcelain.walking.since`.
     :param pattern: what `COLLECTOR COMMAND LOCATION` of a series contains; with `*`, `?` or `[`, what it
         matches.
     :param effect: the least change, as a share of the level before.
     :raises ProfileNotFound: if there are profiles, and no series matches.
     :raises VersionControlError: if there is no such version.
     """
-    others: set[str] = set()
+    read = history.read(repo, revision, lambda done, total: progress(READING, done, total))
+    read = _matching(read, pattern)
+    remembered = Remembered(repo, effect)
+    found = detect(read, effect, remembered, lambda done, total: progress(DETECTING, done, total))
+    every = by_version(read, found.steps)
+    if since is not None:
+        later = {one.checksum for one in walking.since(repo, reversed(read.versions), since)}
+        every = [one for one in every if one.version.checksum in later]
+    return Changes(every, read, len(read.keys), found.short, found.spikes)
 
-    def wanted(configuration: Configuration, one: Summary) -> bool:
-        text = f"{configuration.collector} {text_of(configuration)} {one.location}"
-        if any(character in pattern for character in "*?["):
-            chosen = fnmatchcase(text, f"*{pattern}*")
-        else:
-            chosen = pattern in text
-        if not chosen and len(others) < 5:
-            others.add(text)
-        return chosen
 
-    read = history.read(
-        repo, revision, since, wanted, lambda done, total: progress(READING, done, total)
-    )
-    if not read.keys and others:
+def _matching(read: History, pattern: str) -> History:
+    """The history of the series that were measured in it and match the pattern."""
+    import numpy as np
+
+    measured = [number for number, row in enumerate(np.isfinite(read.values)) if row.any()]
+    texts = {number: _text(read.keys[number]) for number in measured}
+    rows = [number for number, text in texts.items() if _matches(text, pattern)]
+    if texts and not rows:
         raise ProfileNotFound(
-            f"no series matches {pattern!r}", f"there are, among others: {', '.join(sorted(others))}"
+            f"no series matches {pattern!r}", f"there are: {listed(sorted(texts.values()), 5)}"
         )
-    found = detect(read, effect, lambda done, total: progress(DETECTING, done, total))
-    return Changes(by_version(read, found.steps), read, len(read.keys), found.short, found.spikes)
+    return read._replace(keys=[read.keys[number] for number in rows], values=read.values[rows])
+
+
+def _text(key: SeriesKey) -> str:
+    return f"{key.configuration.collector} {text_of(key.configuration)} {key.location}"
+
+
+def _matches(text: str, pattern: str) -> bool:
+    if any(character in pattern for character in "*?["):
+        return fnmatchcase(text, f"*{pattern}*")
+    return pattern in text

@@ -1,69 +1,94 @@
-"""What the versions of a history measured: read once from the profiles, and from the cache from then on."""
+"""What the versions of a history measured.
+
+It is read once from the profiles, and from then on from two caches: the series of each version, and the table
+of all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perun import atomic
 from perun.errors import DamagedStore, PerunError
 from perun.machine import class_of
 from perun.plugin.api import MinorVersion
-from perun.porcelain.changes.data import History, SeriesKey
+from perun.porcelain.changes.data import Conditions, History, SeriesKey
 from perun.porcelain.check.comparable import conditions
 from perun.porcelain.repository import Repository
-from perun.porcelain.walking import first_parents, since
+from perun.porcelain.walking import first_parents
 from perun.profile.head import Configuration
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import text_of as why_incomplete
-from perun.profile.summary import Summary, summaries
+from perun.profile.summary import summaries
 from perun.store.series import ProfileSeries
 
 Progress = Callable[[int, int], None]
 """Called with the number of versions that are read, and of all."""
-Wanted = Callable[[Configuration, Summary], bool]
-_NO_PROGRESS: Final[Progress] = lambda done, total: None  # noqa: E731
+FORMAT: Final = 1
+_TABLE: Final = "table.npz"
 
 
-def read(
-    repo: Repository,
-    revision: str | None,
-    start: str | None,
-    wanted: Wanted,
-    progress: Progress = _NO_PROGRESS,
-) -> History:
+class _Column(NamedTuple):
+    """What one version measured. :param state: of its index, which says whether the column still holds."""
+
+    state: tuple[int, int]
+    values: Mapping[SeriesKey, float]
+    conditions: Conditions
+
+
+def read(repo: Repository, revision: str | None, progress: Progress) -> History:
     """What was measured along the first parents of a version, HEAD if None.
 
-    :param start: a version, which is left out with its ancestors, or a date, which is not.
-    :param wanted: which series are looked at.
     :raises VersionControlError: if there is no such version.
     """
-    newest_first = list(since(repo, first_parents(repo, repo.version(revision)), start))
-    versions = newest_first[::-1]
+    versions = list(first_parents(repo, repo.version(revision)))[::-1]
     measured = [place for place, one in enumerate(versions) if repo.store.indexes.has(one.checksum)]
-    columns: list[dict[SeriesKey, float]] = []
-    under: list[dict[tuple[Configuration, str], tuple[tuple[str, str], ...]]] = []
-    kept: list[int] = []
+    table = _Table.load(repo)
     damaged: list[str] = []
+    fresh: dict[str, _Column] = {}
     for number, place in enumerate(measured):
-        progress(number, len(measured))
-        try:
-            profiles = list(_profiles(repo, versions[place].checksum, damaged))
-        except DamagedStore as problem:
-            damaged.append(problem.message)
-            continue
-        column = _column(profiles, wanted)
-        if column:
-            columns.append(column)
-            kept.append(place)
-            under.append(
-                {(info.configuration, one.machine): one.conditions for info, one in profiles}
-            )
+        checksum = versions[place].checksum
+        if not table.holds(checksum, _state(repo, checksum)):
+            progress(number, len(measured))
+            with suppress(DamagedStore):
+                fresh[checksum] = _read_version(repo, checksum, damaged)
     progress(len(measured), len(measured))
-    keys = list(dict.fromkeys(key for column in columns for key in column))
-    return History(versions, kept, keys, _matrix(keys, columns), under, damaged, 0)
+    table.add(fresh)
+    if fresh:
+        table.save(repo)
+    kept = [place for place in measured if table.has_values(versions[place].checksum)]
+    columns = [table.place[versions[place].checksum] for place in kept]
+    return History(
+        versions, kept, table.keys, table.values[:, columns], [table.conditions[one] for one in columns],
+        damaged
+    )
+
+
+def _read_version(repo: Repository, checksum: str, damaged: list[str]) -> _Column:
+    state = _state(repo, checksum)
+    try:
+        profiles = list(_profiles(repo, checksum, damaged))
+    except DamagedStore as problem:
+        damaged.append(problem.message)
+        raise
+    under = {(info.configuration, one.machine): one.conditions for info, one in profiles}
+    return _Column(state, _values(profiles), under)
+
+
+def _state(repo: Repository, checksum: str) -> tuple[int, int]:
+    """The time and the size of the index of a version."""
+    try:
+        status = os.stat(repo.store.indexes.path(checksum))
+    except OSError:
+        return 0, -1
+    return status.st_mtime_ns, status.st_size
 
 
 def _profiles(
@@ -72,7 +97,6 @@ def _profiles(
     """The complete profiles of the version, with their series."""
     infos = [entry.info() for entry in repo.store.indexes.read(minor)]
     known = repo.store.series.of_version(minor)
-    new = False
     found: dict[str, ProfileSeries] = {}
     for info in infos:
         one = known.get(info.checksum)
@@ -82,9 +106,8 @@ def _profiles(
             except PerunError as problem:
                 damaged.append(problem.message)
                 continue
-            new = True
         found[info.checksum] = one
-    if new:
+    if found.keys() - known.keys():
         repo.store.series.keep(minor, found)
     for info in infos:
         if info.checksum in found and not found[info.checksum].incomplete:
@@ -96,36 +119,117 @@ def _of_profile(repo: Repository, info: ProfileInfo) -> ProfileSeries:
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
     under = tuple(conditions(profile).items())
-    return ProfileSeries(machine, why_incomplete(profile), under, tuple(summaries(profile)))
+    own = summaries(profile)
+    return ProfileSeries(machine, why_incomplete(profile), under, tuple(own), tuple(own.values()))
 
 
-def _column(
-    profiles: Sequence[tuple[ProfileInfo, ProfileSeries]], wanted: Wanted
-) -> dict[SeriesKey, float]:
+def _values(profiles: Sequence[tuple[ProfileInfo, ProfileSeries]]) -> dict[SeriesKey, float]:
     """What a version measured: of several profiles of one configuration, the mean weighted by their
     samples."""
     sums: dict[SeriesKey, tuple[float, int]] = {}
     for info, profile in profiles:
-        for one in profile.series:
-            if one.median <= 0 or not wanted(info.configuration, one):
-                continue
-            machine = "" if one.exact else profile.machine
-            key = SeriesKey(
-                info.configuration, machine, one.location, one.type, one.subtype, one.unit, one.exact,
-                one.larger_is_better,
-            )  # fmt: skip
-            total, count = sums.get(key, (0.0, 0))
-            sums[key] = total + one.median * one.samples, count + one.samples
+        configuration = info.configuration
+        for name, one in zip(profile.names, profile.summaries, strict=True):
+            if one.median > 0:
+                key = SeriesKey(configuration, "" if name.exact else profile.machine, *name)
+                total, count = sums.get(key, (0.0, 0))
+                sums[key] = total + one.median * one.samples, count + one.samples
     return {key: total / count for key, (total, count) in sums.items()}
 
 
-def _matrix(keys: Sequence[SeriesKey], columns: Sequence[dict[SeriesKey, float]]) -> NDArray[np.float64]:
-    row = {key: number for number, key in enumerate(keys)}
-    values = np.full((len(keys), len(columns)), np.nan)
-    for number, column in enumerate(columns):
-        places = np.fromiter((row[key] for key in column), np.intp, len(column))
-        values[places, number] = np.fromiter(column.values(), np.float64, len(column))
-    return values
+class _Table:
+    """All columns that were read so far, of whatever branch: one file, which can be deleted at any time.
+
+    :ivar place: the column of each version. :ivar values: shape (keys, columns).
+    """
+
+    def __init__(self) -> None:
+        self.keys: list[SeriesKey] = []
+        self.place: dict[str, int] = {}
+        self.states: list[tuple[int, int]] = []
+        self.conditions: list[Conditions] = []
+        self.values: NDArray[np.float64] = np.empty((0, 0))
+
+    def holds(self, checksum: str, state: tuple[int, int]) -> bool:
+        """Whether the column of the version is that of its index as it is now."""
+        place = self.place.get(checksum)
+        return place is not None and self.states[place] == state
+
+    def has_values(self, checksum: str) -> bool:
+        """Whether anything was measured of the version."""
+        place = self.place.get(checksum)
+        return place is not None and bool(np.isfinite(self.values[:, place]).any())
+
+    def add(self, columns: Mapping[str, _Column]) -> None:
+        """Add columns; those of versions that are there already are replaced."""
+        if not columns:
+            return
+        row = {key: number for number, key in enumerate(self.keys)}
+        for column in columns.values():
+            for key in column.values:
+                row.setdefault(key, len(row))
+        for checksum in columns:
+            self.place.setdefault(checksum, len(self.place))
+        values = np.full((len(row), len(self.place)), np.nan)
+        values[: self.values.shape[0], : self.values.shape[1]] = self.values
+        self.states += [(0, -1)] * (len(self.place) - len(self.states))
+        self.conditions += [{}] * (len(self.place) - len(self.conditions))
+        for checksum, column in columns.items():
+            place = self.place[checksum]
+            rows = np.fromiter((row[key] for key in column.values), np.intp, len(column.values))
+            values[:, place] = np.nan
+            values[rows, place] = np.fromiter(column.values.values(), np.float64, len(rows))
+            self.states[place], self.conditions[place] = column.state, column.conditions
+        self.keys, self.values = list(row), values
+
+    @classmethod
+    def load(cls, repo: Repository) -> _Table:
+        """The table as it was saved; an empty one if there is none, or none that can be read."""
+        table = cls()
+        # What is not a table fails in one of many ways, and is made anew.
+        with suppress(Exception), np.load(repo.store.series.path(_TABLE), allow_pickle=False) as arrays:
+            described = json.loads(bytes(arrays["described"]))
+            values = arrays["values"]
+            keys = [_key(one) for one in described["keys"]]
+            columns = [_conditions(one) for one in described["conditions"]]
+            states = [(int(time), int(size)) for time, size in described["states"]]
+            versions = [str(one) for one in described["versions"]]
+            shape = (len(keys), len(versions))
+            fits = values.shape == shape and len(states) == len(columns) == len(versions)
+            if described["format"] == FORMAT and fits and values.dtype == np.float64:
+                table.keys, table.values, table.states, table.conditions = keys, values, states, columns
+                table.place = {one: number for number, one in enumerate(versions)}
+        return table
+
+    def save(self, repo: Repository) -> None:
+        """Keep the table; where it cannot be written, it is made again the next time."""
+        described = {
+            "format": FORMAT,
+            "keys": self.keys,
+            "versions": list(self.place),
+            "states": self.states,
+            "conditions": [[[*key, value] for key, value in one.items()] for one in self.conditions],
+        }
+        data = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        with suppress(OSError), atomic.writing(repo.store.series.path(_TABLE)) as file:
+            np.savez(file, described=data, values=self.values)
+
+
+def _key(stored: list[Any]) -> SeriesKey:
+    configuration, *rest = stored
+    return SeriesKey(_configuration(configuration), *rest)
+
+
+def _configuration(stored: list[Any]) -> Configuration:
+    collector, cmd, args, workload, postprocessors = stored
+    return Configuration(collector, cmd, args, workload, tuple(postprocessors))
+
+
+def _conditions(stored: list[Any]) -> Conditions:
+    return {
+        (_configuration(configuration), machine): tuple((name, value) for name, value in values)
+        for configuration, machine, values in stored
+    }
 
 
 def possible(history: History, before: int, after: int) -> tuple[MinorVersion, ...]:
