@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from perun.collect.bounds import BoundsCollector, cache, collector, workers
+from perun.collect.bounds import BoundsCollector, cache, collector, front, workers
+from perun.collect.bounds.digests import digester
 from perun.collect.bounds.params import BoundsParams
 from perun.collect.bounds.sources import sources_of
 from perun.errors import CollectorUnavailable, JobFailed
@@ -172,7 +173,7 @@ def test_the_cache_is_by_content(collect: Any, tmp_path: Path, monkeypatch: pyte
     loop = "int f(int n) { int i; for (i = 0; i < LIMIT; i++); return i; }"
     write(collect, "a.c", f'#include "limit.h"\n{loop}\n')
     first = collect("a.c", cached=folder)
-    (kept,) = folder.iterdir()
+    (kept,) = folder.glob("*.json")
     text = kept.read_text()
     kept.write_text(text.replace("O(n^1)", "O(n^7)"))  # what is there is taken
     assert classes(collect("a.c", cached=folder)) == {"f": Growth.of("O(n^7)")}
@@ -180,10 +181,51 @@ def test_the_cache_is_by_content(collect: Any, tmp_path: Path, monkeypatch: pyte
     assert collect("a.c", cached=folder)["resource_type_map"] == first["resource_type_map"]
     write(collect, "limit.h", "#define LIMIT 10\n")
     assert classes(collect("a.c", cached=folder)) == {"f": Growth.of("O(1)")}
-    assert len(list(folder.iterdir())) == 2
+    assert len(list(folder.glob("*.json"))) == 2
     monkeypatch.setattr(cache, "MAX_ENTRIES", 1)
     cache.prune(folder)
     assert len(list(folder.iterdir())) == 1
+
+
+def test_of_a_changed_source_only_what_changed_is_analysed(collect: Any, tmp_path: Path) -> None:
+    """The bounds that the cache has of a function are taken, wherever it stands now."""
+    folder = tmp_path / "cache"
+    write(collect, "a.c", LOOP.format("f") + LOOP.format("h"))
+    collect("a.c", cached=folder)
+    (kept,) = folder.glob("*.json")
+    kept.write_text(kept.read_text().replace("O(n^1)", "O(n^7)"))
+    write(collect, "a.c", "/* moved */\n\n" + LOOP.format("f") + LOOP.format("h").replace("n;", "2 * n;"))
+    profile = collect("a.c", cached=folder)
+    assert classes(profile) == {"f": Growth.of("O(n^7)"), "h": Growth.of("O(n^1)")}
+    places = [one["uid"] for one in profile["resource_type_map"].values() if one["uid"]["function"] == "f"]
+    assert {(uid["line"], uid["column"]) for uid in places} == {(3, 3), (2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("int count;", "int count;  /* of all */\n\n", True),
+        ("int other(void) { return 1; }", "int other(void) { return 2; }", True),
+        ("void set(int *p) { count = 1; }", "void set(int *p) { }", False),  # what it calls
+        ("int count;", "unsigned count;", False),
+        ("typedef int number;", "typedef unsigned char number;", False),
+        ("i < n", "i <= n", False),
+        ("i++) {", "i++) {\n", False),  # its loop ends elsewhere
+    ],
+)
+def test_what_the_bounds_of_a_function_depend_on(tmp_path: Path, old: str, new: str, is_same: bool) -> None:
+    source = tmp_path / "a.c"
+    text = (
+        "typedef int number;\nint count;\nvoid set(int *p) { count = 1; }\nint other(void) { return 1; }\n"
+        "int f(number n) { int i; for (i = 0; i < n; i++) { set(&i); } return i; }\n"
+    )
+    digests = []
+    for one in (text, text.replace(old, new)):
+        source.write_text(one)
+        unit = front.read(str(source), front.ReadOptions())
+        function = next(each for each in unit.functions if each.name == "f")
+        digests.append(digester(unit, "options")(function))
+    assert (digests[0] == digests[1]) is is_same
 
 
 def test_several_processes_find_the_same(collect: Any, monkeypatch: pytest.MonkeyPatch) -> None:

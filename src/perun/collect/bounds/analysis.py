@@ -84,7 +84,8 @@ class _Analysis:
 
     def _bounds(self, function: Function) -> FunctionBounds:
         called = self._called(function)
-        program = lower(function, self._unit, self._effects, {name: each.parameters for name, each in called.items()})
+        costly = {name: each.parameters for name, each in called.items()}
+        program = lower(function, self._unit, self._effects, costly)
         if program.unknown is not None:
             bounds = [Bounded(INFINITY, program.unknown)] * len(program.loops)
             return _answer(function, program.loops, bounds, self._options)
@@ -121,7 +122,8 @@ def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> t
         backedges = bounding.loop(index)
         found.append(Bounded(backedges, bounding.reason(index) if backedges.infinite else None))
     cost = cost_of_calls(bounding, called or {})
-    return found, Bounded(cost, "the cost of a function that it calls has no bound" if cost.infinite else None)
+    reason = "the cost of a function that it calls has no bound" if cost.infinite else None
+    return found, Bounded(cost, reason)
 
 
 def _bounding(system: System, solver: Solver) -> Bounding:

@@ -26,10 +26,12 @@ from perun.collect.bounds.constraints import (
 from perun.collect.bounds.expression import INFINITY, ONE, ZERO, Expression, number
 from perun.collect.bounds.linear import Linear
 from perun.collect.bounds.paths import System, Transition
-from perun.collect.bounds.program import Location, components, reachable
+from perun.collect.bounds.program import Location, Reach, components, reachable
 
-STEPS = 4_000
+STEPS = 1_000
 """The most sets of transitions and norms that are looked at for one loop."""
+MAX_PARTIAL = 6
+"""The most norms that are tried to pay for some transitions of a set while others pay for the rest."""
 MAX_CANDIDATES = 24
 """The most norms that are tried for one set of transitions."""
 
@@ -59,6 +61,8 @@ class Bounding:
         self._circles: set[object] = set()
         self._circular: dict[object, frozenset[object]] = {}
         self._steps = 0
+        self._without: dict[frozenset[int], Reach] = {}
+        self._coverage: dict[tuple[frozenset[int], frozenset[int]], frozenset[int]] = {}
         self._smaller: dict[tuple[Norm, int], frozenset[int]] = {}
         self._flowing: dict[tuple[Norm, frozenset[Location], bool], Inflow] = {}
         self._guarding: dict[int, list[Norm]] = {}
@@ -190,7 +194,7 @@ class Bounding:
         found = expression.best(entire)
         if not found.infinite:
             return found
-        for covered, norm, decreasing in sorted(partial, key=lambda each: -len(each[0])):
+        for covered, norm, decreasing in sorted(partial, key=lambda each: -len(each[0]))[:MAX_PARTIAL]:
             price = self._price(norm, covered, decreasing)
             if price.infinite:
                 continue
@@ -231,17 +235,23 @@ class Bounding:
 
     def _covered(self, numbers: frozenset[int], decreasing: frozenset[int]) -> frozenset[int]:
         """The transitions between any two of which a decreasing one is taken."""
-        covered = set(numbers)
-        while True:
-            lost = self._free(covered, decreasing, [self.system.transitions[each].target for each in covered])
-            if not lost:
-                return frozenset(covered)
-            covered -= lost
+        key = (numbers, decreasing)
+        if key not in self._coverage:
+            covered = set(numbers)
+            while lost := self._free(covered, decreasing, [self._target(each) for each in covered]):
+                covered -= lost
+            self._coverage[key] = frozenset(covered)
+        return self._coverage[key]
+
+    def _target(self, number: int) -> Location:
+        return self.system.transitions[number].target
 
     def _free(self, numbers: Iterable[int], decreasing: frozenset[int], starts: list[Location]) -> set[int]:
         """Those that are not decreasing and can be reached without taking one that is."""
-        pairs = [(e.source, e.target) for e in self.system.transitions if e.number not in decreasing]
-        free = reachable(starts, pairs)
+        if decreasing not in self._without:
+            pairs = [(e.source, e.target) for e in self.system.transitions if e.number not in decreasing]
+            self._without[decreasing] = Reach(pairs)
+        free = self._without[decreasing].of(starts)
         return {e for e in numbers if e not in decreasing and self.system.transitions[e].source in free}
 
     def _price(self, norm: Norm, covered: frozenset[int], decreasing: frozenset[int]) -> Expression:

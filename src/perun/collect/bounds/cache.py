@@ -20,6 +20,8 @@ from perun.collect.bounds.found import SourceBounds
 MAX_ENTRIES: Final = 4096
 """Sources that the cache holds; those that were not used for the longest time go first."""
 _SUFFIX: Final = ".json"
+_LATEST: Final = ".latest"
+"""Suffix of the file that names the newest entry of a source."""
 
 
 def key_of(*parts: object) -> str:
@@ -60,11 +62,23 @@ def read(folder: Path | None, key: str, path: str) -> SourceBounds | None:
     return found
 
 
+def latest(folder: Path | None, name: str, path: str) -> SourceBounds | None:
+    """The version of a source that was analysed last; None where the cache has none."""
+    if folder is None:
+        return None
+    try:
+        key = (folder / f"{name}{_LATEST}").read_text("ascii")
+    except (OSError, ValueError):
+        return None
+    return read(folder, key, path) if key.isalnum() else None
+
+
 def write(folder: Path | None, found: SourceBounds) -> None:
     """Keep what was found, if it has a key and the folder can be written."""
     if folder is not None and found.key:
         with contextlib.suppress(OSError):
             atomic.write(folder / f"{found.key}{_SUFFIX}", json.dumps(found.to_json()).encode())
+            atomic.write(folder / f"{found.name}{_LATEST}", found.key.encode())
 
 
 def prune(folder: Path | None) -> None:
@@ -72,7 +86,7 @@ def prune(folder: Path | None) -> None:
     if folder is None:
         return
     with contextlib.suppress(OSError):
-        files = [file for file in folder.iterdir() if file.suffix == _SUFFIX]
+        files = [file for file in folder.iterdir() if file.suffix in (_SUFFIX, _LATEST)]
         if len(files) > MAX_ENTRIES:
             files.sort(key=lambda file: file.stat().st_mtime)
             for file in files[: len(files) - MAX_ENTRIES]:

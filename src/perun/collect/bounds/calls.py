@@ -48,7 +48,7 @@ def recursive(effects: Mapping[str, Effects]) -> frozenset[str]:
 
 
 def cost_of_calls(bounding: Bounding, called: Mapping[str, Callee]) -> Expression:
-    """What all calls of a program cost together: each the number of times it is made, times the callee's total."""
+    """What all calls of a program cost: for each the times it is made, multiplied by the callee's total."""
     total = ZERO
     for site in bounding.system.program.calls:
         if total.infinite:

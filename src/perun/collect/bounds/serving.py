@@ -12,9 +12,9 @@ from typing import Final
 from perun.collect.bounds import cache
 from perun.collect.bounds.analysis import AnalysisOptions, analyse
 from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
+from perun.collect.bounds.digests import at, by_digest, digester
 from perun.collect.bounds.found import Gap, SourceBounds, of_unreadable
-from perun.collect.bounds.front import Function, ReadOptions, Unit, read
-from perun.collect.bounds.front.preprocessing import preprocess
+from perun.collect.bounds.front import Function, ReadOptions, Unit, preprocess, read
 from perun.collect.bounds.params import BoundsParams
 from perun.collect.bounds.workers import Answer, Progress, Refused, Setup, Task
 from perun.errors import PerunError
@@ -47,31 +47,36 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     """What is found of the task: its functions as they are done, and in the end all of it."""
     params = setup.params
     options = ReadOptions(params.include, params.define, params.compile_commands or None)
+    wanted = _analysis_options(params)
     try:
-        key = _key(task.path, options, params)
+        content = Path(task.path).read_bytes()
+        preprocessed = preprocess(task.path, options)
+        key = cache.key_of(task.path, content, preprocessed, wanted, sorted(params.function))
         known = cache.read(setup.cache, key, task.path)
         if known is not None:
-            yield known if task.part == 0 else known._replace(functions=(), gaps=())
+            yield known if task.part == 0 else known._replace(functions=(), gaps=(), digests=())
             return
-        unit = read(task.path, options)
+        unit = read(task.path, options, preprocessed)
     except PerunError as problem:
         yield Refused(problem.message, problem.hint)
         return
     except Exception as problem:  # one source that cannot be read must not end the others
         yield SourceBounds(task.path, (), (Gap(1, "", _failure(problem)),))
         return
+    name = cache.key_of("latest", task.path, wanted)
+    earlier = by_digest(cache.latest(setup.cache, name, task.path))
+    digest_of = digester(unit, wanted) if not wanted.calls else lambda function: ""
     unread, gaps = of_unreadable(unit.unreadable)
     found = [one for one in unread if task.part == 0 and _is_wanted(one.name, params)]
+    digests = [""] * len(found)
     for function in unit.functions[task.part :: task.parts]:
         if _is_wanted(function.name, params):
-            found.append(_analysed(function, unit, params))
+            digest = digest_of(function)
+            before = earlier.get(digest)
+            found.append(at(before, function) if before else _analysed(function, unit, wanted))
+            digests.append(digest)
             yield Progress(function.name)
-    yield SourceBounds(task.path, tuple(found), tuple(gaps), key)
-
-
-def _key(path: str, options: ReadOptions, params: BoundsParams) -> str:
-    wanted = _analysis_options(params), sorted(params.function)
-    return cache.key_of(path, Path(path).read_bytes(), preprocess(path, options), wanted)
+    yield SourceBounds(task.path, tuple(found), tuple(gaps), key, name, tuple(digests))
 
 
 def _analysis_options(params: BoundsParams) -> AnalysisOptions:
@@ -82,9 +87,9 @@ def _is_wanted(name: str, params: BoundsParams) -> bool:
     return not params.function or name in params.function
 
 
-def _analysed(function: Function, unit: Unit, params: BoundsParams) -> FunctionBounds:
+def _analysed(function: Function, unit: Unit, options: AnalysisOptions) -> FunctionBounds:
     try:
-        return analyse(function, unit, _analysis_options(params))
+        return analyse(function, unit, options)
     except Exception as problem:  # what is wrong with one function must not lose the others
         reason = _failure(problem)
         loops = tuple(

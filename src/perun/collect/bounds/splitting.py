@@ -9,7 +9,7 @@ from __future__ import annotations
 from perun.collect.bounds.linear import Linear, constant
 from perun.collect.bounds.paths import System, Transition
 from perun.collect.bounds.program import Location, components
-from perun.collect.bounds.solver import Solver
+from perun.collect.bounds.solver import Facts, Solver
 
 MAX_VALUES = 12
 """The most values of a variable by which locations are split."""
@@ -19,7 +19,7 @@ Values = tuple[tuple[str, int], ...]
 
 def feasible(system: System, solver: Solver) -> System:
     """The system without transitions whose guards contradict each other."""
-    kept = [each for each in system.transitions if solver.feasible(each.guards)]
+    kept = [each for each in system.transitions if solver.feasible(Facts(each.guards))]
     return renumbered(system, kept) if len(kept) < len(system.transitions) else system
 
 

@@ -34,7 +34,8 @@ def lower(
 ) -> Program:
     """The graph of a function.
 
-    `costly` are functions whose calls are recorded, with the names of their parameters. It is built twice: only then all globals and fields are known that a call early in the text may change.
+    `costly` are functions whose calls are recorded, with the names of their parameters. It is built twice, as
+    only then all globals and fields are known that a call early in the text may change.
     """
     mentioned = mentions(function.node.body)
     places = Places(unit, mentioned, effects)
