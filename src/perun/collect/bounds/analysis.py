@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from perun.collect.bounds import expression
 from perun.collect.bounds.answer import FunctionBounds, LoopBound
 from perun.collect.bounds.bounding import Bounding
+from perun.collect.bounds.calls import Callee, cost_of_calls, parameters_of, recursive
 from perun.collect.bounds.constraints import Constraints
 from perun.collect.bounds.expression import INFINITY, ONE, Expression
 from perun.collect.bounds.invariants import Invariants
 from perun.collect.bounds.lowering import lower
-from perun.collect.bounds.lowering.effects import Effects, effects_of
+from perun.collect.bounds.lowering.effects import effects_of
 from perun.collect.bounds.paths import System, TooManyPaths, paths
 from perun.collect.bounds.program import LoopInfo, Program
 from perun.collect.bounds.slicing import sliced
@@ -45,30 +46,84 @@ class Bounded:
 def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisOptions()) -> FunctionBounds:
     """The bounds of a function. What cannot be analysed is unbounded, with a reason; nothing is raised."""
     try:
-        program = lower(function, unit, _effects(unit))
+        return _Analysis.of(unit, options).bounds(function)
+    except Exception as error:  # Whatever a stranger's code leads to, the other functions have bounds.
+        reason = f"it cannot be analysed ({type(error).__name__})"
+        loops = [LoopInfo(each.first_line, each.last_line, each.column, 0, False) for each in function.loops]
+        return _answer(function, loops, [Bounded(INFINITY, reason)] * len(loops), options)
+
+
+class _Analysis:
+    """The analysis of the functions of one unit, with what it found of functions that others call."""
+
+    _last: ClassVar[_Analysis | None] = None
+
+    def __init__(self, unit: Unit, options: AnalysisOptions) -> None:
+        self._unit = unit
+        self._options = options
+        self._effects = effects_of(unit)
+        self._functions = {each.name: each for each in [*unit.helpers.values(), *unit.functions]}
+        self._known: dict[str, FunctionBounds] = {}
+        self._recursive = recursive(self._effects) if options.calls else frozenset()
+
+    @classmethod
+    def of(cls, unit: Unit, options: AnalysisOptions) -> _Analysis:
+        """The analysis of a unit: that of the last call, if it was of the same."""
+        last = cls._last
+        if last is None or last._unit is not unit or last._options != options:
+            last = cls._last = cls(unit, options)
+        return last
+
+    def bounds(self, function: Function) -> FunctionBounds:
+        """The bounds of a function."""
+        if self._functions.get(function.name) is not function:
+            return self._bounds(function)
+        if function.name not in self._known:
+            self._known[function.name] = self._bounds(function)
+        return self._known[function.name]
+
+    def _bounds(self, function: Function) -> FunctionBounds:
+        called = self._called(function)
+        costly = {name: each.parameters for name, each in called.items()}
+        program = lower(function, self._unit, self._effects, costly)
         if program.unknown is not None:
             bounds = [Bounded(INFINITY, program.unknown)] * len(program.loops)
-        else:
-            bounds = bounds_of(program)
-    except Exception as error:  # Whatever a stranger's code leads to, the other functions have bounds.
-        return _unread(function, f"it cannot be analysed ({type(error).__name__})", options)
-    return _answer(function, program.loops, bounds, options)
+            return _answer(function, program.loops, bounds, self._options)
+        bounds, calls = bounds_of(program, called)
+        if function.name in self._recursive:
+            calls = Bounded(INFINITY, "it calls itself")
+        return _answer(function, program.loops, bounds, self._options, calls)
+
+    def _called(self, function: Function) -> dict[str, Callee]:
+        """The functions that it calls and that cost something, where calls count."""
+        if not self._options.calls or function.name in self._recursive:
+            return {}
+        found = {}
+        for name in sorted(self._effects[function.name].calls & set(self._functions)):
+            bounds = self.bounds(self._functions[name])
+            if bounds.bound != "0":
+                found[name] = Callee(parameters_of(self._functions[name]), expression.parse(bounds.bound))
+        return found
 
 
-def bounds_of(program: Program) -> list[Bounded]:
-    """The back edges of each loop of a program."""
-    if not program.loops:
-        return []
+def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> tuple[list[Bounded], Bounded]:
+    """The back edges of each loop of a program, and the cost of its calls."""
+    if not program.loops and not program.calls:
+        return [], Bounded(expression.ZERO)
     try:
         system = paths(sliced(program))
     except TooManyPaths:
-        return [Bounded(INFINITY, "there are too many paths through its function")] * len(program.loops)
-    bounding = _bounding(split(feasible(system, solver := Solver())), solver)
+        lost = Bounded(INFINITY, "there are too many paths through its function")
+        return [lost] * len(program.loops), lost if program.calls else Bounded(expression.ZERO)
+    solver = Solver()
+    bounding = _bounding(split(feasible(system, solver)), solver)
     found = []
     for index in range(len(program.loops)):
         backedges = bounding.loop(index)
         found.append(Bounded(backedges, bounding.reason(index) if backedges.infinite else None))
-    return found
+    cost = cost_of_calls(bounding, called or {})
+    reason = "the cost of a function that it calls has no bound" if cost.infinite else None
+    return found, Bounded(cost, reason)
 
 
 def _bounding(system: System, solver: Solver) -> Bounding:
@@ -81,36 +136,23 @@ def _bounding(system: System, solver: Solver) -> Bounding:
     return Bounding(system, Constraints(system, invariants, solver))
 
 
-_LAST: list[tuple[Unit, dict[str, Effects]]] = []
-
-
-def _effects(unit: Unit) -> dict[str, Effects]:
-    """The effects of the functions of a unit, remembered for the one that was asked for last."""
-    if not _LAST or _LAST[0][0] is not unit:
-        _LAST[:] = [(unit, effects_of(unit))]
-    return _LAST[0][1]
-
-
-def _unread(function: Function, reason: str, options: AnalysisOptions) -> FunctionBounds:
-    loops = [LoopInfo(each.first_line, each.last_line, each.column, 0, False) for each in function.loops]
-    return _answer(function, loops, [Bounded(INFINITY, reason)] * len(loops), options)
-
-
 def _answer(
-    function: Function, loops: Sequence[LoopInfo], bounds: Sequence[Bounded], options: AnalysisOptions
+    function: Function,
+    loops: Sequence[LoopInfo],
+    bounds: Sequence[Bounded],
+    options: AnalysisOptions,
+    calls: Bounded = Bounded(expression.ZERO),
 ) -> FunctionBounds:
-    found, total = [], expression.ZERO
+    found, total = [], calls.backedges
     for loop, bounded in zip(loops, bounds, strict=True):
         cost = bounded.backedges
         if options.count == "iterations" and not loop.nested:
             cost = cost + ONE
         total = total + cost
-        found.append(
-            LoopBound(loop.first_line, loop.last_line, loop.column, str(cost), cost.cls, bounded.reason,
-            loop.nested)
-        )
+        place = (loop.first_line, loop.last_line, loop.column)
+        found.append(LoopBound(*place, str(cost), cost.cls, bounded.reason, loop.nested))
     found.sort(key=lambda each: (each.first_line, each.column, -each.last_line))
-    reason = next((each.reason for each in found if each.reason is not None), None)
+    reason = next((each.reason for each in found if each.reason is not None), calls.reason)
     return FunctionBounds(
         function.name, function.line, function.column, tuple(found), str(total), total.cls,
         reason if total.infinite else None,

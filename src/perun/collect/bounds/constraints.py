@@ -171,9 +171,10 @@ class Constraints:
             if depth == ELIMINATIONS or len(seen) > 60:
                 continue
             name, factor = bad[0]
-            for fact in facts:
-                other = fact.of(name)
+            for terms in facts.near.get(name, ()):
+                other = dict(terms)[name]
                 if other * factor < 0 and abs(factor) % abs(other) == 0:
+                    fact = Linear(facts.rows[terms], terms)
                     following = current + fact.times(abs(factor) // abs(other))
                     if following not in seen:
                         seen.add(following)

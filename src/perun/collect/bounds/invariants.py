@@ -10,7 +10,7 @@ from math import lcm
 from perun.collect.bounds.linear import Linear, variable
 from perun.collect.bounds.paths import System, Transition
 from perun.collect.bounds.program import Location
-from perun.collect.bounds.solver import Solver
+from perun.collect.bounds.solver import Facts, Solver
 
 Vector = dict[str, Fraction]
 MAX_CANDIDATES = 40
@@ -180,15 +180,18 @@ class Invariants:
         self._ranges = _range_facts(system)
         self._equal = {place: self.equalities.facts(place) for place in _places(system)}
         self._guards: dict[Location, list[Linear]] = {place: [] for place in _places(system)}
+        self._facts: dict[int, Facts] = {}
         self._houdini(system)
 
     def at(self, place: Location) -> list[Linear]:
         """Facts at a location."""
         return [*self._equal.get(place, ()), *self._guards.get(place, ()), *self._ranges]
 
-    def before(self, transition: Transition) -> list[Linear]:
+    def before(self, transition: Transition) -> Facts:
         """Facts that hold where a transition is taken."""
-        return [*transition.guards, *self.at(transition.source)]
+        if transition.number not in self._facts:
+            self._facts[transition.number] = Facts([*transition.guards, *self.at(transition.source)])
+        return self._facts[transition.number]
 
     def _houdini(self, system: System) -> None:
         """Start with all candidates and delete those that a transition into their location does not keep."""
@@ -204,11 +207,26 @@ class Invariants:
                 wanted = self._guards[each.target]
                 if not wanted:
                     continue
-                facts = self.before(each)
-                kept = [guard for guard in wanted if self._solver.entails(facts, each.after(guard))]
+                kept = self._kept(each, wanted)
                 if len(kept) < len(wanted):
                     self._guards[each.target] = kept
                     changed = True
+
+
+    def _kept(self, transition: Transition, wanted: list[Linear]) -> list[Linear]:
+        """Those guards that hold after a transition."""
+        assumed = set(self._guards[transition.source])
+        facts: Facts | None = None
+        kept = []
+        for guard in wanted:
+            after = transition.after(guard)
+            if after not in assumed:
+                if facts is None:
+                    facts = Facts([*transition.guards, *self.at(transition.source)])
+                if not self._solver.entails(facts, after, exact=False):
+                    continue
+            kept.append(guard)
+        return kept
 
 
 def _places(system: System) -> list[Location]:

@@ -48,6 +48,13 @@ class System:
     program: Program
     transitions: tuple[Transition, ...]
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    origins: Mapping[Location, Location] = field(default_factory=dict)
+    """The location of the program, for those that were split."""
+
+    def places(self, place: Location) -> list[Location]:
+        """The locations that one of the program was split into."""
+        found = [each for each, origin in self.origins.items() if origin == place]
+        return found or [place]
 
     @cached_property
     def pairs(self) -> list[tuple[Location, Location]]:
@@ -141,6 +148,7 @@ def paths(program: Program) -> System:
     """The transitions of a program. Raises `TooManyPaths` where they are more than can be looked at."""
     order, retreating = _order(program)
     cuts = {program.entry, program.exit} | retreating
+    cuts |= {call.place for call in program.calls if call.place in order}
     cuts |= {edge.target for edge in program.edges if edge.loop is not None and edge.target in order}
     after = {place: edges for place, edges in outgoing(program.edges).items() if place in order}
     live = _live(program, order)
@@ -244,6 +252,9 @@ def _order(program: Program) -> tuple[dict[Location, int], set[Location]]:
 def _live(program: Program, order: dict[Location, int]) -> dict[Location, set[str]]:
     """The variables that matter at each location: a later guard mentions them, before they are assigned."""
     live: dict[Location, set[str]] = {place: set() for place in order}
+    for call in program.calls:
+        if call.place in live:
+            live[call.place] |= {held for _, held in call.arguments}
     edges = sorted((e for e in program.edges if e.source in order), key=lambda e: -order[e.source])
     changed = True
     while changed:

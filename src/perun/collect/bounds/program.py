@@ -37,6 +37,15 @@ class LoopInfo:
     nested: bool
 
 
+@dataclass(frozen=True)
+class CallSite:
+    """A call whose cost counts: its location, and for names of parameters the variables with arguments."""
+
+    place: Location
+    function: str
+    arguments: tuple[tuple[str, str], ...]
+
+
 @dataclass
 class Program:
     """The graph of a function. Inputs are variables that the caller or the world set before it starts.
@@ -50,6 +59,7 @@ class Program:
     exit: Location = 1
     edges: list[Edge] = field(default_factory=list)
     loops: list[LoopInfo] = field(default_factory=list)
+    calls: list[CallSite] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     ranges: dict[str, Range] = field(default_factory=dict)
     temporaries: set[str] = field(default_factory=set)

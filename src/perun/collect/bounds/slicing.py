@@ -32,7 +32,7 @@ def relevant_variables(program: Program) -> set[str]:
     on."""
     after = outgoing(program.edges)
     cyclic = _cyclic(program)
-    relevant: set[str] = set()
+    relevant = {held for call in program.calls for _, held in call.arguments}
     for guard in _deciding(program, after):
         relevant |= guard.names
     controlled = _control_dependences(program, after)
@@ -43,7 +43,7 @@ def relevant_variables(program: Program) -> set[str]:
                 if name in relevant:
                     relevant |= value.names if value is not None else frozenset()
                     if edge.source in cyclic:
-                        for branch in controlled.get(edge.source, ()):
+                        for branch in (edge.source, *controlled.get(edge.source, ())):
                             for other in after[branch]:
                                 for guard in other.guards:
                                     relevant |= guard.names

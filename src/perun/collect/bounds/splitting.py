@@ -9,7 +9,7 @@ from __future__ import annotations
 from perun.collect.bounds.linear import Linear, constant
 from perun.collect.bounds.paths import System, Transition
 from perun.collect.bounds.program import Location, components
-from perun.collect.bounds.solver import Solver
+from perun.collect.bounds.solver import Facts, Solver
 
 MAX_VALUES = 12
 """The most values of a variable by which locations are split."""
@@ -19,7 +19,7 @@ Values = tuple[tuple[str, int], ...]
 
 def feasible(system: System, solver: Solver) -> System:
     """The system without transitions whose guards contradict each other."""
-    kept = [each for each in system.transitions if solver.feasible(each.guards)]
+    kept = [each for each in system.transitions if solver.feasible(Facts(each.guards))]
     return renumbered(system, kept) if len(kept) < len(system.transitions) else system
 
 
@@ -29,7 +29,7 @@ def renumbered(system: System, transitions: list[Transition]) -> System:
         Transition(number, each.source, each.target, each.guards, each.updates, each.loop)
         for number, each in enumerate(transitions)
     )
-    return System(system.program, found, system.ranges)
+    return System(system.program, found, system.ranges, system.origins)
 
 
 def split(system: System) -> System:
@@ -62,7 +62,8 @@ def split(system: System) -> System:
             found.append(Transition(len(found), source, places[key], guards, updates, each.loop))
             if len(found) > MAX_TRANSITIONS:
                 return system
-    return renumbered(system, found)
+    origins = {new: place for (place, _), new in places.items()}
+    return renumbered(System(system.program, tuple(found), system.ranges, origins), found)
 
 
 def _under(

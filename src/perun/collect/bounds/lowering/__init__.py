@@ -7,6 +7,8 @@ stores through pointers change no variable whose address the function does not t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from perun.collect.bounds.linear import Linear, variable
@@ -24,20 +26,26 @@ if TYPE_CHECKING:
 __all__ = ["lower"]
 
 
-def lower(function: Function, unit: Unit, effects: dict[str, Effects]) -> Program:
+def lower(
+    function: Function,
+    unit: Unit,
+    effects: dict[str, Effects],
+    costly: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Program:
     """The graph of a function.
 
-    It is built twice: only then all globals and fields are known that a call early in the text may change.
+    `costly` are functions whose calls are recorded, with the names of their parameters. It is built twice, as
+    only then all globals and fields are known that a call early in the text may change.
     """
     mentioned = mentions(function.node.body)
     places = Places(unit, mentioned, effects)
-    _built(function, places)
+    _built(function, places, costly)
     again = Places(unit, mentioned, effects)
     again.remember(places)
-    return _built(function, again)
+    return _built(function, again, costly)
 
 
-def _built(function: Function, places: Places) -> Program:
+def _built(function: Function, places: Places, costly: Mapping[str, Sequence[str]]) -> Program:
     graph = Graph()
     start = graph.location()
     graph.at = start
@@ -51,7 +59,7 @@ def _built(function: Function, places: Places) -> Program:
         made = places.local(name, kind)
         if kind.tracked:
             places.external[made.key] = name
-    statements = Statements(graph, places, Expressions(graph, places), function.loops)
+    statements = Statements(graph, places, Expressions(graph, places, costly), function.loops)
     statements.statement(function.node.body)
     statements.finish()
     return _with_inputs(graph.program, places, start)

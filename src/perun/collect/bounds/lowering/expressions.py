@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pycparser import c_ast
@@ -31,9 +33,15 @@ UNKNOWN = Value(None, OTHER)
 
 
 class Expressions:
-    """Lowers the expressions of one function."""
+    """Lowers the expressions of one function.
 
-    def __init__(self, graph: Graph, places: Places) -> None:
+    `costly` are the functions whose calls count, with the names of their parameters.
+    """
+
+    def __init__(
+        self, graph: Graph, places: Places, costly: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> None:
+        self._costly = costly
         self.graph = graph
         self.places = places
         self.arithmetic = Arithmetic(graph)
@@ -307,8 +315,10 @@ class Expressions:
         if name in STRANGE:
             assembly = name == "__perun_asm"
             self.graph.program.unknown = "it has inline assembly" if assembly else f"it calls {name}"
+        if name in self._costly:
+            given = zip(self._costly[name], (each.linear for each in arguments), strict=False)
+            self.graph.call(name, [(parameter, value) for parameter, value in given if parameter])
         self.graph.havoc(self.places.changed_by_call(node))
-        self.called(name)
         if name in NO_RETURN:
             self.graph.at = None
             return UNKNOWN
@@ -320,9 +330,6 @@ class Expressions:
         if name in ("rand", "random"):
             return Value(self.graph.between(0, None), INT)
         return self.unknown(kind)
-
-    def called(self, name: str) -> None:
-        """A function is called here; who counts calls overrides this."""
 
     def branch(self, node: Any, yes: Location, no: Location) -> None:
         """Continue at one of two locations, by a condition."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perun.collect.bounds.linear import Linear, variable
-from perun.collect.bounds.program import Edge, Location, Program
+from perun.collect.bounds.program import CallSite, Edge, Location, Program
 
 
 class Graph:
@@ -77,6 +77,15 @@ class Graph:
         updates: list[tuple[str, Linear | None]] = [(name, None) for name in sorted(set(names))]
         if updates:
             self.step((), updates)
+
+    def call(self, function: str, arguments: Iterable[tuple[str, Linear | None]]) -> None:
+        """A call whose cost counts, at a location of its own where the arguments are in variables."""
+        held = [(name, self.temporary(), value) for name, value in arguments]
+        self.step((), [(temporary, value) for _, temporary, value in held])
+        if self.at is not None:
+            names = tuple((name, temporary) for name, temporary, _ in held)
+            self.program.calls.append(CallSite(self.at, function, names))
+            self.step()
 
     def between(self, low: Linear | int | None, high: Linear | int | None) -> Linear:
         """A new value of which only limits are known."""
