@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiling import CompilerCache
-
 from perun.collect.bounds.analysis import AnalysisOptions, analyse
 from perun.collect.bounds.expression import Expression, parse
 from perun.collect.bounds.front import ReadOptions, preprocess, read

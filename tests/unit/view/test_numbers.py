@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.pages.theme import RAMP, SERIES, colour, mixed, ramp
 from perun.profile.amounts import conversion, is_size, percent, readable, readable_pair, unit_label
-from perun.view._common.theme import RAMP, SERIES, colour, mixed, ramp
 
 
 @pytest.mark.parametrize(

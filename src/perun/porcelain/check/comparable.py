@@ -99,3 +99,14 @@ _PARTS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str], bool], ...]] 
     ("build", _text("build"), False),
 )
 """What is compared, how it is read from the description, and whether it matters to times only."""
+
+
+def conditions(profile: Profile) -> dict[str, str]:
+    """The conditions that were noted when the profile was measured, by their names in :class:`Difference`.
+
+    Of what is counted only those that matter to counts.
+    """
+    machine = _mapping(profile.get("machine"))
+    counted = profile.type in COUNTED
+    parts = {name: of(machine) for name, of, only_times in _PARTS if not (counted and only_times)}
+    return {name: value for name, value in parts.items() if value}
