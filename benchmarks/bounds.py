@@ -24,7 +24,7 @@ SOURCES = {
     "ujson": ("",),
     "xxhash": ("",),
 }
-"""Source distributions of the Python package index that hold C libraries, and which of their folders are read."""
+"""Source distributions of the Python package index that hold C libraries; the folders that are read."""
 
 _LEFT_OUT = re.compile(r"/(tests?|fuzz|research|examples?|tools)/|/arch/(?!generic|x86)")
 _FOLLOWS_NOTHING = "it depends on no number that the analysis follows"
@@ -56,7 +56,17 @@ def bounds(place: Place) -> Iterator[Row | Count]:
 def fetched(folder: Path) -> Iterator[Path]:
     """Download and unpack the sources; the C files in them."""
     for package, wanted in SOURCES.items():
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", package]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            package,
+        ]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         archives = [one for one in folder.glob("*.tar.gz") if _is_of(one, package)]
         if not archives:
@@ -124,13 +134,21 @@ def _analysed(path: Path) -> _File:
 def rows(files: list[_File]) -> Iterator[Row | Count]:
     """The lines of the table."""
     seconds = Measured([one.seconds for one in files])
-    loops, bounded, counting = (sum(getattr(one, name) for one in files) for name in ("loops", "bounded", "counting"))
-    yield Row(f"bounds: {len(files)} files of {', '.join(SOURCES)}: CPU, median", seconds, _MEDIAN, "limit", 1)
+    loops, bounded, counting = (
+        sum(getattr(one, name) for one in files) for name in ("loops", "bounded", "counting")
+    )
+    yield Row(
+        f"bounds: {len(files)} files of {', '.join(SOURCES)}: CPU, median", seconds, _MEDIAN, "limit", 1
+    )
     yield Row("the slowest of them", seconds.most, _LONGEST, "limit", 1)
     yield Row("memory, the most", max(one.megabytes for one in files), 1000, "limit", 1, unit="MB")
-    yield Count("files without a failure", sum(not one.failure for one in files), len(files), least=len(files))
+    yield Count(
+        "files without a failure", sum(not one.failure for one in files), len(files), least=len(files)
+    )
     yield Count("loops with a bound", bounded, loops)
-    yield Count("loops with a bound, of those that count something", bounded, counting, least=counting * 2 // 5)
+    yield Count(
+        "loops with a bound, of those that count something", bounded, counting, least=counting * 2 // 5
+    )
 
 
 def _report(folder: Path) -> None:
