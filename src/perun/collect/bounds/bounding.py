@@ -297,7 +297,7 @@ class Bounding:
                     return Inflow((), (), unlimited=True)
                 added = next((one for one in changes if isinstance(one, Add)), None)
                 fixed = next((one for one in changes if isinstance(one, SetToInput)), None)
-                if added is None or (limits and added.amount > 0 and fixed is not None):
+                if added is None or (fixed is not None and self._settles(each, added, fixed, limits)):
                     resets.extend((each, one) for one in changes if not isinstance(one, Add))
                     continue
                 if added.amount > 0:
@@ -306,6 +306,12 @@ class Bounding:
                     seen.add(each.source)
                     work.append(each.source)
         return Inflow(tuple(increments), tuple(resets))
+
+    def _settles(self, transition: Transition, added: Add, fixed: SetToInput, limits: bool) -> bool:
+        """Whether to take a transition as one that sets a norm rather than one that adds to it."""
+        if transition.source == self.system.program.entry:
+            return True
+        return (limits and added.amount > 0) or (fixed.value.is_constant and fixed.value.constant <= 0)
 
     def _increments(self, flows: Inflow) -> Expression:
         groups: dict[int, set[int]] = {}
@@ -374,7 +380,7 @@ class Bounding:
     def _resets(self, flows: Inflow) -> Expression:
         """What all resets together bring: each as often as it is taken, exclusive ones the largest of them.
         """
-        takers = _takers(flows)
+        takers = [each for each in _takers(flows) if self._best_reset(each, flows) != ZERO]
         once = [each for each in takers if self._component[each.source] != self._component[each.target]]
         repeated = [each for each in takers if each not in once]
         if len(once) > 1 and self._once(each.number for each in once):

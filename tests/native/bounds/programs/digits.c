@@ -1,5 +1,4 @@
 // class: O(n^1)
-// yet: O(∞)
 // why: a division by ten makes a positive number smaller
 int digits(unsigned n) {
     int found = 0;

@@ -1,5 +1,4 @@
 // class: O(n^1)
-// yet: O(∞)
 // why: each round moves i up or j down, in all three loops together
 int partition(int n, int *a, int pivot) {
     int i = 0, j = n - 1;

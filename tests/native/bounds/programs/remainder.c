@@ -1,5 +1,4 @@
 // class: O(1)
-// yet: O(∞)
 // why: a remainder of 8 is 7 at most
 int remainder_of_eight(int n) {
     int k = n % 8;
