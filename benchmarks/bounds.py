@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def bounds(place: Place) -> Iterator[Row | Count]:
     """CPU time, memory and success for each file; the reader of a file is a process of its own."""
     folder = place.folder / "bounds"
     folder.mkdir()
-    yield from rows(measured(fetched(folder)))
+    yield from rows(list(measured(fetched(folder))))
 
 
 def fetched(folder: Path) -> Iterator[Path]:
@@ -84,9 +84,8 @@ def _is_of(archive: Path, package: str) -> bool:
     return archive.name.lower().replace("_", "-").startswith(f"{package}-")
 
 
-def measured(paths: Iterator[Path]) -> list[_File]:
+def measured(paths: Iterable[Path]) -> Iterator[_File]:
     """Analyse each file in a process of its own, so that its memory is seen, and a crash is one file's."""
-    found = []
     for path in paths:
         reading, writing = os.pipe()
         child = os.fork()
@@ -104,8 +103,7 @@ def measured(paths: Iterator[Path]) -> list[_File]:
         _, status, usage = os.wait4(child, 0)
         one = _File(**json.loads(answer)) if answer else _File(str(path), failure=f"status {status}")
         one.seconds, one.megabytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
-        found.append(one)
-    return found
+        yield one
 
 
 def _analysed(path: Path) -> _File:
@@ -152,13 +150,14 @@ def rows(files: list[_File]) -> Iterator[Row | Count]:
 
 
 def _report(folder: Path) -> None:
-    """What a developer wants to know: the slowest files and functions, and what cannot be read."""
-    skip = bool(list(folder.glob("*/*/")))
-    paths = iter(sorted(folder.glob("*/**/*.c"))) if skip else fetched(folder)
-    files = measured(one for one in paths if not _LEFT_OUT.search(str(one)))
-    for one in sorted(files, key=lambda each: each.seconds):
+    """What a developer wants to know: what each file takes, its slowest function, and what cannot be read."""
+    there = [one for one in sorted(folder.glob("*/**/*.c")) if not _LEFT_OUT.search(str(one))]
+    files = []
+    for one in measured(there or fetched(folder)):
+        files.append(one)
+        seconds, name = one.slowest
         print(f"{one.seconds:6.2f} s {one.megabytes:5.0f} MB {one.bounded:3}/{one.counting:3}/{one.loops:3} "
-              f"{one.path} {one.slowest[1]} {one.slowest[0]:.1f} s {one.failure}")  # fmt: skip
+              f"{one.path} {name} {seconds:.1f} s {one.failure}", flush=True)  # fmt: skip
         for text in one.unreadable:
             print("         ", text)
     for row in rows(files):
