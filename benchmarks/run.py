@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 import bench_start
+import bounds
 import check
 import documents
 import instructions
@@ -50,6 +51,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
     tracing: (tracing.complexity, tracing.engines),
+    bounds: (bounds.bounds,),
     verdicts: (
         verdicts.unchanged,
         verdicts.slowed,
