@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,8 +34,9 @@ class CounterFiles:
 
     def clear(self) -> None:
         """Remove what a run has written: the next one would add to it."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir()
+        self._folder.mkdir(exist_ok=True)
+        for path in self._paths():
+            path.unlink()
 
     def functions(self) -> list[Function]:
         """The functions of the files that the last run has written."""
@@ -59,8 +60,17 @@ class CounterFiles:
                 found[place] += values
         return found
 
+    def _paths(self) -> list[Path]:
+        """The files in a stable order. Folders are kept between runs, and few."""
+        return sorted(
+            Path(folder, name)
+            for folder, _, names in os.walk(self._folder)
+            for name in names
+            if name.endswith(".gcda")
+        )
+
     def _read(self) -> Iterator[tuple[str, int, tuple[int, int, int], NDArray[numpy.int64]]]:
-        for path in sorted(self._folder.rglob("*.gcda")):
+        for path in self._paths():
             notes = "/" + str(path.relative_to(self._folder).with_suffix(".gcno"))
             try:
                 stamp, records = _counters(path.read_bytes())

@@ -22,7 +22,7 @@ from perun.fuzz.coverage.files import CounterFiles
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.lines import Line
 from perun.fuzz.coverage.notes import line_map, not_compiled
-from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, limited, spawn
+from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, spawn
 from perun.fuzz.coverage.shared import PAGE, Range, Record
 from perun.fuzz.coverage.ways import SLOWER, Way, share
 
@@ -187,8 +187,8 @@ class _Files:
 
     def run(self, data: bytes, timeout: float) -> Ended:
         self._files.clear()
-        prepare = limited(self._target.memory)
-        return spawn(self._given, data, self._target.cwd, self._environ, timeout, prepare)
+        target = self._target
+        return spawn(self._given, data, target.cwd, self._environ, timeout, target.memory)
 
     def counters(self) -> NDArray[numpy.int64]:
         return self._files.counters()

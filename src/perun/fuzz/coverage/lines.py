@@ -42,41 +42,39 @@ class Lines:
 
     def __init__(self, graphs: Iterable[tuple[Graph, int]]) -> None:
         """:param graphs: each function with the place of its first counter."""
-        rows: list[Terms] = []
-        ends_of_groups: list[int] = []
-        places: dict[Line, list[int]] = defaultdict(list)
+        rows: dict[tuple[tuple[int, int], ...], int] = {}
+        groups: dict[Line, list[tuple[int, ...]]] = defaultdict(list)
         for graph, first in graphs:
             for place, sums in _sums(graph, first):
-                places[place].append(len(ends_of_groups))
-                rows.extend(sums)
-                ends_of_groups.append(len(rows))
-        self.lines = list(places)
-        self._matrix = _Matrix(rows)
-        self._starts = numpy.asarray([0, *ends_of_groups[:-1]] if ends_of_groups else [], numpy.intp)
-        number = {line: index for index, line in enumerate(self.lines)}
-        of_group = numpy.zeros(len(ends_of_groups), numpy.intp)
-        for line, groups in places.items():
-            of_group[groups] = number[line]
-        order = numpy.argsort(of_group, kind="stable")
-        self._order = order
-        self._line_starts = numpy.flatnonzero(numpy.diff(of_group[order], prepend=-1))
+                numbers = {rows.setdefault(tuple(sorted(one.items())), len(rows)) for one in sums}
+                groups[place].append(tuple(sorted(numbers)))
+        self.lines = list(groups)
+        every = [group for line in groups.values() for group in line]
+        self._matrix = _Matrix([dict(row) for row in rows])
+        self._rows = numpy.asarray([row for group in every for row in group], numpy.intp)
+        self._groups = _starts(len(group) for group in every)
+        self._line_starts = _starts(len(line) for line in groups.values())
 
     def counts(self, counters: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
         """Executions of each line; never below 0, also if counters are of a run that was cut short."""
         if not len(self.lines):
             return numpy.zeros(0, numpy.int64)
         sums = self._matrix.times(counters)
-        each = numpy.maximum(numpy.maximum.reduceat(sums, self._starts), 0)
-        found: NDArray[numpy.int64] = numpy.add.reduceat(each[self._order], self._line_starts)
+        most = numpy.maximum.reduceat(sums[self._rows], self._groups)
+        found: NDArray[numpy.int64] = numpy.add.reduceat(numpy.maximum(most, 0), self._line_starts)
         return found
+
+
+def _starts(sizes: Iterable[int]) -> NDArray[numpy.intp]:
+    """Where parts of these sizes start that lie one after the other."""
+    return numpy.cumsum([0, *sizes], dtype=numpy.intp)[:-1]
 
 
 class _Matrix:
     """Rows of a sparse matrix; a row without terms is 0."""
 
     def __init__(self, rows: Sequence[Terms]) -> None:
-        sizes = numpy.asarray([max(len(row), 1) for row in rows], numpy.intp)
-        self._starts = numpy.concatenate([[0], numpy.cumsum(sizes)[:-1]]).astype(numpy.intp)
+        self._starts = _starts(max(len(row), 1) for row in rows)
         self._columns = numpy.asarray([c for row in rows for c in (row or {0: 0})], numpy.intp)
         self._factors = numpy.asarray([f for row in rows for f in (row or {0: 0}).values()], numpy.int64)
 
@@ -109,7 +107,7 @@ def _sums(graph: Graph, first: int) -> Iterable[tuple[Line, list[Terms]]]:
                     if graph.arcs[arc].source not in inside
                 )
             )
-        yield line, [dict(sum_) for sum_ in {tuple(sorted(one.items())): None for one in sums}]
+        yield line, sums
 
 
 def _solve(graph: Graph, first: int) -> list[Terms]:

@@ -62,7 +62,7 @@ class Record:
         self._argument = end
         if argument:
             end += ARGUMENT_SIZE
-        self.fd = os.memfd_create("perun-fuzz", 0)
+        self.fd = os.memfd_create("perun-fuzz")
         try:
             os.ftruncate(self.fd, end)
             self.memory = mmap.mmap(self.fd, end)

@@ -11,7 +11,7 @@ from perun.fuzz.coverage import shared
 from perun.fuzz.coverage.api import Target
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.opened import Watch
-from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, limited, spawn
+from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, spawn
 from perun.fuzz.coverage.shared import Record
 
 SLOWER = "the program is started anew for each input, which is slower: "
@@ -128,8 +128,9 @@ class Starting:
     def run(self, data: bytes, timeout: float) -> Ended:
         """Start it; an input that is an argument is among its words."""
         self._record.clear()
-        prepare = limited(self._target.memory, self._record.fd)
-        return spawn(self._given, data, self._target.cwd, self._environ, timeout, prepare)
+        target = self._target
+        inherit = (self._record.fd,)
+        return spawn(self._given, data, target.cwd, self._environ, timeout, target.memory, inherit)
 
     def close(self) -> None:
         """Give the record back."""
