@@ -11,8 +11,9 @@ SOURCE = Path(__file__).parents[2] / "src" / "perun"
 SLOW = {
     "asyncio", "bokeh", "click", "concurrent", "dataclasses", "elftools", "http.client",
     "importlib.metadata", "ipaddress", "matplotlib",
-    "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow", "rich", "ruamel", "scipy",
-    "sqlite3", "tabulate", "unittest", "urllib.request", "xml",
+    "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow",
+    "pycparser", "rich", "ruamel", "scipy",
+    "sqlite3", "tabulate", "unittest", "urllib.request", "xml", "z3",
 }  # fmt: skip
 """Libraries that take milliseconds to import: whoever needs one may import it where it is needed."""
 

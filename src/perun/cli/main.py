@@ -18,6 +18,10 @@ COMMANDS = {
     "status": ("perun.cli.commands.status:status", "Show the current version and its profiles."),
     "log": ("perun.cli.commands.log:log", "Show the history with what is stored for each version."),
     "trend": ("perun.cli.commands.trend:trend", "Show how measured values developed over the versions."),
+    "changes": (
+        "perun.cli.commands.changes:changes",
+        "Find the versions that changed the level of what was measured.",
+    ),
     "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
     "bench": ("perun.cli.commands.bench:bench", "Measure commands now, and keep the times by commit."),
     "run": ("perun.cli.commands.run:run", "Run a batch of jobs, or the job matrix."),

@@ -60,12 +60,60 @@ class GenerateContext(NamedTuple):
     environ: Mapping[str, str] = MappingProxyType({})
 
 
+class Statistics(Protocol):
+    """What a collector keeps of the version that it measures, and what was kept of earlier ones.
+
+    A name is that of a file of statistics, as `perun stats` lists them; what is kept is an object of JSON.
+    """
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """What is kept of the measured version; None if there is nothing, or it is damaged."""
+        ...
+
+    def save(self, name: str, values: Mapping[str, Any]) -> None:
+        """Keep `values` of the measured version, in place of what was kept under that name."""
+        ...
+
+    def earlier(self, name: str, revision: str = "") -> tuple[str, dict[str, Any]] | None:
+        """What is kept of the nearest ancestor that has any, with the version; None if none has.
+
+        :param revision: look at this version instead, and at no other.
+        :raises VersionControlError: if there is no such version.
+        """
+        ...
+
+    def remove(self, name: str) -> None:
+        """Forget what is kept of any version."""
+        ...
+
+    def profile(self, collector: str, cmd: str | None) -> Profile | None:
+        """The newest profile that the collector made of the command, of any if that is None, of the measured
+        version or of the nearest ancestor that has one; None if there is none."""
+        ...
+
+
+class Answer(NamedTuple):
+    """What a collector tells the user besides the profile, or instead of it: text, and the same as JSON."""
+
+    text: str
+    data: Mapping[str, Any]
+
+
+def unheard(answer: Answer) -> None:
+    """An answer that is not passed on."""
+
+
+class NoProfile(Exception):
+    """A collector was asked for something else than a profile, and has told it by `ctx.answer`."""
+
+
 class CollectContext(NamedTuple):
     """What a collector may use: a scratch folder that is removed afterwards, and a progress report.
 
     `note` tells the user one line, e.g. what the profile lacks and why; `cache` is a folder of the user for
     what later runs can use again, None if there is none; it may not exist yet. `logs` is the folder of the
-    repository for what is kept about a run beside its profile; likewise.
+    repository for what is kept about a run beside its profile; likewise. `statistics` is what is kept of
+    versions, None outside of a repository. `answer` tells the user what he asked for beside the profile.
     """
 
     scratch: Path
@@ -73,6 +121,8 @@ class CollectContext(NamedTuple):
     note: Callable[[str], None] = quiet
     cache: Path | None = None
     logs: Path | None = None
+    statistics: Statistics | None = None
+    answer: Callable[[Answer], None] = unheard
 
 
 class PostprocessContext(NamedTuple):
@@ -87,18 +137,25 @@ NO_POSTPROCESS_CONTEXT = PostprocessContext()
 """The context of a postprocessor whose progress and notes nobody reads."""
 
 
+def _none_kept() -> Statistics | None:
+    return None
+
+
 class ViewContext(NamedTuple):
     """What a view may use beyond its profile.
 
     `note` passes on one line that is no part of the answer, e.g. that it cannot open a browser;
     `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
     terminal that the answer goes to, 0 if it is none; `coloured` tells whether it may have colours.
+    `statistics()` is what is kept of the version of the profile and of earlier ones, None if that is not
+    known.
     """
 
     note: Callable[[str], None] = quiet
     load: Callable[[str], Profile] | None = None
     columns: int = 0
     coloured: bool = False
+    statistics: Callable[[], Statistics | None] = _none_kept
 
 
 NO_VIEW_CONTEXT = ViewContext()
@@ -175,6 +232,10 @@ class Collector(Plugin, Protocol[P_contra]):
     Of what it measures less is better. The uids, types, subtypes or units of which more is better, as of a
     throughput, it lists in `header.larger_is_better`; verdicts on these are mirrored.
 
+    One that runs no command, as it looks at sources, has the attribute `without_command = True`, and may
+    have a method `subject(params) -> str`, which names what it looks at: that stands in the profile in place
+    of the command, and the job matrix has one job of it, however many commands there are.
+
     It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts if it cannot run
     here, and :class:`~perun.errors.JobFailed` if the measured command fails.
     """
@@ -227,7 +288,8 @@ class Check(Plugin, Protocol[P_contra]):
     """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT.
 
     What it reports is mirrored where more of a location is better (`header.larger_is_better`), unless it does
-    so itself and has the attribute `knows_larger_is_better = True`.
+    so itself and has the attribute `knows_larger_is_better = True`. What the reader has to know of all that
+    it reports are the texts of its attribute `notes`, if it has one.
     """
 
     short: ClassVar[str]

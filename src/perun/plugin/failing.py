@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from perun.errors import PerunError, Terminated
+from perun.plugin.api import NoProfile
 from perun.plugin.loading import describe, is_of_perun
 
 
@@ -30,7 +31,7 @@ def errors_of(plugin: object, on: str, error: type[PerunError]) -> Iterator[None
     """
     try:
         yield
-    except (PerunError, Terminated, BrokenPipeError):
+    except (PerunError, Terminated, BrokenPipeError, NoProfile):
         raise
     except Exception as problem:
         module = sys.modules.get(type(plugin).__module__)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
-from perun.errors import PluginError
+from perun.errors import PluginError, ProfileError, UsageError, VersionControlError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.contract import takes_context
 from perun.plugin.failing import errors_of
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
+from perun.porcelain.run.statistics import VersionStatistics
+from perun.profile.bounds import is_of_bounds
+from perun.profile.untraced import told
 
 if TYPE_CHECKING:
+    from perun.plugin.api import Statistics
     from perun.plugin.registry import Registry
     from perun.profile.factory import Profile
 
@@ -28,6 +32,7 @@ class Choice(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
+_BOUNDS: Final = ("tableof", "resources", "-h", "uid", "-h", "subtype", "-h", "bound", "-h", "class")
 CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
     "time": (
         Choice(("bars", "mean", "--per", "workload", "--by", "subtype", "--grouped", "--of", "amount",
@@ -44,6 +49,10 @@ CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
         Choice(("scatter",), ("structure-unit-size",)),
         Choice(("flamegraph",), ("timestamp",)),
     ),
+    "bounds": (
+        Choice((*_BOUNDS, "-h", "reason"), ("reason",)),
+        Choice(_BOUNDS),
+    ),
     "regex": (Choice(("scatter",), ("structure-unit-size",)),),
 }  # fmt: skip
 """The views of a collector, the best one first."""
@@ -59,6 +68,20 @@ def load_profile(repo: Repository, spec: str, minor: str | None, confirm: lookup
     return lookup.load(repo, lookup.find(repo, spec, minor, confirm))
 
 
+def statistics_of(
+    repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None
+) -> Statistics | None:
+    """What is kept of the version of a profile; None where the profile does not tell its version."""
+    found = lookup.find(repo, spec, minor, confirm)
+    version = found.minor_version or lookup.head(repo, found.info).get("origin")
+    if not isinstance(version, str) or not version:
+        return None
+    try:
+        return VersionStatistics(repo, repo.vcs.get_minor_version_info(version))
+    except VersionControlError:
+        return None  # the profile is from another repository
+
+
 def show(
     repo: Repository,
     profile: Profile,
@@ -70,8 +93,16 @@ def show(
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
     plugin = repo.registry.get("view", view)
     context = (ctx,) if takes_context(plugin) else ()
-    with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
-        plugin.render(profile, params, out, *context)
+    if lacking := told(profile):
+        ctx.note(lacking)
+    try:
+        with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
+            plugin.render(profile, params, out, *context)
+    except (ProfileError, UsageError) as problem:
+        if not is_of_bounds(profile):
+            raise
+        hint = "bounds are formulas, which have no amounts: perun show <profile> lists them as a table"
+        raise type(problem)(problem.message, "; ".join(filter(None, (problem.hint, hint)))) from None
 
 
 def chosen_view(profile: Profile, registry: Registry, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import click
 
 from perun.cli.commands.measuring import VersionOptions, measure, with_version_options
-from perun.cli.options import read_params
+from perun.cli.options import read_params, with_options_of
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
-from perun.porcelain.run.jobs import Unit, combine_units
+from perun.plugin.params import param, specs
+from perun.porcelain.run.jobs import Unit, combine_units, needs_command
 
 
 def _run(session: Session, name: str, params: Any) -> None:
     session.run_collector(name, params)
+
+
+METHODS: Final = (
+    "baseline-static",
+    "baseline-dynamic",
+    "cg-shaping",
+    "dynamic-sampling",
+    "diff-tracing",
+    "dynamic-probing",
+    "timed-sampling",
+)
+"""The optimizations, as the manual's 3.3.1 lists them."""
+
+
+@dataclass(frozen=True)
+class OptimizationOptions:
+    """The options of the manual's 3.3.1, which collectors that choose functions have as their parameters."""
+
+    optimization_pipeline: str | None = param(
+        None,
+        short="-op",
+        choices=("custom", "basic", "advanced", "full"),
+        help="Trace fewer functions by a combination of optimizations.",
+    )
+    optimization_on: tuple[str, ...] = param(
+        (), short="-on", choices=METHODS, help="Also use this optimization; may be repeated."
+    )
+    optimization_off: tuple[str, ...] = param(
+        (), short="-off", choices=METHODS, help="Do not use this optimization; may be repeated."
+    )
+    optimization_args: tuple[tuple[str, str], ...] = param(
+        (), short="-oa", metavar="NAME VALUE", help="Set a parameter of an optimization; may be repeated."
+    )
+    optimization_cache_off: bool = param(
+        False, help="Ignore what is kept for optimizations, e.g. the call graph."
+    )
+    optimization_reset_cache: bool = param(
+        False, help="Remove what is kept for optimizations of the program."
+    )
+    use_cg_type: str | None = param(
+        None,
+        short="-cg",
+        choices=("static", "dynamic", "mixed"),
+        help="The call graph that optimizations use.",
+    )
+
+    def given(self) -> dict[str, Any]:
+        """The options that were given, as parameters of a collector."""
+        return {name: value for name, value in asdict(self).items() if value}
 
 
 class _Collectors(PluginGroup):
@@ -41,6 +92,7 @@ class _Collectors(PluginGroup):
     multiple=True,
     help="Parameters of the collector: a YAML file, key=value, or YAML.",
 )
+@with_options_of(OptimizationOptions, "optimization")
 @click.pass_context
 def collect(
     ctx: click.Context,
@@ -51,6 +103,7 @@ def collect(
     workload: tuple[str, ...],
     params: tuple[str, ...],
     where: VersionOptions,
+    optimization: OptimizationOptions,
 ) -> None:
     """Measure one command with one collector.
 
@@ -63,17 +116,34 @@ def collect(
     perun collect -m HEAD~3 -c ./mybin time
     """
     session: Session = ctx.obj
-    ctx.meta[PARAMS] = {key.replace("-", "_"): value for key, value in read_params(params).items()}
+    given = optimization.given()
+    values = {key.replace("-", "_"): value for key, value in read_params(params).items()}
+    ctx.meta[PARAMS] = {**values, **given}
+    _require_optimizable(session, ctx, given)
 
     def runner(name: str, values: Any) -> None:
         plugin = session.registry.get("collect", name)
-        if not cmd and not getattr(plugin, "without_command", False):
-            raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         unit = Unit(plugin.name, values if not isinstance(values, dict) else _params(plugin, values))
+        if not cmd and needs_command(session.registry, name):
+            raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         jobs = combine_units(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
         measure(session, jobs, where, profile_name)
 
     session.collector_runner = runner
+
+
+def _require_optimizable(session: Session, ctx: click.Context, given: dict[str, Any]) -> None:
+    """:raises UsageError: where options of optimisations are given to a collector that has none."""
+    name = ctx.invoked_subcommand
+    if not given or name is None:
+        return
+    plugin = session.registry.get("collect", name)
+    known = {spec.name for spec in specs(plugin.Params)}
+    if not known.issuperset(given):
+        option = "--" + next(one for one in given if one not in known).replace("_", "-")
+        raise click.UsageError(
+            f"the collector {name} does not choose functions, so that {option} has no meaning for it", ctx
+        )
 
 
 def _params(plugin: Any, values: dict[str, Any]) -> Any:

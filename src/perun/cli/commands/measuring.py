@@ -18,7 +18,15 @@ from perun.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
 from perun.porcelain.run.checkouts import Placement
-from perun.porcelain.run.events import Event, JobDone, JobFailure, Tally, VersionSkipped, VersionStarted
+from perun.porcelain.run.events import (
+    Event,
+    JobAnswered,
+    JobDone,
+    JobFailure,
+    Tally,
+    VersionSkipped,
+    VersionStarted,
+)
 from perun.porcelain.run.execute import Naming, run_jobs
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.schedule import plan_slots
@@ -201,6 +209,8 @@ class EventPrinter:
             self._version(event)
             if isinstance(event, VersionStarted) and event.seconds:
                 self._phases({"prepare": event.seconds})
+        elif isinstance(event, JobAnswered):
+            self._write(event.text)
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
             seconds = readable(event.seconds, "s")

@@ -20,7 +20,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun import atomic
-from perun.collect._calls.names import demangled, is_called_by_go, is_own, is_rust, match, plain_name
+from perun.collect._calls.names import (
+    demangled,
+    is_called_by_go,
+    is_own,
+    is_rust,
+    match,
+    plain_name,
+    source_name,
+)
 from perun.collect._calls.probeable import is_probeable
 from perun.collect._calls.split import Skeleton, read_split
 from perun.collect._common.debug_files import debug_file
@@ -43,8 +51,6 @@ _NEAREST: Final = 10
 _FILE: Final = 1 << 40
 """More than any offset: what the number of a file of debug information is multiplied with."""
 _FRAGMENT: Final = re.compile(r"\.(cold|part\.\d+)\b")
-_CLONE: Final = re.compile(r"\.(constprop|isra|lto_priv|llvm|localalias)\b")
-_CLONE_TEXT: Final = re.compile(r" (\[clone [^]]*\]|\(\.[^)]*\))")
 
 
 class Function(NamedTuple):
@@ -288,10 +294,7 @@ class Binary:
                 continue
             # The entry point is jumped to: on the stack it has arguments in place of a return address.
             if offset >= 0 and address not in functions and address != self._elf["e_entry"]:
-                name = _CLONE_TEXT.sub("", names[symbol])
-                clone = bool(_CLONE.search(symbol))
-                if name == symbol and clone:
-                    name = symbol[: symbol.index(".")]
+                name, clone = source_name(symbol, names[symbol])
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]

@@ -26,6 +26,8 @@ _GO_LIBRARY: Final = re.compile(
     r"|vendor|weak|_cgo\w*)[./:]"
 )
 """Packages of Go's own library."""
+_COPY: Final = re.compile(r"\.(constprop|isra|lto_priv|llvm|localalias)\b")
+_CLONE_TEXT: Final = re.compile(r" (\[clone [^]]*\]|\(\.[^)]*\))")
 _CLONE: Final = re.compile(r"\.(constprop|isra|part|cold|lto_priv|llvm|localalias)\b")
 _RUST_SYMBOL: Final = re.compile(r"_R[A-Z].*|_ZN.*17h[0-9a-f]{16}E(\..*)?")
 _RUST_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
@@ -124,6 +126,23 @@ def match(functions: Sequence[F], wanted: str) -> list[F]:
             return found
     ending = f"::{squeezed}"
     return [one for one in functions if without_arguments(plain_name(one.name)).endswith(ending)]
+
+
+def source_name(symbol: str, name: str) -> tuple[str, bool]:
+    """The name in the source of a function, and whether it is a copy of which the compiler may have changed
+    the parameters.
+
+    :param name: what :func:`demangled` makes of the symbol.
+    """
+    is_copy = bool(_COPY.search(symbol))
+    plain = _CLONE_TEXT.sub("", name)
+    return (symbol[: symbol.index(".")] if is_copy and plain == symbol else plain), is_copy
+
+
+def profile_name(name: str) -> str:
+    """The name of a function in a profile, without the result type that templates have in their names."""
+    start = name.find(plain_name(name))
+    return name[start:] if start > 0 else name
 
 
 def plain_name(name: str) -> str:

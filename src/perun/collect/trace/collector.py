@@ -6,14 +6,14 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from perun.collect.trace.params import ENGINES, TraceParams
 from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
-from perun.plugin.params import param, to_mapping
+from perun.plugin.params import to_mapping
 from perun.wording import counted, listed
 
 if TYPE_CHECKING:
@@ -21,124 +21,12 @@ if TYPE_CHECKING:
     from perun.collect._calls.profile import Function
     from perun.collect.trace.constant_sizes import ConstantSizes
     from perun.collect.trace.engines import Engine, Recorded
+    from perun.collect.trace.optimized import Optimized
     from perun.collect.trace.plan import Plan
     from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
-ENGINES: Final = ("ebpf", "uftrace", "stap")
-
-
-@dataclass(frozen=True)
-class TraceParams:
-    """The functions to trace, the engine, and what happens to the command's output and temporary files."""
-
-    engine: str = param(
-        "auto",
-        short="-e",
-        choices=("auto", *ENGINES),
-        help="The engine that records calls: ebpf (needs root), uftrace, stap (SystemTap, needs root), or "
-        "auto: the best one for the program and this machine.",
-    )
-    strategy: str = param(
-        "userspace",
-        short="-s",
-        choices=("userspace", "all", "u_sampled", "a_sampled", "custom"),
-        help="The functions to trace: those of the program's own source (userspace), those of libraries too "
-        "(all), the sampled versions of both, or only what --func, --usdt and --dynamic name (custom).",
-    )
-    func: tuple[str, ...] = param(
-        (),
-        short="-f",
-        metavar="<func>",
-        help="Also trace this function, as <func> or <lib>#<func>#<sampling>; may be repeated.",
-    )
-    usdt: tuple[str, ...] = param(
-        (),
-        short="-u",
-        metavar="<usdt>",
-        help="Also trace this USDT probe, as <lib>#<usdt>#<sampling>, or the time between two of them, as "
-        "<usdt1>#<usdt2>; may be repeated.",
-    )
-    dynamic: tuple[str, ...] = param(
-        (),
-        short="-d",
-        metavar="<dynamic>",
-        help="Also trace this line, as <lib>#<source>:<line>#<sampling>, or the time between two of them, as "
-        "<source>:<line>#<source>:<line>; may be repeated.",
-    )
-    size: tuple[str, ...] = param(
-        (),
-        metavar="<func>=<expression>",
-        help="The size of the structure that a function works on, e.g. 'List_search=l->size'. By default it "
-        "is a parameter or member called size, length, count ..., or the size of a container of the C++ "
-        "library.",
-    )
-    global_sampling: int = param(
-        0,
-        short="-g",
-        metavar="<global_sampling>",
-        minimum=0,
-        help="Keep only one in so many calls of each function; the <sampling> of a rule takes precedence.",
-    )
-    with_usdt: bool = param(
-        False, long="--with-usdt/--no-usdt", help="Also trace all USDT probes of the traced files."
-    )
-    binary: str = param(
-        "",
-        short="-b",
-        metavar="<binary>",
-        help="The program to trace, if the command is only a script that starts it.",
-    )
-    follow_children: bool = param(
-        False,
-        help="Also trace the other programs that the command executes, by the same choice of functions: of "
-        "each its own source by default, or what --func names in it. Needs the engine ebpf.",
-    )
-    libs: tuple[str, ...] = param(
-        (),
-        short="-l",
-        metavar="<libs>",
-        help="A library to trace, too: a path, or a name as libc.so.6; may be repeated.",
-    )
-    timeout: float = param(
-        0.0,
-        short="-t",
-        metavar="<timeout>",
-        minimum=0,
-        help="Stop the command after so many seconds, and keep what was recorded until then as an incomplete "
-        "profile; 0 means no limit.",
-    )
-    zip_temp: bool = param(
-        False,
-        short="-z",
-        help="Compress the temporary files into an archive in .perun/logs before deleting them.",
-    )
-    keep_temp: bool = param(False, short="-k", help="Keep the temporary files.")
-    verbose_trace: bool = param(
-        False, short="-vt", help="Write the decoded calls as text to a temporary file; useful for debugging."
-    )
-    quiet: bool = param(False, short="-q", help="Print neither progress nor notes.")
-    watchdog: bool = param(False, short="-w", help="Log each step of the collection to a temporary file.")
-    output_handling: str = param(
-        "default",
-        short="-o",
-        choices=("default", "capture", "suppress"),
-        help="What happens to the output of the command: default: it goes to the terminal; capture: also to "
-        "a temporary file; suppress: it is discarded.",
-    )
-    diagnostics: bool = param(
-        False,
-        short="-i",
-        help="The same as --watchdog --verbose-trace --output-handling capture --zip-temp.",
-    )
-    stap_cache_off: bool = param(
-        False, short="-sc", help="Have SystemTap cache no compiled scripts."
-    )
-    no_profile: bool = param(
-        False, short="-np", help="Record only: make an empty profile, e.g. to keep the temporary files alone."
-    )
-    ignore_failure: bool = param(False, help="Also make a profile if the command fails.")
 
 
 class TraceCollector:
@@ -185,6 +73,7 @@ class _Session:
         self._folder = ctx.scratch / "trace"
         self._log: list[str] = []
         self._follow: Callable[[str], Plan] | None = None
+        self._optimized: Optimized | None = None
         self._started = time.monotonic()
 
     def profile(self) -> Profile:
@@ -197,8 +86,9 @@ class _Session:
         self._folder.mkdir(parents=True)
         try:
             self._report("finding functions")
-            plan = self._plan()
+            plan = self._optimize(self._plan())
             engine = self._engine(plan)
+            self._note_switching(plan, engine)
             self._write_log(f"engine {engine.name}: {len(plan.probes)} functions, {len(plan.pairs)} pairs")
             self._report(f"tracing {self._run} with {engine.name}")
             context = EngineContext(
@@ -223,6 +113,8 @@ class _Session:
             )
             self._report("making a profile of the calls")
             profile = self._make_profile(plan, engine, recorded)
+            if self._optimized is not None and not (self._params.no_profile or self._params.no_ds_update):
+                self._optimized.applied.update(profile)
             return completed(profile, sample, [*shortfalls(sample, limit, engine.lost), *recorded.lacks])
         finally:
             self._remove_temporary_files()
@@ -259,6 +151,27 @@ class _Session:
                 except PerunError:  # a script, or a program without the functions that others have
                     self._note(f"only programs that the command executes are traced: {problem.message}")
                     return Plan((), (), False, paths[0])
+
+    def _optimize(self, plan: Plan) -> Plan:
+        """The plan without what the optimisations drop.
+
+        :raises NoProfile: where the parameters ask for a call graph or for explanations alone.
+        """
+        from perun.collect.trace.optimized import optimize
+
+        self._optimized = found = optimize(self._run, plan, self._params, self._ctx)
+        if found is None:
+            return plan
+        for note in found.applied.notes:
+            self._note(note)
+        return found.plan
+
+    def _note_switching(self, plan: Plan, engine: Engine) -> None:
+        """Say what of the optimisations the engine cannot."""
+        from perun.collect.trace.optimized import unsupported
+
+        for note in unsupported(plan, engine):
+            self._note(note)
 
     def _note_interpreter(self, program: str) -> None:
         """Say what records the functions of a Python program, which no engine sees.
@@ -381,11 +294,16 @@ class _Session:
         }
         if engine.method:
             summary["attached"] = engine.method
+        if self._optimized is not None:
+            summary["optimization"] = self._optimized.region(plan, recorded)
         info = {"name": TraceCollector.name, "params": to_mapping(self._params)}
         if not self._params.quiet:
             for note in self._notes:
                 self._ctx.note(note)
-        return table.profile(_functions(plan), self._run, info, summary)
+        profile = table.profile(_functions(plan), self._run, info, summary)
+        if self._optimized is not None:
+            profile["header"]["optimization"] = self._optimized.applied.head()
+        return profile
 
     def _note_constant_sizes(self, plan: Plan, sizes: ConstantSizes) -> None:
         found = [

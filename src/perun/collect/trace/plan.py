@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.collect._calls.binary import Binary, Function, Usdt
-from perun.collect._calls.names import is_own, plain_name
+from perun.collect._calls.names import is_own, profile_name
+from perun.collect._calls.optimizations.plan import Switching
 from perun.collect._calls.sizes import Size, find_size, size_of
 from perun.collect.trace.libraries import kind_of
 from perun.collect.trace.rules import Files, parse_rule, stripped
@@ -37,12 +38,13 @@ class Wanted(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A traced function; its number is its position in the plan."""
+    """A traced function; its number is its position in the plan. `named`: the user named it by a rule."""
 
     path: str
     function: Function
     size: Size | None
     sampling: int
+    named: bool = False
 
 
 class Pair(NamedTuple):
@@ -59,12 +61,18 @@ class Pair(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that is traced in `program` and its libraries; pairs are numbered after the probes."""
+    """All that is traced in `program` and its libraries; pairs are numbered after the probes.
+
+    :ivar switching: what the engine does with the probes while the program runs.
+    :ivar entry: the number of the probe that stays when the others are switched off; -1 for none.
+    """
 
     probes: tuple[Probe, ...]
     pairs: tuple[Pair, ...]
     throws: bool
     program: str
+    switching: Switching = Switching()
+    entry: int = -1
 
     @property
     def sampling(self) -> list[int]:
@@ -87,6 +95,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     sampled = wanted.strategy.endswith("sampled")
     everywhere = wanted.global_sampling or (SAMPLED if sampled else 1)
     chosen: dict[tuple[str, int], tuple[Binary, Function, int]] = {}
+    named: set[tuple[str, int]] = set()
     if wanted.strategy != "custom":
         whole = wanted.strategy in ("all", "a_sampled")
         for binary in binaries if whole else binaries[:1]:
@@ -97,6 +106,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
         binary, functions = files.functions(rule)
         for function in functions:
             chosen[binary.path, function.address] = (binary, function, rule.sampling or everywhere)
+            named.add((binary.path, function.address))
     sizes = _sizes(files, wanted.size)
     probes = tuple(
         Probe(
@@ -104,6 +114,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
             function,
             sizes.get((binary.path, function.address)) or find_size(binary, function),
             sampling,
+            (binary.path, function.address) in named,
         )
         for binary, function, sampling in chosen.values()
     )
@@ -270,6 +281,4 @@ def _end_of(name: str, probes: Iterable[str]) -> str:
 
 def shown_name(function: Function) -> str:
     """The name of a function in a profile, without the result type that templates have in their names."""
-    plain = plain_name(function.name)
-    start = function.name.find(plain)
-    return function.name[start:] if start > 0 else function.name
+    return profile_name(function.name)

@@ -13,6 +13,7 @@ from perun.porcelain.run import schedule
 from perun.porcelain.run.events import (
     ChangesSaved,
     Event,
+    JobAnswered,
     JobDone,
     JobFailure,
     VersionSkipped,
@@ -88,6 +89,8 @@ def _line(event: Event) -> str:
             return f"version {event.version.checksum} measured in {event.measured_in}"
         case VersionSkipped():
             return f"skipped {event.version.checksum}: {event.error.message}"
+        case JobAnswered():
+            return event.text
         case JobDone():
             return f"done    {event.job}: {event.name} ({event.seconds:.2f} s)"
         case JobFailure():

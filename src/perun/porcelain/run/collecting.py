@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from perun import conditions, machine
 from perun.errors import JobFailed
-from perun.plugin.api import CollectContext, Interrupted, MinorVersion, Report, Run
+from perun.plugin.api import Answer, CollectContext, Interrupted, MinorVersion, Report, Run, unheard
 from perun.plugin.failing import errors_of
 from perun.plugin.params import to_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import pre_run, workloads
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.pre_run import environment
+from perun.porcelain.run.statistics import VersionStatistics
 from perun.porcelain.user import cache_folder
 
 if TYPE_CHECKING:
@@ -30,24 +31,36 @@ def collect(
     folder: Path,
     report: Report,
     note: Callable[[str], None],
+    answer: Callable[[Answer], None] = unheard,
 ) -> Profile:
     """The profile that the collector of the job makes of the version in `folder`.
 
     :param report: called with the activity of the collector, steps done, and steps in all.
     :param note: called with each message of the collector to the user.
+    :param answer: called with what the collector was asked for beside a profile.
+    :raises NoProfile: where it was asked for nothing else.
     :raises Interrupted: with the incomplete profile, where the collector had one by then.
     """
     run = Run(job.cmd, job.args, job.workload, folder, environment(repo), version.checksum)
     # Before the run: the load it finds, not the one it makes.
     machine_state = describe_machine(repo)
     generated = job.generated
+    context = CollectContext(
+        folder,  # of its own for each run
+        report,
+        note,
+        _cache(repo, job.collector.name),
+        repo.root / PERUN_FOLDER / "logs",
+        VersionStatistics(repo, version),
+        answer,
+    )
     try:
         if generated is None:
-            profile = _run_collector(repo, job, run, report, note)
+            profile = _run_collector(repo, job, run, context)
         elif generated.merged:
-            profile = workloads.merge(_each_workload(repo, job, run, generated.inputs, report, note))
+            profile = workloads.merge(_each_workload(repo, job, run, generated.inputs, context))
         else:
-            profile = _run_collector(repo, job, run._replace(workload=generated.inputs[0].text), report, note)
+            profile = _run_collector(repo, job, run._replace(workload=generated.inputs[0].text), context)
     except Interrupted as interruption:
         if generated is not None and generated.merged:  # it is of one of the workloads, not of them all
             raise (interruption.__cause__ or KeyboardInterrupt()) from None
@@ -87,22 +100,20 @@ def _each_workload(
     job: Job,
     run: Run,
     inputs: Sequence[workloads.Input],
-    report: Report,
-    note: Callable[[str], None],
+    context: CollectContext,
 ) -> Iterator[tuple[workloads.Input, Profile]]:
     """The profiles of one workload after the other."""
     for number, one in enumerate(inputs, 1):
         which = f"workload {number} of {len(inputs)}"
 
         def report_workload(activity: str, done: int, total: int, which: str = which) -> None:
-            report(f"{which}: {activity}", done, total)
+            context.report(f"{which}: {activity}", done, total)
 
-        yield one, _run_collector(repo, job, run._replace(workload=one.text), report_workload, note)
+        own = context._replace(report=report_workload)
+        yield one, _run_collector(repo, job, run._replace(workload=one.text), own)
 
 
-def _run_collector(
-    repo: Repository, job: Job, run: Run, report: Report, note: Callable[[str], None]
-) -> Profile:
+def _run_collector(repo: Repository, job: Job, run: Run, context: CollectContext) -> Profile:
     collector = repo.registry.get("collect", job.collector.name)
     temporary = repo.root / PERUN_FOLDER / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -110,10 +121,9 @@ def _run_collector(
     with tempfile.TemporaryDirectory(
         prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
     ) as scratch:
-        cache, logs = _cache(repo, collector.name), repo.root / PERUN_FOLDER / "logs"
-        context = CollectContext(Path(scratch), report, note, cache, logs)
+        own = context._replace(scratch=Path(scratch))
         with errors_of(collector, f"the collector {collector.name!r}", JobFailed):
-            profile: Profile = collector.collect(run, job.collector.params, context)
+            profile: Profile = collector.collect(run, job.collector.params, own)
     return profile
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from perun.errors import CollectorUnavailable, JobFailed, PerunError
 from perun.plugin.api import MinorVersion
@@ -70,6 +70,20 @@ class JobDone:
 
 
 @dataclass(frozen=True)
+class JobAnswered:
+    """A collector told what it was asked for beside a profile; with `ends` the job has no profile.
+
+    `text` is for people, `data` the same as JSON.
+    """
+
+    version: MinorVersion
+    job: Job
+    text: str
+    data: Mapping[str, Any]
+    ends: bool = False
+
+
+@dataclass(frozen=True)
 class JobFailure:
     """A job failed; nothing of it was stored, unless a note of `error` says so."""
 
@@ -85,7 +99,7 @@ class ChangesSaved:
     version: MinorVersion
 
 
-Event = VersionStarted | VersionSkipped | JobDone | JobFailure | ChangesSaved
+Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | ChangesSaved
 E = TypeVar("E", bound=Event)
 
 
@@ -117,6 +131,8 @@ class Tally:
             case JobDone():
                 self.incomplete += bool(event.incomplete)
                 self.complete += not event.incomplete
+                self._finish_task()
+            case JobAnswered() if event.ends:
                 self._finish_task()
             case JobFailure():
                 self.failures.append(event)

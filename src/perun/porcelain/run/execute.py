@@ -14,12 +14,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perun.errors import JobFailed, PerunError, ProfileError
-from perun.plugin.api import Interrupted, MinorVersion, PostprocessContext, Report, silent
+from perun.plugin.api import (
+    Answer,
+    Interrupted,
+    MinorVersion,
+    NoProfile,
+    PostprocessContext,
+    Report,
+    silent,
+)
 from perun.porcelain import earlier, postprocessby, saving
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import collecting
 from perun.porcelain.run.checkouts import IN_A_COPY, Placement
-from perun.porcelain.run.events import ChangesSaved, Event, JobDone, JobFailure, Tally, VersionStarted
+from perun.porcelain.run.events import (
+    ChangesSaved,
+    Event,
+    JobAnswered,
+    JobDone,
+    JobFailure,
+    Tally,
+    VersionStarted,
+)
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.journal import StepLog
 from perun.porcelain.run.prepared import prepared_versions
@@ -85,7 +101,11 @@ def run_jobs(
                 if isinstance(entered, VersionStarted):
                     for task in slot.tasks:
                         report(f"{short} {task.job}", tally.finished, tally.total)
-                        yield tally.count(runner.run(task, slot.version, entered.measured_in, report_inside))
+                        done = runner.run(task, slot.version, entered.measured_in, report_inside)
+                        for answer in runner.answers:
+                            yield tally.count(answer)
+                        if done is not None:
+                            yield tally.count(done)
                         if runner.interruption is not None:
                             raise runner.interruption
                 elif not entered.known:
@@ -123,6 +143,7 @@ class _JobRunner:
     """Runs jobs one after the other, and keeps their profiles.
 
     :ivar interruption: the exception that interrupted the last job and ends the run; None without one.
+    :ivar answers: what the collector of the last job told beside its profile.
     """
 
     def __init__(self, repo: Repository, naming: Naming, registering: bool, log: StepLog) -> None:
@@ -132,21 +153,32 @@ class _JobRunner:
         self._log = log
         self._counter = len(log.finished)  # the number of the next profile, for its name
         self.interruption: BaseException | None = None
+        self.answers: list[JobAnswered] = []
 
-    def run(self, task: Task, version: MinorVersion, folder: Path, report: Report) -> JobDone | JobFailure:
+    def run(
+        self, task: Task, version: MinorVersion, folder: Path, report: Report
+    ) -> JobDone | JobFailure | None:
+        """Run one job; None where the collector was asked for answers alone."""
         clock = _Clock()
         notes: list[str] = []
+        answers: list[Answer] = []
+        self.answers = []
         try:
-            profile = self._processed(task.job, version, folder, report, notes.append, clock)
+            profile = self._processed(task.job, version, folder, report, notes.append, clock, answers.append)
             # A later forecast estimates from this how long the job takes.
             profile["collector_info"] = {**profile["collector_info"], "seconds": round(clock.seconds, 3)}
             lacking = incomplete.text_of(profile)
             registering = self._registering and self.interruption is None
             path = self._keep(task, profile, version, lacking, registering=registering)
+        except NoProfile:
+            self._log.done(task.number)
+            self.answers = _answered(version, task.job, answers, ends=True)
+            return None
         except PerunError as error:
             self._log.failed(task.number, error.message.partition("\n")[0])
             return JobFailure(version, task.job, error)
         clock.end("save")
+        self.answers = _answered(version, task.job, answers)
         unique = tuple(dict.fromkeys(notes))
         fact = fact_of(profile)
         before = earlier.of_profile(self._repo, version.checksum, profile, fact)
@@ -172,13 +204,14 @@ class _JobRunner:
         report: Report,
         note: Callable[[str], None],
         clock: _Clock,
+        answer: Callable[[Answer], None],
     ) -> Profile:
         """The processed profile of the job; the part that an interrupted job has, without processing.
 
         What was measured is kept where a postprocessor can do nothing with it, and a note says so.
         """
         try:
-            profile = collecting.collect(self._repo, job, version, folder, report, note)
+            profile = collecting.collect(self._repo, job, version, folder, report, note, answer)
         except Interrupted as interruption:
             self.interruption = interruption.__cause__ or KeyboardInterrupt()
             return interruption.profile
@@ -221,3 +254,14 @@ class _JobRunner:
             path = path.with_name(name)
         self._log.done(task.number)
         return path
+
+
+def _answered(
+    version: MinorVersion, job: Job, answers: Sequence[Answer], *, ends: bool = False
+) -> list[JobAnswered]:
+    """The answers as events; with `ends` the last of them ends the job."""
+    last = len(answers) - 1
+    return [
+        JobAnswered(version, job, one.text, one.data, ends=ends and number == last)
+        for number, one in enumerate(answers)
+    ]

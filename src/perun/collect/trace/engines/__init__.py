@@ -68,6 +68,7 @@ class Recorded(NamedTuple):
     :ivar sampled: the numbers of the functions that the engine has sampled itself.
     :ivar lacks: what the recording lacks; complete once all calls are read.
     :ivar plan: with what was traced in followed programs; None where that is the plan of the program alone.
+    :ivar switched_off: the numbers of the functions that were not probed all the time.
     """
 
     calls: Iterator[Calls]
@@ -77,6 +78,7 @@ class Recorded(NamedTuple):
     sampled: Set[int] = frozenset()
     lacks: Sequence[Incomplete] = ()
     plan: Plan | None = None
+    switched_off: Set[int] = frozenset()
 
     def process(self, calls: Calls) -> int:
         """The id of the process of a batch of calls; 0 where it is not known."""
@@ -99,6 +101,7 @@ def nothing_recorded(engine: str, sample: Sample, why: str, hint: str) -> Collec
 class Engine(Protocol):
     """What records calls.
 
+    :cvar switches: the optimisations that it does not support while the program runs, each with the reason.
     :ivar notes: what the recording lacks and why; complete once all calls are read.
     :ivar method: how it attaches its probes, if it has several methods; set by :meth:`unavailable`.
     :ivar missed: number of exits that are missing. :ivar lost: number of lost calls.
@@ -106,6 +109,7 @@ class Engine(Protocol):
     """
 
     name: ClassVar[str]
+    switches: ClassVar[Mapping[str, str]]
     notes: list[str]
     method: str
     missed: int

@@ -57,6 +57,8 @@ PAUSE: Final = _NUMBER - 1
 """In place of the number of a function: the record says for how long the loader has held up the thread."""
 MAX_RETURNS: Final = 60
 """How many nested calls of a thread have their returns caught; the exits of deeper ones are probed."""
+REATTACHED: Final = 20_000
+"""Calls for which a function is probed again after dynamic-probing has detached it."""
 _MISSING_LIBRARY: Final = re.compile(r"error while loading shared libraries: (?:\S*/)?([^:/]+):")
 _ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
 _LONGEST: Final = 15
@@ -70,6 +72,7 @@ class EbpfEngine:
     """
 
     name: ClassVar[str] = "ebpf"
+    switches: ClassVar[Mapping[str, str]] = {}
     folder: ClassVar[Path] = FOLDER
     forced_method: ClassVar[str] = ANY_METHOD
 
@@ -123,7 +126,7 @@ class EbpfEngine:
         code = self._code(plan)
         self._correct(plan, context, code)
         asking = f"A {context.folder}\n" if context.follow else ""
-        file.write_text(asking + _plan_text(plan, code), "utf-8", "surrogateescape")
+        file.write_text(asking + _switching_text(plan) + _plan_text(plan, code), "utf-8", "surrogateescape")
         loader, probes = self.folder / "perun_trace", self.folder / "trace.bpf.o"
         paths = map(str, (probes, file, records, summary))
         argv = [str(loader), self.method or self.forced_method, *paths, *context.run.command().argv]
@@ -162,7 +165,14 @@ class EbpfEngine:
         sampled = _sampled(plan, code)
         sample = sample._replace(status=int(totals["status"]))
         followed = plan if context.follow else None
-        return Recorded(self._calls(plan, records), sample, errors, sampled=sampled, plan=followed)
+        return Recorded(
+            self._calls(plan, records),
+            sample,
+            errors,
+            sampled=sampled,
+            plan=followed,
+            switched_off=_switched_off(summary),
+        )
 
     def _correct(self, plan: Plan, context: EngineContext, code: Mapping[str, Code]) -> None:
         """Find out what recording costs, unless that is known."""
@@ -399,6 +409,24 @@ def _plan_text(plan: Plan, code: Mapping[str, Code], first: int = 0) -> str:
         own += [f"e {one.offset} {number} {one.semaphore}" for one in pair.start]
         own += [f"x {one.offset} {number} {one.semaphore}" for one in pair.end]
     return "".join(f"F {path}\n" + "".join(f"{line}\n" for line in own) for path, own in lines.items())
+
+
+def _switching_text(plan: Plan) -> str:
+    """The lines of the plan that say what the loader does while the program runs."""
+    threshold, again, period = plan.switching
+    lines = []
+    if threshold:
+        lines.append(f"P {threshold} {REATTACHED if again else 0}\n")
+    if period:
+        entry = plan.entry if plan.entry >= 0 else MAX_FUNCTIONS
+        lines.append(f"T {max(round(period * 1000), 1)} {entry}\n")
+    return "".join(lines)
+
+
+def _switched_off(summary: Path) -> frozenset[int]:
+    """The numbers of the functions that were not probed all the time."""
+    lines = summary.read_text("utf-8", "surrogateescape").splitlines()
+    return frozenset(int(line.split()[1]) for line in lines if line.startswith("switched "))
 
 
 def _size_line(number: int, size: Size | None, follow: bool) -> str:

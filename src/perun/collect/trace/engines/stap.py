@@ -60,6 +60,10 @@ class StapEngine(EbpfEngine):
     """Runs the command under SystemTap with a generated script."""
 
     name: ClassVar[str] = "stap"
+    switches: ClassVar[Mapping[str, str]] = {
+        "dynamic-probing": "SystemTap attaches its probes once; use --engine ebpf",
+        "timed-sampling": "SystemTap attaches its probes once; use --engine ebpf",
+    }
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None:
         super().__init__(environ, cache)

@@ -33,12 +33,17 @@ static struct probes part_of(struct probes probes, unsigned start, unsigned coun
 
 /* Some instructions cannot have a probe, for example those with the prefix `lock`. One of them makes the kernel refuse
  * all probes of a file. So they are attached by halves then, until only these instructions are left out. */
-static void attach(enum method method, const char *path, struct probes probes, int program, int of_returns) {
+static void attach(enum method method, const char *path, struct probes probes, int program, int of_returns,
+                   struct links *links) {
     if (!probes.count)
         return;
     if (method != EVENTS || probes.count == 1) {
         int link = method == EVENTS ? link_one(path, probes, program, of_returns)
                                     : link_many(path, probes, program, method, of_returns);
+        if (link >= 0 && links) {
+            links->files = resized(links->files, (links->count + 1) * sizeof(*links->files));
+            links->files[links->count++] = link;
+        }
         if (link >= 0)
             return;
         if (errno != KERNEL_ENOTSUPP)
@@ -49,8 +54,8 @@ static void attach(enum method method, const char *path, struct probes probes, i
         }
     }
     unsigned half = probes.count / 2;
-    attach(method, path, part_of(probes, 0, half), program, of_returns);
-    attach(method, path, part_of(probes, half, probes.count - half), program, of_returns);
+    attach(method, path, part_of(probes, 0, half), program, of_returns, links);
+    attach(method, path, part_of(probes, half, probes.count - half), program, of_returns, links);
 }
 
 static struct bpf_program *program_named(const char *name) {
@@ -76,9 +81,14 @@ static void tell_functions(const struct plan *plan, unsigned first) {
     }
 }
 
+/* Tell the probes what has changed of a function. */
+void tell_function(const struct plan *plan, unsigned function) {
+    bpf_map_update_elem(map_of("functions"), &function, &plan->functions[function], BPF_ANY);
+}
+
 /* Load the file of the probes, and attach those that follow processes. */
 void load(enum method method, const char *path, const struct plan *plan) {
-    static const char *const by_function[] = {"sizes", "functions", "sampled"};
+    static const char *const by_function[] = {"sizes", "functions", "sampled", "counts"};
     static const char *const following[] = {"forked", "executed", "ended"};
     object = bpf_object__open_file(path, NULL);
     if (!object)
@@ -120,24 +130,54 @@ void set_start(pid_t process, int follow) {
     bpf_map_update_elem(map_of("start"), &zero, &start, BPF_ANY);
 }
 
-static void attach_files(const struct plan *plan, unsigned first) {
-    for (unsigned number = first; number < plan->file_count; number++) {
-        const char *path = plan->files[number].path;
-        const struct probes *probes = plan->files[number].probes;
-        if (used == SESSION) {
-            attach(SESSION, path, probes[FUNCTION], programs.called, 0);
-        } else {
-            attach(used, path, probes[FUNCTION], programs.entered, 0);
-            attach(used, path, probes[FUNCTION], programs.returned, 1);
-        }
-        /* Of two probes at one instruction the kernel runs the one that was attached last first. A function that only
-         * jumps into another has its entry and its exit at one instruction. */
-        attach(alone(), path, probes[EXIT], programs.left, 0);
-        attach(alone(), path, probes[ENTRY], programs.entered, 0);
+static void attach_kind(const char *path, int kind, struct probes probes, struct links *links) {
+    if (kind == FUNCTION && used == SESSION) {
+        attach(SESSION, path, probes, programs.called, 0, links);
+    } else if (kind == FUNCTION) {
+        attach(used, path, probes, programs.entered, 0, links);
+        attach(used, path, probes, programs.returned, 1, links);
+    } else {
+        attach(alone(), path, probes, kind == ENTRY ? programs.entered : programs.left, 0, links);
     }
 }
 
-void attach_all(const struct plan *plan) { attach_files(plan, 0); }
+/* Of two probes at one instruction the kernel runs the one that was attached last first. A function that only jumps
+ * into another has its entry and its exit at one instruction. */
+static const int order[] = {FUNCTION, EXIT, ENTRY};
+
+static void attach_files(const struct plan *plan, unsigned first) {
+    for (unsigned number = first; number < plan->file_count; number++)
+        for (unsigned place = 0; place < sizeof(order) / sizeof(*order); place++)
+            attach_kind(plan->files[number].path, order[place], plan->files[number].probes[order[place]], NULL);
+}
+
+/* Attach the probes of the functions that are wanted, by links of their own: `links` has those of each function by its
+ * number. */
+void attach_functions(const struct plan *plan, const char *wanted, struct links *links) {
+    for (unsigned number = 0; number < plan->file_count; number++)
+        for (unsigned place = 0; place < sizeof(order) / sizeof(*order); place++) {
+            const struct probes *all = &plan->files[number].probes[order[place]];
+            for (unsigned one = 0, end; one < all->count; one = end) {
+                for (end = one + 1; end < all->count && all->cookies[end] == all->cookies[one];)
+                    end++;
+                if (wanted[all->cookies[one]])
+                    attach_kind(plan->files[number].path, order[place], part_of(*all, one, end - one),
+                                &links[all->cookies[one]]);
+            }
+        }
+}
+
+/* Detach the probes of a function. */
+void detach_function(struct links *links) {
+    for (unsigned number = 0; number < links->count; number++)
+        close(links->files[number]);
+    links->count = 0;
+}
+
+void attach_all(const struct plan *plan) {
+    if (!is_switching())
+        attach_files(plan, 0);
+}
 
 /* Attach the probes of files and functions that the plan has got since. */
 void attach_more(const struct plan *plan, unsigned first_file, unsigned first_function) {
@@ -146,7 +186,7 @@ void attach_more(const struct plan *plan, unsigned first_file, unsigned first_fu
 }
 
 /* Probe the exits of a function, or those of all with UINT32_MAX. */
-void attach_deep_exits(const struct plan *plan, unsigned function) {
+void attach_deep_exits(const struct plan *plan, unsigned function, struct links *links) {
     for (unsigned number = 0; number < plan->file_count; number++) {
         const struct probes *all = &plan->files[number].probes[DEEP_EXIT];
         struct probes chosen = {0};
@@ -154,7 +194,7 @@ void attach_deep_exits(const struct plan *plan, unsigned function) {
             if ((function == UINT32_MAX || all->cookies[one] == function) &&
                 !(plan->functions[all->cookies[one]].flags & PERUN_AT_EXITS))
                 add_probe(&chosen, all->offsets[one], all->cookies[one], 0);
-        attach(alone(), plan->files[number].path, chosen, programs.left, 0);
+        attach(alone(), plan->files[number].path, chosen, programs.left, 0, links);
         free(chosen.offsets);
         free(chosen.cookies);
         free(chosen.semaphores);

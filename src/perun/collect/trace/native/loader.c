@@ -81,6 +81,7 @@ static int record(const struct command *command) {
     for (;;) {
         int ended = has_ended(command, &status);
         read_records();
+        switch_probes();
         if (ended)
             return status;
         if (is_stopped) {
@@ -115,10 +116,12 @@ int main(int count, char **arguments) {
     struct plan plan = {0};
     read_plan(arguments[2], &plan);
     struct command command = prepare_command(arguments + 5);
+    start_switching(&plan);
     load(method, arguments[1], &plan);
     set_start(command.supervisor, plan.follow != NULL);
     double start = seconds();
     attach_all(&plan);
+    switch_probes();
     double attached = seconds() - start;
     if (is_stopped) { /* before the command began: it does not, and no summary says what it recorded */
         kill_command(command.supervisor);

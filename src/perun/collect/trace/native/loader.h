@@ -14,6 +14,12 @@
 enum { FUNCTION, ENTRY, EXIT, DEEP_EXIT, KINDS };
 enum method { SESSION, MULTI, EVENTS, METHODS };
 
+/* The links of the probes of one function, where each function has its own. */
+struct links {
+    int *files;
+    unsigned count;
+};
+
 /* Probes of one kind in one file: they are attached together. */
 struct probes {
     uint64_t *offsets;
@@ -35,6 +41,10 @@ struct plan {
     struct perun_size *sizes;
     struct perun_function *functions;
     unsigned function_count;
+    unsigned long long threshold; /* calls of a function after which it is detached; 0 for no limit */
+    unsigned long long again;     /* calls for which a detached function is attached again; 0 for never */
+    unsigned period;              /* milliseconds after which all but `entry` are detached, or attached again; 0 for never */
+    unsigned entry;
     char *follow; /* folder of the pipes by which Perun is asked for the probes of other programs; NULL for none */
 };
 
@@ -62,12 +72,23 @@ uint32_t attach_type(enum method method);
 void load(enum method method, const char *path, const struct plan *plan);
 void set_start(pid_t process, int follow);
 void attach_all(const struct plan *plan);
+void attach_functions(const struct plan *plan, const char *wanted, struct links *links);
+void detach_function(struct links *links);
+void tell_function(const struct plan *plan, unsigned function);
 void attach_more(const struct plan *plan, unsigned first_file, unsigned first_function);
-void attach_deep_exits(const struct plan *plan, unsigned function);
+void attach_deep_exits(const struct plan *plan, unsigned function, struct links *links);
 int map_of(const char *name);
 uint64_t summed(const char *map);
 unsigned count_unprobed(void);
 int detach(void);
+
+/* switching.c */
+void start_switching(struct plan *plan);
+void note_limit(unsigned function);
+void switch_probes(void);
+void attach_switched_exits(unsigned function);
+int is_switching(void);
+void write_switched(FILE *summary);
 
 /* follow.c */
 int follow_program(const struct perun_execution *execution, struct plan *plan);

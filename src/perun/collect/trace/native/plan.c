@@ -68,6 +68,8 @@ static void add_size(struct plan *plan, const char *line) {
  *     S number place follow terms, for each term: factor width signed steps offset...; see struct perun_size
  *     G number                     Go compiled the function
  *     A folder                     ask for the probes of other programs that the command executes; see follow.c
+ *     P threshold again            a function is detached after so many calls, and attached again for so many; 0 for never
+ *     T milliseconds number        all functions but that one are detached, and attached again, by a timer
  *     N number sampling            only the first of so many calls is recorded; see struct perun_function
  */
 void read_plan(const char *path, struct plan *plan) {
@@ -95,6 +97,10 @@ void read_plan(const char *path, struct plan *plan) {
         } else if (line[0] == 'G' && sscanf(line + 2, "%llu", &number) == 1) {
             add_function(plan, number);
             plan->functions[number].flags |= PERUN_GOROUTINE;
+        } else if (line[0] == 'P' && sscanf(line + 2, "%llu %llu", &plan->threshold, &plan->again) == 2) {
+            continue;
+        } else if (line[0] == 'T' && sscanf(line + 2, "%u %u", &plan->period, &plan->entry) == 2) {
+            continue;
         } else if (line[0] == 'N' && sscanf(line + 2, "%llu %u", &number, &sampling) == 2) {
             add_function(plan, number);
             plan->functions[number].sampling = sampling;

@@ -26,19 +26,37 @@
  *     PERUN_HAS_EXITS   the loader knows the instructions that leave the function, and can probe them
  *     PERUN_AT_EXITS    it has done so, because calls were nested more deeply
  *     PERUN_GOROUTINE   Go compiled the function: r14 is the goroutine, which goes from thread to thread
+ *     PERUN_COUNTED     the loader may detach its probes while no recorded call of it is open; see struct perun_count
+ *     PERUN_TIMED       it is not recorded while the timer has switched recording off
  */
 #define PERUN_RETURNS 1u
 #define PERUN_HAS_EXITS 2u
 #define PERUN_AT_EXITS 4u
 #define PERUN_GOROUTINE 8u
+#define PERUN_COUNTED 16u
+#define PERUN_TIMED 32u
 
 /* Set in the number of a goroutine, which stands in place of that of a thread. */
 #define PERUN_NO_THREAD 0x80000000u
 
-/* With `sampling` above 1 the first of so many calls is recorded. */
+/* With `sampling` above 1 the first of so many calls is recorded. With a `limit` no call is recorded after so many. */
 struct perun_function {
     unsigned int flags;
     unsigned int sampling;
+    unsigned long long limit;
+};
+
+/* Of a function with PERUN_COUNTED: its calls while it was probed, and how many of those that are recorded have not
+ * ended. */
+struct perun_count {
+    unsigned long long calls;
+    long long open;
+};
+
+/* To the loader: the calls of a function have reached its limit. */
+struct perun_limit {
+    unsigned int function;
+    unsigned int unused[11];
 };
 
 /* Which process starts the command: its number `process` in the namespace of processes that is the file `inode` of

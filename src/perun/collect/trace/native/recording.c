@@ -60,7 +60,8 @@ static void answer(const struct perun_request *request) {
     if (request->function >= plan->function_count)
         fail("a probe asks for the exits of an unknown function");
     if (!(plan->functions[request->function].flags & PERUN_AT_EXITS))
-        attach_deep_exits(plan, held_up++ < SINGLE_REQUESTS ? request->function : UINT32_MAX);
+        is_switching() ? attach_switched_exits(request->function)
+                       : attach_deep_exits(plan, held_up++ < SINGLE_REQUESTS ? request->function : UINT32_MAX, NULL);
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t duration = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - request->time;
@@ -105,6 +106,8 @@ static int on_record(void *unused, void *data, size_t size) {
         answer(data);
     else if (size == sizeof(struct perun_execution))
         on_execution(data);
+    else if (size == sizeof(struct perun_limit))
+        note_limit(((const struct perun_limit *)data)->function);
     else
         keep(data, size == 24 ? 24 : 16);
     return 0;
@@ -141,4 +144,5 @@ void write_summary(FILE *summary) {
             (unsigned long long)summed("uncaught"), count_unprobed());
     for (unsigned number = 0; number < executed_count; number++)
         fprintf(summary, "executed %u %s\n", executed[number].count, executed[number].path);
+    write_switched(summary);
 }

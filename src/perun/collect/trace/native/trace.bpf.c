@@ -89,7 +89,7 @@ struct {
     __type(value, struct perun_start);
 } start SEC(".maps");
 
-/* The loader raises the number of entries of these three to the number of functions. */
+/* The loader raises the number of entries of these four to the number of functions. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -110,6 +110,21 @@ struct {
     __type(key, int);
     __type(value, struct perun_size);
 } sizes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, int);
+    __type(value, struct perun_count);
+} counts SEC(".maps");
+
+/* Whether the timer has switched recording off. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, int);
+    __type(value, int);
+} paused SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -310,6 +325,41 @@ static int is_left_out(int function, unsigned int sampling) {
     return !count || __sync_fetch_and_add(count, 1) % sampling;
 }
 
+/* Whether the calls of a function are not recorded now: it has reached its limit, or the timer says so. */
+static int is_off(int function, const struct perun_function *known) {
+    int zero = 0;
+    if (!known || !(known->flags & PERUN_COUNTED))
+        return 0;
+    struct perun_count *count = bpf_map_lookup_elem(&counts, &function);
+    if (!count)
+        return 0;
+    if (known->flags & PERUN_TIMED) {
+        const int *off = bpf_map_lookup_elem(&paused, &zero);
+        if (off && *off)
+            return 1;
+    }
+    unsigned long long before = __sync_fetch_and_add(&count->calls, 1);
+    if (!known->limit || before < known->limit)
+        return 0;
+    if (before == known->limit) {
+        struct perun_limit *limit = bpf_ringbuf_reserve(&records, sizeof(*limit), 0);
+        if (limit) {
+            limit->function = function;
+            bpf_ringbuf_submit(limit, BPF_RB_NO_WAKEUP);
+        }
+    }
+    return 1;
+}
+
+/* Count the calls that are recorded and have not ended. */
+static void count_open(int function, const struct perun_function *known, int change) {
+    struct perun_count *count = 0;
+    if (known && (known->flags & PERUN_COUNTED))
+        count = bpf_map_lookup_elem(&counts, &function);
+    if (count)
+        __sync_fetch_and_add(&count->open, change);
+}
+
 /* The number of what the call is nested in: of the thread, or of the goroutine, which is at an address. */
 static unsigned int number_of(struct pt_regs *registers, unsigned long long process, unsigned int flags) {
     return flags & PERUN_GOROUTINE ? (unsigned int)(registers->r14 >> 3) | PERUN_NO_THREAD : (unsigned int)process;
@@ -327,7 +377,7 @@ static enum entered record_entry(struct pt_regs *registers, int may_refuse) {
     unsigned int flags = known ? known->flags : 0, sampling = known ? known->sampling : 0;
     unsigned int number = number_of(registers, process, flags);
     enum entered entered = CAUGHT;
-    if (is_left_out(function, sampling)) {
+    if (is_off(function, known) || is_left_out(function, sampling)) {
         if ((flags & PERUN_RETURNS) && !may_refuse)
             note_call(thread, registers->rsp, function, SKIPPED);
         return NOT_RECORDED;
@@ -348,6 +398,7 @@ static enum entered record_entry(struct pt_regs *registers, int may_refuse) {
         }
         return NOT_RECORDED;
     }
+    count_open(function, known, 1);
     if (entered == TOO_DEEP && !(flags & PERUN_AT_EXITS)) {
         if (flags & PERUN_HAS_EXITS)
             request_exits(function, number);
@@ -367,17 +418,20 @@ static void record_return(struct pt_regs *registers) {
     int function = (int)bpf_get_attach_cookie(registers);
     unsigned long stack = registers->rsp - 8;
     drop_left_calls(thread, stack);
+    const struct perun_function *known = bpf_map_lookup_elem(&functions, &function);
     if (!is_innermost(thread, stack, function)) {
         /* Recorded at an exit, or left out; else of a thread that changes between several stacks. */
-        const struct perun_function *known = bpf_map_lookup_elem(&functions, &function);
-        if (known && !(known->flags & PERUN_AT_EXITS) && known->sampling < 2 && thread->depth < PERUN_MAX_RETURNS)
+        if (known && !(known->flags & (PERUN_AT_EXITS | PERUN_COUNTED)) && known->sampling < 2 &&
+            thread->depth < PERUN_MAX_RETURNS)
             write_exit(now, function, (unsigned int)process);
         return;
     }
     unsigned int depth = thread->depth - 1;
     thread->depth = depth;
-    if (!(thread->open[depth & 63] & SKIPPED))
+    if (!(thread->open[depth & 63] & SKIPPED)) {
         write_exit(now, function, (unsigned int)process);
+        count_open(function, known, -1);
+    }
 }
 
 /* An instruction that leaves a function: a return, or a jump into another function. */
@@ -397,6 +451,7 @@ static void record_exit(struct pt_regs *registers) {
         if (is_noted)
             thread->depth--;
     }
+    count_open(function, known, -1);
     write_exit(now, function, number_of(registers, process, known ? known->flags : 0));
 }
 

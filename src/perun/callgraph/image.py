@@ -1,0 +1,99 @@
+"""A program as its call graph needs it: what is loaded where, and what its symbols and relocations say."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+_WORD: Final = struct.Struct("<Q")
+
+
+class Area(NamedTuple):
+    """A section that is loaded: its bytes from `address` on; none where it holds only zeros (`.bss`).
+
+    :ivar slot: bytes of each entry, where it is a table. :ivar size: bytes in memory.
+    """
+
+    name: str
+    address: int
+    data: bytes
+    size: int
+    executable: bool = False
+    writable: bool = False
+    slot: int = 0
+
+    @property
+    def end(self) -> int:
+        """The address after it."""
+        return self.address + self.size
+
+
+class Symbol(NamedTuple):
+    """A function of a symbol table.
+
+    :ivar symbol: its name for the linker. :ivar uid: its name in profiles. :ivar size: bytes; 0 where the
+        table does not say it. :ivar source: the source file of a function that other files do not see.
+    :ivar part_of: the symbol of the function that it is an outlined piece of (`.cold`, `.part.0`).
+    """
+
+    symbol: str
+    uid: str
+    address: int
+    size: int
+    source: str = ""
+    own: bool = True
+    part_of: str = ""
+
+
+class Frame(NamedTuple):
+    """A range of code that is unwound in one way (an entry of `.eh_frame`): a function, or a piece of one.
+
+    :ivar is_piece: whether something is on the stack already where it begins, as only in a piece.
+    """
+
+    address: int
+    size: int
+    is_piece: bool = False
+
+
+class Image(NamedTuple):
+    """A program, or a library.
+
+    :ivar entry: address of the first instruction of a program. :ivar movable: whether it can be loaded
+        anywhere, so that a number in its code is no address.
+    :ivar areas: in the order of their addresses. :ivar symbols: of functions, the best of one address first.
+    :ivar objects: address, size and name of data, in the order of the addresses.
+    :ivar imports: for each slot that the dynamic linker fills, the name of what it puts there.
+    :ivar pointers: for each slot that is relocated, the address in this image that it gets.
+    """
+
+    build_id: str
+    entry: int
+    movable: bool
+    areas: Sequence[Area]
+    symbols: Sequence[Symbol] = ()
+    frames: Sequence[Frame] = ()
+    objects: Sequence[tuple[int, int, str]] = ()
+    imports: Mapping[int, str] = {}
+    pointers: Mapping[int, int] = {}
+
+    def area(self, address: int) -> Area | None:
+        """The section that has an address."""
+        place = bisect_right(self.areas, address, key=lambda one: one.address) - 1
+        found = self.areas[place] if place >= 0 else None
+        return found if found is not None and address < found.end else None
+
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """What is at an address; fewer bytes at the end of a section, none where there is nothing."""
+        area = self.area(address)
+        start = address - area.address if area is not None else 0
+        return area.data[start : start + size] if area is not None else b""
+
+    def pointer_at(self, address: int) -> int:
+        """The address that is at an address once the program is loaded; 0 where there is none."""
+        if address in self.pointers:
+            return self.pointers[address]
+        data = self.bytes_at(address, _WORD.size)
+        return int(_WORD.unpack(data)[0]) if len(data) == _WORD.size else 0

@@ -1,0 +1,216 @@
+"""Reads an ELF file for its call graph: sections, symbols, ranges of `.eh_frame`, and relocations.
+
+The names of functions are those that they have in profiles. Tables are read at once, not entry by entry: a
+program has tens of thousands of symbols and relocations.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from perun.callgraph.graph import CallGraph
+from perun.callgraph.image import Area, Image, Symbol
+from perun.callgraph.machine.extract import extract
+from perun.collect._calls.frames import frames_of
+from perun.collect._calls.names import demangled, is_own, profile_name, source_name
+from perun.collect._common.debug_files import debug_file
+from perun.collect._common.elf import read_elf
+from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS, EXECUTABLE, SYMBOLS, Section, read_sections
+from perun.collect._common.symbol_table import unpacked
+from perun.errors import JobFailed
+
+_X86_64: Final = 62
+_FIXED_PLACE: Final = 2
+"""Type of a file that is loaded where it says: ET_EXEC."""
+_ALLOCATED, _WRITABLE = 2, 1
+_NO_BITS, _RELOCATIONS = 8, 4
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_RELOCATION: Final = struct.Struct("<QIIq")
+_OBJECT, _FUNCTION, _FILE, _INDIRECT = 1, 2, 4, 10
+_ABSOLUTE, _TO_GOT, _TO_SLOT, _RELATIVE, _RESOLVED = 1, 6, 7, 8, 37
+"""Types of relocations for x86-64: R_X86_64_64, GLOB_DAT, JUMP_SLOT, RELATIVE, IRELATIVE."""
+_PART: Final = re.compile(r"\.(cold|part\.\d+)\b")
+
+
+class _Entry(NamedTuple):
+    """A symbol of a file; `source` is the file of one that other files do not see."""
+
+    name: str
+    kind: int
+    is_local: bool
+    section: int
+    address: int
+    size: int
+    source: str
+
+
+def static_graph(path: str | Path) -> CallGraph:
+    """The call graph of a program or library, from its machine code.
+
+    :raises JobFailed: where the file cannot be read, or is no ELF file for x86-64.
+    """
+    return extract(read_image(path))
+
+
+def read_image(path: str | Path) -> Image:
+    """What the call graph of an ELF file is made from. Errors as :func:`static_graph`."""
+    try:
+        with open(path, "rb") as file:
+            return _read(file, str(path))
+    except OSError as problem:
+        raise JobFailed(
+            f"cannot read the program {path}: {problem.strerror}", "check the path and its permissions"
+        ) from None
+    except (ValueError, OverflowError, IndexError, struct.error) as problem:
+        raise JobFailed(
+            f"{path} is damaged, so that it has no call graph: {problem}", "build the program again"
+        ) from None
+
+
+def _read(file: BinaryIO, path: str) -> Image:
+    sections = read_sections(file)
+    file.seek(16)
+    kind, machine = struct.unpack("<HH", file.read(4)) if sections else (0, 0)
+    if machine != _X86_64:
+        raise JobFailed(
+            f"{path} is no ELF program for x86-64, so that Perun cannot read its call graph",
+            "name the program that the command runs with --binary (-b); for other machines a dynamic call "
+            "graph (--use-cg-type dynamic) comes from an earlier trace",
+        )
+    elf = read_elf(path)
+    assert elf is not None
+    areas = [_area(file, number, section) for number, section in enumerate(sections)]
+    loaded = sorted((area for area in areas if area is not None), key=lambda one: one.address)
+    entries = _all_entries(file, sections, path, elf.build_id)
+    imports, pointers = _relocated(file, sections)
+    objects = sorted({
+        (one.address, one.size, one.name) for one in entries if one.kind == _OBJECT and one.section
+    })
+    frame_section = next((area for area in loaded if area.name == ".eh_frame"), None)
+    frames = frames_of(frame_section.data, frame_section.address) if frame_section is not None else ()
+    return Image(
+        elf.build_id,
+        elf.entry,
+        kind != _FIXED_PLACE,
+        loaded,
+        _functions(entries),
+        tuple(frames),
+        objects,
+        imports,
+        pointers,
+    )
+
+
+def _area(file: BinaryIO, number: int, section: Section) -> Area | None:
+    if not number or not section.flags & _ALLOCATED or not section.size or section.flags & 0x400:
+        return None
+    return Area(
+        section.name,
+        section.address,
+        b"" if section.type == _NO_BITS else section.content(file),
+        section.size,
+        bool(section.flags & EXECUTABLE),
+        bool(section.flags & _WRITABLE),
+        section.entry_size,
+    )
+
+
+def _all_entries(
+    file: BinaryIO, sections: Sequence[Section], path: str, build_id: str
+) -> list[_Entry]:
+    """The symbols of a file: all, from itself or from its debug information, or those that others use."""
+    own = _entries(file, sections, SYMBOLS)
+    if own:
+        return own
+    other = debug_file(path, build_id)
+    if other:
+        with open(other, "rb") as debug:
+            found = _entries(debug, read_sections(debug), SYMBOLS)
+            if found:
+                return found
+    small = next((one for one in sections if one.name == ".gnu_debugdata"), None)
+    found = []
+    if small is not None:
+        inner = BytesIO(unpacked(small.content(file)))
+        found = _entries(inner, read_sections(inner), SYMBOLS)
+    return found + _entries(file, sections, DYNAMIC_SYMBOLS)
+
+
+def _entries(file: BinaryIO, sections: Sequence[Section], kind: int) -> list[_Entry]:
+    table = next((one for one in sections if one.type == kind and one.link < len(sections)), None)
+    if table is None:
+        return []
+    data, names = table.content(file), sections[table.link].content(file)
+    found = []
+    source = ""
+    for name, info, _, section, address, size in _SYMBOL.iter_unpack(_whole(data, _SYMBOL)):
+        text = names[name : names.find(b"\0", name)].decode("utf-8", "replace").partition("@")[0]
+        is_local = not info >> 4
+        if info & 15 == _FILE:
+            source = text
+        elif text:
+            found.append(
+                _Entry(text, info & 15, is_local, section, address, size, source if is_local else "")
+            )
+    return found
+
+
+def _whole(data: bytes, form: struct.Struct) -> bytes:
+    return data[: len(data) // form.size * form.size]
+
+
+def _functions(entries: Sequence[_Entry]) -> list[Symbol]:
+    """The functions of a file; of several symbols at one address the trace collector's comes first."""
+    found = [one for one in entries if one.kind in (_FUNCTION, _INDIRECT) and one.section]
+    found.sort(key=lambda one: (one.address, not one.size, one.is_local, one.name))
+    names = demangled([one.name for one in found])
+    symbols = []
+    for one in found:
+        part = _PART.search(one.name)
+        part_of = one.name[: part.start()] if part else ""
+        name, _ = source_name(one.name, names[one.name])
+        uid = profile_name(part_of if part and name == one.name else name)
+        own = is_own(one.name, name)
+        symbols.append(Symbol(one.name, uid, one.address, one.size, one.source, own, part_of))
+    return symbols
+
+
+def _relocated(file: BinaryIO, sections: Sequence[Section]) -> tuple[dict[int, str], dict[int, int]]:
+    """What the dynamic linker puts where: names of what is in other files, and addresses in this one."""
+    imports: dict[int, str] = {}
+    pointers: dict[int, int] = {}
+    for section in sections:
+        if section.type != _RELOCATIONS or not section.flags & _ALLOCATED:
+            continue
+        table = sections[section.link] if 0 < section.link < len(sections) else None
+        has_names = table is not None and table.link < len(sections)
+        symbols = _Dynamic(file, table, sections) if table is not None and has_names else None
+        data = _whole(section.content(file), _RELOCATION)
+        for place, kind, symbol, addend in _RELOCATION.iter_unpack(data):
+            if kind in (_RELATIVE, _RESOLVED):
+                pointers[place] = addend
+            elif kind in (_TO_GOT, _TO_SLOT, _ABSOLUTE) and symbols is not None:
+                name, address = symbols[symbol]
+                if address:
+                    pointers[place] = address + (addend if kind == _ABSOLUTE else 0)
+                elif name:
+                    imports[place] = name
+    return imports, pointers
+
+
+class _Dynamic:
+    """The symbols that relocations name: name and address, 0 for what is in another file."""
+
+    def __init__(self, file: BinaryIO, table: Section, sections: Sequence[Section]) -> None:
+        self._data = table.content(file)
+        self._names = sections[table.link].content(file)
+
+    def __getitem__(self, number: int) -> tuple[str, int]:
+        name, _, _, section, address, _ = _SYMBOL.unpack_from(self._data, number * _SYMBOL.size)
+        text = self._names[name : self._names.find(b"\0", name)].decode("utf-8", "replace")
+        return text.partition("@")[0], address if section else 0

@@ -1,0 +1,295 @@
+"""Functions that a profile of calls lacks because they were not traced, or has sampled.
+
+The collectors of calls note in the region `trace` which functions the optimisations dropped. Their absence
+says nothing of the program, and their time is in the exclusive time of their callers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.wording import counted, listed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from perun.profile.factory import Group, Profile
+
+_PART: Final = re.compile(r"^(?P<uid>.*) \[(?P<part>[^\[\]]*)\]$", re.DOTALL)
+_NUMBER: Final = "calls"
+_SUMS: Final = (_NUMBER, "total")
+_EXCLUSIVE: Final = "time"
+"""The type of changes of exclusive times."""
+_SURE: Final = (
+    PerformanceChange.Unknown,
+    PerformanceChange.NoChange,
+    PerformanceChange.NotInBaseline,
+    PerformanceChange.NotInTarget,
+)
+_DEEPEST: Final = 200
+"""Functions within each other that were not traced, up to which time is handed on to callers."""
+
+
+def untraced(profile: Mapping[str, Any]) -> dict[str, str]:
+    """The functions that were not traced, by uid, with the optimisation that dropped each."""
+    rows = _region(profile).get("not-traced")
+    if not isinstance(rows, Mapping):
+        return {}
+    return {uid: str(row[0]) for uid, row in rows.items() if isinstance(row, (list, tuple)) and row}
+
+
+def sampling_of(profile: Mapping[str, Any]) -> dict[str, int]:
+    """The sampled functions, by uid: one in how many calls was recorded."""
+    rows = _region(profile).get("sampling")
+    if not isinstance(rows, Mapping):
+        return {}
+    return {uid: every for uid, every in rows.items() if isinstance(every, int) and every > 1}
+
+
+def switched_off(profile: Mapping[str, Any]) -> frozenset[str]:
+    """The functions that were not probed all the time, by uid."""
+    rows = _region(profile).get("switched-off")
+    return frozenset(rows) if isinstance(rows, (list, tuple, Mapping)) else frozenset()
+
+
+def told(profile: Mapping[str, Any]) -> str:
+    """What the profile lacks by the optimisations, in one line; empty where it lacks nothing."""
+    missing, sampled, off = untraced(profile), sampling_of(profile), switched_off(profile)
+    parts = []
+    if missing:
+        methods = ", ".join(f"{method} {count:,}" for method, count in Counter(missing.values()).items())
+        verb = "was" if len(missing) == 1 else "were"
+        parts.append(
+            f"{counted(len(missing), 'function')} {verb} not traced ({methods}): their time counts as that "
+            "of their callers"
+        )
+    if sampled:
+        parts.append(f"of {counted(len(sampled), 'function')} a sample of the calls was recorded")
+    if off:
+        parts.append(f"of {counted(len(off), 'function')} calls were not recorded all the time")
+    return "; ".join(parts)
+
+
+def hidden_in(profile: Profile) -> dict[str, str]:
+    """The functions of which the profile has no call because they were not traced, as :func:`untraced`.
+
+    Of pooled profiles one may have traced what another did not.
+    """
+    missing = untraced(profile)
+    if missing:
+        for group in profile.groups():
+            missing.pop(str(group.constants.get("uid", "")), None)
+    return missing
+
+
+class Alike:
+    """Two profiles as if both had traced the same functions.
+
+    A function that one of them did not trace says nothing of a change. It is taken out of the other one too,
+    where its exclusive time becomes that of its callers, as it is in the first.
+
+    :ivar baseline: and :ivar target: the profiles to compare. :ivar notes: what is to be said of that.
+    """
+
+    def __init__(self, baseline: Profile, target: Profile) -> None:
+        self.baseline, self.target = baseline, target
+        self.notes: tuple[str, ...] = ()
+        self._partial: dict[str, str] = {}
+        self._callers_of_partial: frozenset[str] = frozenset()
+        self._slowed: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        if not (_region(baseline) or _region(target)):
+            return
+        self._partial = _partial(baseline, target)
+        partial = set(self._partial)
+        self._callers_of_partial = _callers(baseline, partial) | _callers(target, partial)
+        missing = hidden_in(baseline), hidden_in(target)
+        self.notes = tuple(_notes(missing, (target, baseline)))
+        self._slowed = _all_callers(baseline, set(missing[1])), _all_callers(target, set(missing[0]))
+        self.baseline = _without(baseline, set(missing[1]))
+        self.target = _without(target, set(missing[0]))
+
+    def judged(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
+        """The changes; those that may only show how much was traced become Unknown, and their rule says so.
+
+        - Sums of functions of whose calls the two profiles recorded other parts, and exclusive times of their
+          callers.
+        - Recording slows down: where only the baseline traced functions that another one calls, that was
+          slower for this reason. It says nothing that it is faster in the target; and the other way round.
+        """
+        for change in changes:
+            reason = self._reason(change) if self._partial or any(self._slowed) else ""
+            if reason:
+                change.result = PerformanceChange.Unknown
+                change.rule = reason
+            yield change
+
+    def _reason(self, change: DegradationInfo) -> str:
+        """Why a change says nothing; empty where it does."""
+        if change.result in _SURE:
+            return ""
+        found = _PART.match(change.location)
+        # An exclusive time may be told with the file of the function before it.
+        names = (change.location, found["uid"] if found else "", change.location.partition(":")[2])
+        is_sum = change.type == _EXCLUSIVE or (found is not None and found["part"] in _SUMS)
+        if is_sum and (uid := next((uid for uid in names if uid in self._partial), "")):
+            return self._partial[uid]
+        if change.type == _EXCLUSIVE and any(uid in self._callers_of_partial for uid in names):
+            return "its exclusive time has that of functions of whose calls only a part was recorded"
+        if found is not None and found["part"] == _NUMBER:
+            return ""
+        slowed, which = self._slowed[0 if change.result.value > 0 else 1], change.result.value > 0
+        is_total = change.type == _EXCLUSIVE and not self._knows(names)
+        if slowed and (is_total or any(uid in slowed for uid in names)):
+            one, other = ("baseline", "target") if which else ("target", "baseline")
+            return f"the {one} was slowed down by tracing functions that the {other} does not trace"
+        return ""
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return _uids(self.baseline) | _uids(self.target)
+
+    def _knows(self, names: Iterable[str]) -> bool:
+        return any(name in self._known for name in names)
+
+
+def _notes(missing: Sequence[Mapping[str, str]], others: Sequence[Profile]) -> Iterator[str]:
+    """What is not compared.
+
+    :param missing: what the baseline and the target did not trace. :param others: the target and the
+        baseline.
+    """
+    for name, own, other in zip(("baseline", "target"), missing, others, strict=True):
+        present = _uids(other)
+        names = sorted(uid for uid in own if uid in present)
+        if names:
+            methods = Counter(own[uid] for uid in names)
+            told = ", ".join(f"{method} {count:,}" for method, count in methods.items())
+            functions = counted(len(names), "function")
+            yield f"not compared: {functions} not traced in the {name} ({told}): {listed(names, 5)}"
+
+
+def _without(profile: Profile, hidden: set[str]) -> Profile:
+    """The profile without the calls of these functions, whose exclusive times become those of their callers.
+
+    Each caller gets it in its calls by their shares of its time.
+    """
+    if not hidden & _uids(profile):
+        return profile
+    more = _exclusive_of_callers(profile, hidden)
+    totals = {uid: sum(_times(own, "amount").sum() for own in _of(profile, uid)) for uid in more}
+    kept = type(profile)()
+    groups = []
+    for group in profile.groups():
+        uid = _uid(group)
+        if uid in hidden:
+            continue
+        if more.get(uid) and totals[uid] and "exclusive" in group.columns:
+            share = _times(group, "amount") * (more[uid] / totals[uid])
+            columns = {**group.columns, "exclusive": (_times(group, "exclusive") + share).tolist()}
+            group = group._replace(columns=columns)
+        groups.append(group)
+    kept.add_groups(groups, {})
+    for region, value in profile.regions().items():
+        if region not in ("resources", "resource_type_map"):
+            kept[region] = value
+    return kept
+
+
+def _exclusive_of_callers(profile: Profile, hidden: set[str]) -> dict[str, float]:
+    """How much exclusive time each other function gets from these, in nanoseconds.
+
+    That of one which is called by another of them goes on to the callers of that, by the time of the calls of
+    each.
+    """
+    times: dict[str, dict[str, float]] = {}
+    left: dict[str, float] = {}
+    for group in profile.groups():
+        uid = _uid(group)
+        if uid in hidden:
+            caller = str(group.constants.get("caller", ""))
+            own = times.setdefault(uid, {})
+            own[caller] = own.get(caller, 0.0) + float(_times(group, "amount").sum())
+            left[uid] = left.get(uid, 0.0) + float(_times(group, "exclusive").sum())
+    found: dict[str, float] = {}
+    for _ in range(_DEEPEST):
+        moved: dict[str, float] = {}
+        for uid, time in left.items():
+            callers = {one: share for one, share in times[uid].items() if one != uid}
+            total = sum(callers.values())
+            for caller, share in callers.items() if total else ():
+                place = moved if caller in hidden and caller in times else found
+                place[caller] = place.get(caller, 0.0) + time * share / total
+        left = moved
+        if not left:
+            break
+    return found
+
+
+def _times(group: Group, field: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.asarray(group.columns.get(field, [0.0] * group.size), np.float64)
+
+
+def _of(profile: Profile, uid: str) -> Iterator[Group]:
+    return (group for group in profile.groups({uid}) if _uid(group) == uid)
+
+
+def _uids(profile: Profile) -> set[str]:
+    return {_uid(group) for group in profile.groups()}
+
+
+def _uid(group: Group) -> str:
+    return str(group.constants.get("uid", ""))
+
+
+def _partial(baseline: Profile, target: Profile) -> dict[str, str]:
+    """The functions of whose calls the two profiles recorded other parts, with what tells that."""
+    old, new = sampling_of(baseline), sampling_of(target)
+    found = {
+        uid: f"sampling: one in {old.get(uid, 1):,} calls was recorded in the baseline, one in "
+        f"{new.get(uid, 1):,} in the target"
+        for uid in {*old, *new}
+        if old.get(uid, 1) != new.get(uid, 1)
+    }
+    off = switched_off(baseline) | switched_off(target)
+    found.update(dict.fromkeys(off, "its calls were not recorded all the time"))
+    return found
+
+
+def _callers(profile: Profile, uids: set[str]) -> frozenset[str]:
+    """The functions that call one of these in the profile."""
+    if not uids:
+        return frozenset()
+    return frozenset(
+        str(group.constants["caller"])
+        for group in profile.groups()
+        if "caller" in group.constants and _uid(group) in uids
+    )
+
+
+def _all_callers(profile: Profile, uids: set[str]) -> frozenset[str]:
+    """The functions that call one of these, or a function that does, and so on."""
+    callers: dict[str, set[str]] = {}
+    for group in profile.groups():
+        if "caller" in group.constants:
+            callers.setdefault(_uid(group), set()).add(str(group.constants["caller"]))
+    found: set[str] = set()
+    open_ = list(uids)
+    while open_:
+        new = callers.get(open_.pop(), set()) - found
+        found |= new
+        open_ += new
+    return frozenset(found)
+
+
+def _region(profile: Mapping[str, Any]) -> Mapping[str, Any]:
+    region = profile.get("trace")
+    found = region.get("optimization") if isinstance(region, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
