@@ -28,6 +28,9 @@ ALLOWED = {
     "perun.cli.output": "writes what the user names",
     "perun.cli.metrics": "the file that the user names",
     "perun.cli.options": "the file that the user names",
+    "perun.fuzz.folder": "makes a file",
+    "perun.fuzz.journal": "in the folder that the user names, which Perun has written",
+    "perun.fuzz.seeds": "files that the user names, or in folders that he names",
     "perun.porcelain.bench.matrix": "a program of the user, to see whether it is compiled",
     "perun.porcelain.compare.identical": "programs and files of working copies, which the user lets run",
     "perun.porcelain.compare.sides": "files of the user, links as links",
@@ -61,8 +64,8 @@ ALLOWED = {
     "perun.workload.textfile": "writes",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
-COLLECTORS = "perun.collect"
-"""Collectors open programs, and what these recorded in a folder of their own; the user let them run."""
+COLLECTORS = ("perun.collect", "perun.fuzz.coverage")
+"""These open programs, and what they recorded in a folder of their own; the user let them run."""
 
 
 def modules():
