@@ -251,7 +251,7 @@ def _convert(spec: ParamSpec, value: Any, where: str) -> Any:
         return number
     if spec.type == STRINGS:
         items = value if isinstance(value, (list, tuple)) else [value]
-        return tuple(_choice(spec, _text(item, wrong), wrong) for item in items)
+        return tuple(_choice(spec, _text(item, wrong), where) for item in items)
     if spec.type in (PAIRS, NUMBERED):
         return tuple(
             (
@@ -260,7 +260,7 @@ def _convert(spec: ParamSpec, value: Any, where: str) -> Any:
             )
             for first, second in _pairs(spec, value, wrong)
         )
-    return _choice(spec, _text(value, wrong), wrong)
+    return _choice(spec, _text(value, wrong), where)
 
 
 def _pairs(spec: ParamSpec, value: Any, wrong: _Wrong) -> Iterator[tuple[Any, Any]]:
@@ -298,10 +298,15 @@ def _text(value: Any, wrong: _Wrong) -> str:
     return str(value)
 
 
-def _choice(spec: ParamSpec, value: str, wrong: _Wrong) -> str:
+def _choice(spec: ParamSpec, value: str, where: str) -> str:
     for choice in spec.info.choices:
         if choice.casefold() == value.casefold():  # as the command line, where eBPF is ebpf
             return choice
     if spec.info.choices:
-        raise wrong("one of " + ", ".join(spec.info.choices))
+        known = ", ".join(spec.info.choices)
+        hint = nearest(value, spec.info.choices)
+        raise ConfigError(
+            f"{where}: {spec.name} must be one of {known}, not {value!r}",
+            "" if hint.startswith("known are") else hint,
+        )
     return value

@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.wording import counted
+from perun.wording import counted, listed
 
 if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from perun.profile.factory import Group, Profile
 
 _PART: Final = re.compile(r"^(?P<uid>.*) \[(?P<part>[^\[\]]*)\]$", re.DOTALL)
-_SUMS: Final = ("calls", "total")
+_NUMBER: Final = "calls"
+_SUMS: Final = (_NUMBER, "total")
 _EXCLUSIVE: Final = "time"
 """The type of changes of exclusive times."""
-_IN_ONE_ONLY: Final = (PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
+_SURE: Final = (
+    PerformanceChange.Unknown,
+    PerformanceChange.NoChange,
+    PerformanceChange.NotInBaseline,
+    PerformanceChange.NotInTarget,
+)
+_DEEPEST: Final = 200
+"""Functions within each other that were not traced, up to which time is handed on to callers."""
 
 
 def untraced(profile: Mapping[str, Any]) -> dict[str, str]:
@@ -64,50 +76,177 @@ def told(profile: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def without_untraced(
-    changes: Iterable[DegradationInfo], baseline: Profile, target: Profile
-) -> Iterator[DegradationInfo]:
-    """The changes; what only shows that the two profiles trace other functions becomes Unknown.
+def hidden_in(profile: Profile) -> dict[str, str]:
+    """The functions of which the profile has no call because they were not traced, as :func:`untraced`.
 
-    That is a function that one of them did not trace; sums of one of which other parts of the calls were
-    recorded; and the exclusive time of their callers. The rule of the change says so.
+    Of pooled profiles one may have traced what another did not.
     """
-    if not (_region(baseline) or _region(target)):
-        yield from changes
-        return
-    missing = untraced(baseline), untraced(target)
-    partial = _partial(baseline, target)
-    mixed = _callers(baseline, {*missing[1], *partial}) | _callers(target, {*missing[0], *partial})
-    for change in changes:
-        reason = _reason(change, missing, partial, mixed)
-        if reason:
-            change.result = PerformanceChange.Unknown
-            change.rule = reason
-        yield change
+    missing = untraced(profile)
+    if missing:
+        for group in profile.groups():
+            missing.pop(str(group.constants.get("uid", "")), None)
+    return missing
 
 
-def _reason(
-    change: DegradationInfo,
-    missing: tuple[Mapping[str, str], Mapping[str, str]],
-    partial: Mapping[str, str],
-    mixed: frozenset[str],
-) -> str:
-    """Why a change says nothing; empty where it does."""
-    found = _PART.match(change.location)
-    # An exclusive time may be told with the file of the function before it.
-    names = (change.location, found["uid"] if found else "", change.location.partition(":")[2])
-    if change.result in _IN_ONE_ONLY:
-        own = missing[0] if change.result is PerformanceChange.NotInBaseline else missing[1]
-        which = "baseline" if change.result is PerformanceChange.NotInBaseline else "target"
-        return next((f"not traced in the {which} ({own[uid]})" for uid in names if uid in own), "")
-    if change.result is PerformanceChange.NoChange:
+class Alike:
+    """Two profiles as if both had traced the same functions.
+
+    A function that one of them did not trace says nothing of a change. It is taken out of the other one too,
+    where its exclusive time becomes that of its callers, as it is in the first.
+
+    :ivar baseline: and :ivar target: the profiles to compare. :ivar notes: what is to be said of that.
+    """
+
+    def __init__(self, baseline: Profile, target: Profile) -> None:
+        self.baseline, self.target = baseline, target
+        self.notes: tuple[str, ...] = ()
+        self._partial: dict[str, str] = {}
+        self._callers_of_partial: frozenset[str] = frozenset()
+        self._slowed: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        if not (_region(baseline) or _region(target)):
+            return
+        self._partial = _partial(baseline, target)
+        partial = set(self._partial)
+        self._callers_of_partial = _callers(baseline, partial) | _callers(target, partial)
+        missing = hidden_in(baseline), hidden_in(target)
+        self.notes = tuple(_notes(missing, (target, baseline)))
+        self._slowed = _all_callers(baseline, set(missing[1])), _all_callers(target, set(missing[0]))
+        self.baseline = _without(baseline, set(missing[1]))
+        self.target = _without(target, set(missing[0]))
+
+    def judged(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
+        """The changes; those that may only show how much was traced become Unknown, and their rule says so.
+
+        - Sums of functions of whose calls the two profiles recorded other parts, and exclusive times of their
+          callers.
+        - Recording slows down: where only the baseline traced functions that another one calls, that was
+          slower for this reason. It says nothing that it is faster in the target; and the other way round.
+        """
+        for change in changes:
+            reason = self._reason(change) if self._partial or any(self._slowed) else ""
+            if reason:
+                change.result = PerformanceChange.Unknown
+                change.rule = reason
+            yield change
+
+    def _reason(self, change: DegradationInfo) -> str:
+        """Why a change says nothing; empty where it does."""
+        if change.result in _SURE:
+            return ""
+        found = _PART.match(change.location)
+        # An exclusive time may be told with the file of the function before it.
+        names = (change.location, found["uid"] if found else "", change.location.partition(":")[2])
+        is_sum = change.type == _EXCLUSIVE or (found is not None and found["part"] in _SUMS)
+        if is_sum and (uid := next((uid for uid in names if uid in self._partial), "")):
+            return self._partial[uid]
+        if change.type == _EXCLUSIVE and any(uid in self._callers_of_partial for uid in names):
+            return "its exclusive time has that of functions of whose calls only a part was recorded"
+        if found is not None and found["part"] == _NUMBER:
+            return ""
+        slowed, which = self._slowed[0 if change.result.value > 0 else 1], change.result.value > 0
+        is_total = change.type == _EXCLUSIVE and not self._knows(names)
+        if slowed and (is_total or any(uid in slowed for uid in names)):
+            one, other = ("baseline", "target") if which else ("target", "baseline")
+            return f"the {one} was slowed down by tracing functions that the {other} does not trace"
         return ""
-    is_sum = change.type == _EXCLUSIVE or (found is not None and found["part"] in _SUMS)
-    if is_sum and (uid := next((uid for uid in names if uid in partial), "")):
-        return partial[uid]
-    if change.type == _EXCLUSIVE and any(uid in mixed for uid in names):
-        return "its exclusive time has that of functions which only one of the profiles traces"
-    return ""
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return _uids(self.baseline) | _uids(self.target)
+
+    def _knows(self, names: Iterable[str]) -> bool:
+        return any(name in self._known for name in names)
+
+
+def _notes(missing: Sequence[Mapping[str, str]], others: Sequence[Profile]) -> Iterator[str]:
+    """What is not compared.
+
+    :param missing: what the baseline and the target did not trace. :param others: the target and the
+        baseline.
+    """
+    for name, own, other in zip(("baseline", "target"), missing, others, strict=True):
+        present = _uids(other)
+        names = sorted(uid for uid in own if uid in present)
+        if names:
+            methods = Counter(own[uid] for uid in names)
+            told = ", ".join(f"{method} {count:,}" for method, count in methods.items())
+            functions = counted(len(names), "function")
+            yield f"not compared: {functions} not traced in the {name} ({told}): {listed(names, 5)}"
+
+
+def _without(profile: Profile, hidden: set[str]) -> Profile:
+    """The profile without the calls of these functions, whose exclusive times become those of their callers.
+
+    Each caller gets it in its calls by their shares of its time.
+    """
+    if not hidden & _uids(profile):
+        return profile
+    more = _exclusive_of_callers(profile, hidden)
+    totals = {uid: sum(_times(own, "amount").sum() for own in _of(profile, uid)) for uid in more}
+    kept = type(profile)()
+    groups = []
+    for group in profile.groups():
+        uid = _uid(group)
+        if uid in hidden:
+            continue
+        if more.get(uid) and totals[uid] and "exclusive" in group.columns:
+            share = _times(group, "amount") * (more[uid] / totals[uid])
+            columns = {**group.columns, "exclusive": (_times(group, "exclusive") + share).tolist()}
+            group = group._replace(columns=columns)
+        groups.append(group)
+    kept.add_groups(groups, {})
+    for region, value in profile.regions().items():
+        if region not in ("resources", "resource_type_map"):
+            kept[region] = value
+    return kept
+
+
+def _exclusive_of_callers(profile: Profile, hidden: set[str]) -> dict[str, float]:
+    """How much exclusive time each other function gets from these, in nanoseconds.
+
+    That of one which is called by another of them goes on to the callers of that, by the time of the calls of
+    each.
+    """
+    times: dict[str, dict[str, float]] = {}
+    left: dict[str, float] = {}
+    for group in profile.groups():
+        uid = _uid(group)
+        if uid in hidden:
+            caller = str(group.constants.get("caller", ""))
+            own = times.setdefault(uid, {})
+            own[caller] = own.get(caller, 0.0) + float(_times(group, "amount").sum())
+            left[uid] = left.get(uid, 0.0) + float(_times(group, "exclusive").sum())
+    found: dict[str, float] = {}
+    for _ in range(_DEEPEST):
+        moved: dict[str, float] = {}
+        for uid, time in left.items():
+            callers = {one: share for one, share in times[uid].items() if one != uid}
+            total = sum(callers.values())
+            for caller, share in callers.items() if total else ():
+                place = moved if caller in hidden and caller in times else found
+                place[caller] = place.get(caller, 0.0) + time * share / total
+        left = moved
+        if not left:
+            break
+    return found
+
+
+def _times(group: Group, field: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.asarray(group.columns.get(field, [0.0] * group.size), np.float64)
+
+
+def _of(profile: Profile, uid: str) -> Iterator[Group]:
+    return (group for group in profile.groups({uid}) if _uid(group) == uid)
+
+
+def _uids(profile: Profile) -> set[str]:
+    return {_uid(group) for group in profile.groups()}
+
+
+def _uid(group: Group) -> str:
+    return str(group.constants.get("uid", ""))
 
 
 def _partial(baseline: Profile, target: Profile) -> dict[str, str]:
@@ -131,8 +270,23 @@ def _callers(profile: Profile, uids: set[str]) -> frozenset[str]:
     return frozenset(
         str(group.constants["caller"])
         for group in profile.groups()
-        if "caller" in group.constants and str(group.constants.get("uid", "")) in uids
+        if "caller" in group.constants and _uid(group) in uids
     )
+
+
+def _all_callers(profile: Profile, uids: set[str]) -> frozenset[str]:
+    """The functions that call one of these, or a function that does, and so on."""
+    callers: dict[str, set[str]] = {}
+    for group in profile.groups():
+        if "caller" in group.constants:
+            callers.setdefault(_uid(group), set()).add(str(group.constants["caller"]))
+    found: set[str] = set()
+    open_ = list(uids)
+    while open_:
+        new = callers.get(open_.pop(), set()) - found
+        found |= new
+        open_ += new
+    return frozenset(found)
 
 
 def _region(profile: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -235,7 +235,7 @@ earliers = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     graph=graphs(),
     previous=graphs(),

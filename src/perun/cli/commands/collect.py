@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -12,11 +12,23 @@ from perun.cli.options import read_params, with_options_of
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
 from perun.plugin.params import param, specs
-from perun.porcelain.run.jobs import Unit, combine_units
+from perun.porcelain.run.jobs import Unit, combine_units, needs_command
 
 
 def _run(session: Session, name: str, params: Any) -> None:
     session.run_collector(name, params)
+
+
+METHODS: Final = (
+    "baseline-static",
+    "baseline-dynamic",
+    "cg-shaping",
+    "dynamic-sampling",
+    "diff-tracing",
+    "dynamic-probing",
+    "timed-sampling",
+)
+"""The optimizations, as the manual's 3.3.1 lists them."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +42,10 @@ class OptimizationOptions:
         help="Trace fewer functions by a combination of optimizations.",
     )
     optimization_on: tuple[str, ...] = param(
-        (), short="-on", metavar="METHOD", help="Also use this optimization; may be repeated."
+        (), short="-on", choices=METHODS, help="Also use this optimization; may be repeated."
     )
     optimization_off: tuple[str, ...] = param(
-        (), short="-off", metavar="METHOD", help="Do not use this optimization; may be repeated."
+        (), short="-off", choices=METHODS, help="Do not use this optimization; may be repeated."
     )
     optimization_args: tuple[tuple[str, str], ...] = param(
         (), short="-oa", metavar="NAME VALUE", help="Set a parameter of an optimization; may be repeated."
@@ -111,9 +123,9 @@ def collect(
 
     def runner(name: str, values: Any) -> None:
         plugin = session.registry.get("collect", name)
-        if not cmd and not getattr(plugin, "without_command", False):
-            raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         unit = Unit(plugin.name, values if not isinstance(values, dict) else _params(plugin, values))
+        if not cmd and needs_command(session.registry, name):
+            raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         jobs = combine_units(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
         measure(session, jobs, where, profile_name)
 

@@ -86,7 +86,7 @@ class ComplexityCollector:
         folder = _recordings(run, params, ctx)
         table = ctx.scratch / "table"
         ctx.report("finding functions and sizes", 0, 0)
-        selection = select(program, params, ctx)
+        selection = select(program, params, ctx, run)
         table.write_bytes(selection.table)
 
         def recording(run: Run, folder: Path, table: Path) -> Run:
@@ -194,7 +194,13 @@ def _profile(
     summary = _summary(gaps, table.total, found, sample.real, early, notes)
     summary["overhead"] = overhead
     collector = {"name": ComplexityCollector.name, "params": to_mapping(params)}
+    applied = selection.applied
+    if applied is not None:
+        summary["optimization"] = {**applied.report.region(), "switched-off": []}
     profile = table.profile(functions, run, collector, summary)
+    if applied is not None:
+        profile["header"]["optimization"] = applied.head()
+        applied.update(profile)
     return completed(profile, sample, shortfalls(sample, params.timeout, _lost(gaps)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from perun.collect._calls.optimizations.params import OptimizationParams
 from perun.collect._common import params as common
 from perun.errors import UsageError
 from perun.plugin.params import param
@@ -13,7 +14,7 @@ STORAGE: Final = 20_000
 
 
 @dataclass(frozen=True)
-class ComplexityParams:
+class _ComplexityParams:
     """How to compile the program, and which calls to record."""
 
     target_dir: str = param(
@@ -80,7 +81,13 @@ class ComplexityParams:
     ignore_failure: bool = common.ignore_failure()
     timeout: float = common.timeout(kept=True)
 
+
+@dataclass(frozen=True)
+class ComplexityParams(OptimizationParams, _ComplexityParams):
+    """The parameters of the complexity collector, those of its own first."""
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         for function, every in self.sampling:
             if not 1 <= every < 1 << 31:
                 raise UsageError(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from perun.collect._calls.binary import Binary
 from perun.collect._calls.names import plain_name, without_arguments
+from perun.collect._calls.optimizations.applying import Applied, Candidate, apply, is_wanted
 from perun.collect._calls.profile import Function
 from perun.collect._calls.sizes import find_size, size_of
 from perun.collect.complexity.programs import programs
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
     from perun.collect.complexity.params import ComplexityParams
     from perun.collect.complexity.records import Place
-    from perun.plugin.api import CollectContext
+    from perun.plugin.api import CollectContext, Run
 
 
 class Selection(NamedTuple):
@@ -28,12 +29,14 @@ class Selection(NamedTuple):
 
     :param table: the table for it. :param path: real path of the program; empty if it is a script.
     :param sizes: address of a function to the expression of its size. :param notes: for the user.
+    :param applied: what the optimisations decided; None where there are none.
     """
 
     table: bytes
     path: str
     sizes: dict[int, str]
     notes: list[str]
+    applied: Applied | None = None
 
     def functions(self, places: Sequence[Place], cwd: Path, ctx: CollectContext) -> list[Function]:
         """The functions at the places, by their numbers."""
@@ -53,9 +56,13 @@ class Selection(NamedTuple):
         ]
 
 
-def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selection:
+def select(
+    program: str, params: ComplexityParams, ctx: CollectContext, run: Run | None = None
+) -> Selection:
     """Select the functions of a program.
 
+    :param run: what is measured; without one the optimisations choose nothing.
+    :raises NoProfile: where the parameters ask for explanations alone.
     :raises UsageError: where none of the functions of the rules exists; names the most similar ones.
     :raises JobFailed: where the program cannot be read.
     """
@@ -76,6 +83,10 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
         listed = _listed(binary, params, notes)
         sizes = _sizes(binary, listed, params, notes)
         every = _sampling(binary, params, notes)
+        applied = _optimized(binary, listed, every, params, ctx, run)
+        if applied is not None:
+            listed = _kept(listed, applied, every)
+            notes += applied.notes + _unsupported(applied)
         functions = [
             TableFunction(one.address, one.size, one in listed, every.get(one.address, 1))
             for one in binary.functions
@@ -83,7 +94,51 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext) -> Selec
         table = encoded(
             [Module(binary.path, functions, programs(binary, sizes))], only_listed=bool(params.rules)
         )
-        return Selection(table, binary.path, {one.address: size.text for one, size in sizes.items()}, notes)
+        texts = {one.address: size.text for one, size in sizes.items()}
+        return Selection(table, binary.path, texts, notes, applied)
+
+
+def _optimized(
+    binary: Binary,
+    listed: frozenset[Symbol],
+    every: Mapping[int, int],
+    params: ComplexityParams,
+    ctx: CollectContext,
+    run: Run | None,
+) -> Applied | None:
+    """What the optimisations decide on the functions, in the order of their addresses."""
+    if run is None or not is_wanted(params):
+        return None
+    candidates = [
+        Candidate(one.name, one.symbol, one.address, bool(params.rules), every.get(one.address, 1))
+        for one in _ordered(listed)
+    ]
+    return apply(run, binary.path, "complexity", candidates, params, ctx)
+
+
+def _kept(listed: frozenset[Symbol], applied: Applied, every: dict[int, int]) -> frozenset[Symbol]:
+    """The functions that stay; `every` gets how they are sampled."""
+    kept = set()
+    for one, decision in zip(_ordered(listed), applied.decisions, strict=True):
+        if decision.kept:
+            kept.add(one)
+            every[one.address] = decision.sampling
+    return frozenset(kept)
+
+
+def _ordered(listed: frozenset[Symbol]) -> list[Symbol]:
+    return sorted(listed, key=lambda one: one.address)
+
+
+def _unsupported(applied: Applied) -> tuple[str, ...]:
+    """What of the optimisations acts while a program runs, which the recorder cannot."""
+    threshold, _, period = applied.switching
+    names = {"dynamic-probing": threshold > 0, "timed-sampling": period > 0}
+    return tuple(
+        f"{name} has no effect: what the compiler added stays in the program; use perun collect trace"
+        for name, is_asked in names.items()
+        if is_asked
+    )
 
 
 def _is_elf(path: str) -> bool:

@@ -114,7 +114,7 @@ class _Session:
             self._report("making a profile of the calls")
             profile = self._make_profile(plan, engine, recorded)
             if self._optimized is not None and not (self._params.no_profile or self._params.no_ds_update):
-                self._optimized.update(profile)
+                self._optimized.applied.update(profile)
             return completed(profile, sample, [*shortfalls(sample, limit, engine.lost), *recorded.lacks])
         finally:
             self._remove_temporary_files()
@@ -157,15 +157,14 @@ class _Session:
 
         :raises NoProfile: where the parameters ask for a call graph or for explanations alone.
         """
-        from perun.collect.trace.optimized import is_wanted, optimize
+        from perun.collect.trace.optimized import optimize
 
-        if not is_wanted(self._params):
+        self._optimized = found = optimize(self._run, plan, self._params, self._ctx)
+        if found is None:
             return plan
-        self._report("making the call graph")
-        self._optimized = optimize(self._run, plan, self._params, self._ctx)
-        for note in self._optimized.notes:
+        for note in found.applied.notes:
             self._note(note)
-        return self._optimized.plan
+        return found.plan
 
     def _note_switching(self, plan: Plan, engine: Engine) -> None:
         """Say what of the optimisations the engine cannot."""
@@ -303,7 +302,7 @@ class _Session:
                 self._ctx.note(note)
         profile = table.profile(_functions(plan), self._run, info, summary)
         if self._optimized is not None:
-            profile["header"]["optimization"] = self._optimized.head()
+            profile["header"]["optimization"] = self._optimized.applied.head()
         return profile
 
     def _note_constant_sizes(self, plan: Plan, sizes: ConstantSizes) -> None:

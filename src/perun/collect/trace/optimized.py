@@ -2,100 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun import atomic
-from perun.collect._calls.optimizations.composing import choose
-from perun.collect._calls.optimizations.plan import Choice, Decision
-from perun.collect._calls.optimizations.report import Report, Row
-from perun.collect._calls.optimizations.resources import Resources
+from perun.collect._calls.optimizations.applying import Applied, Candidate, GraphRequest, apply, is_wanted
 from perun.collect.trace.plan import shown_name
 from perun.errors import UsageError
-from perun.plugin.api import Answer, NoProfile
-from perun.wording import counted
 
 if TYPE_CHECKING:
-    from perun.callgraph.graph import CallGraph
     from perun.collect.trace.engines import Engine, Recorded
     from perun.collect.trace.params import TraceParams
-    from perun.collect.trace.plan import Plan, Probe
+    from perun.collect.trace.plan import Plan
     from perun.plugin.api import CollectContext, Run
-    from perun.profile.factory import Profile
 
 
 class Optimized(NamedTuple):
-    """A plan with what was chosen for it, and where that is kept. :ivar notes: for the user."""
+    """A plan, and what was decided for it."""
 
     plan: Plan
-    report: Report
-    resources: Resources
-    notes: tuple[str, ...]
-
-    def update(self, profile: Profile) -> None:
-        """Keep what was recorded for later runs, where the user wants optimisations."""
-        if self.report.settings.methods:
-            self.resources.update(profile)
-
-    def head(self) -> dict[str, Any]:
-        """What the header of the profile says."""
-        region = self.report.region()
-        return {key: region[key] for key in ("pipeline", "methods", "functions", "traced")}
+    applied: Applied
 
     def region(self, plan: Plan, recorded: Recorded) -> dict[str, Any]:
         """The entry `optimization` of the region `trace` of the profile."""
         off = sorted(shown_name(plan.probes[one].function) for one in recorded.switched_off)
-        return {**self.report.region(), "switched-off": off}
+        return {**self.applied.report.region(), "switched-off": off}
 
 
-def is_wanted(params: TraceParams) -> bool:
-    """Whether the parameters ask for optimisations, or for anything that needs the call graph."""
-    asked = params.callgraph or params.only_extract_cg or params.explain or params.dry_run
-    return bool(params.settings().methods or asked or params.optimization_reset_cache)
+def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> Optimized | None:
+    """Drop and sample probes of a plan as the parameters say; None where they ask for nothing.
 
-
-def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> Optimized:
-    """Drop and sample probes of a plan as the parameters say, and answer what they ask.
-
-    :raises NoProfile: where they ask for answers alone.
-    :raises UsageError: where a parameter means a version without a call graph.
+    :raises NoProfile: where they ask for a call graph or for explanations alone.
+    :raises UsageError: where nothing is left to trace, or a parameter means a version without a call graph.
     """
-    notes: list[str] = []
-    resources = Resources(run, plan.program, "trace", params, ctx.statistics, notes.append)
-    if params.optimization_reset_cache:
-        resources.reset()
-    settings = params.settings()
-    graph = resources.graph()
-    previous = resources.previous(settings) if settings.methods else None
-    earlier = resources.earlier(graph)
-    kind = "mixed" if params.extract_mixed_cg else params.use_cg_type
-    typed = resources.typed(graph, earlier.seen, kind)
-    if params.callgraph:
-        _write(typed, params.callgraph)
-    if params.only_extract_cg:
-        functions, calls = counted(len(graph.functions), "function"), counted(len(typed.calls), "call")
-        text = f"the call graph of {plan.program} has {functions} and {calls}"
-        ctx.answer(Answer(text, {"functions": len(graph.functions), "calls": len(typed.calls)}))
-        raise NoProfile
-    names = _names(plan, graph)
-    named = frozenset(name for number, name in names.items() if plan.probes[number].named)
-    choice = choose(typed, previous.graph if previous else None, earlier, settings, named)
-    found = _applied(plan, names, choice)
-    rows = tuple(
-        _row(probe, choice.decisions.get(names.get(number, ""))) for number, probe in enumerate(plan.probes)
-    )
-    report = Report(rows, settings, choice, typed.source, previous.version if previous else "")
-    if params.explain or params.dry_run:
-        ctx.answer(report.answer(as_json=params.json))
-    if params.dry_run:
-        raise NoProfile
-    if not found.probes and not found.pairs:
+    request = GraphRequest(params.callgraph, params.only_extract_cg, params.extract_mixed_cg)
+    if not is_wanted(params, request):
+        return None
+    candidates = [
+        Candidate(
+            shown_name(probe.function),
+            probe.function.symbol,
+            probe.function.address if probe.path == plan.program else -1,
+            probe.named,
+            probe.sampling,
+        )
+        for probe in plan.probes
+    ]
+    ctx.report("making the call graph", 0, 0)
+    applied = apply(run, plan.program, "trace", candidates, params, ctx, request)
+    kept = [
+        probe._replace(sampling=decision.sampling)
+        for probe, decision in zip(plan.probes, applied.decisions, strict=True)
+        if decision.kept
+    ]
+    if not kept and not plan.pairs:
         raise UsageError(
-            f"the optimizations {', '.join(settings.methods)} leave no function to trace",
+            f"the optimizations {', '.join(applied.report.settings.methods)} leave no function to trace",
             "see why with --dry-run, or name functions with --func (-f)",
         )
-    return Optimized(found, report, resources, (*notes, *_notes(report)))
+    mains = [number for number, probe in enumerate(kept) if probe.function.symbol == "main"]
+    entry = mains[0] if mains else -1
+    return Optimized(
+        plan._replace(probes=tuple(kept), switching=applied.switching, entry=entry), applied
+    )
 
 
 def unsupported(plan: Plan, engine: Engine) -> list[str]:
@@ -109,69 +76,3 @@ def unsupported(plan: Plan, engine: Engine) -> list[str]:
         for method, is_asked in wanted.items()
         if is_asked and method in engine.switches
     ]
-
-
-def _names(plan: Plan, graph: CallGraph) -> dict[int, str]:
-    """The number of each probe to the name of its function in the graph; only those of the program."""
-    by_address = {one.address: one.name for one in graph.functions.values() if one.address}
-    by_symbol = {one.symbol: one.name for one in graph.functions.values() if one.symbol}
-    found = {}
-    for number, probe in enumerate(plan.probes):
-        if probe.path != plan.program:
-            continue
-        name = by_address.get(probe.function.address) or by_symbol.get(probe.function.symbol)
-        if name is not None:
-            found[number] = name
-    return found
-
-
-def _applied(plan: Plan, names: Mapping[int, str], choice: Choice) -> Plan:
-    """The plan with the probes that stay. What the user said of sampling has precedence."""
-    probes: list[Probe] = []
-    entry = -1
-    for number, probe in enumerate(plan.probes):
-        decision = choice.decisions.get(names.get(number, ""), Decision(True))
-        if not decision.kept:
-            continue
-        if probe.function.symbol == "main" and probe.path == plan.program:
-            entry = len(probes)
-        probes.append(probe._replace(sampling=probe.sampling if probe.sampling > 1 else decision.sampling))
-    return plan._replace(probes=tuple(probes), switching=choice.switching, entry=entry)
-
-
-def _row(probe: Probe, decision: Decision | None) -> Row:
-    uid = shown_name(probe.function)
-    if decision is None:
-        return Row(uid, True, "", "it is not in the call graph of the program", probe.sampling)
-    return Row(uid, *decision[:3], decision.sampling if decision.kept else 1)
-
-
-def _notes(report: Report) -> list[str]:
-    """What a run without --explain says."""
-    traced = sum(row.traced for row in report.rows)
-    methods = ", ".join(report.settings.methods)
-    if not methods:
-        return []
-    text = (
-        f"{traced} of {counted(len(report.rows), 'function')} are traced ({methods}); --explain says which, "
-        "and why"
-    )
-    return [text, *report.choice.notes]
-
-
-def _write(graph: CallGraph, file: str) -> None:
-    """Write the graph to a file of the user's.
-
-    :raises UsageError: where it cannot be written.
-    """
-    import json
-
-    from perun.callgraph.files import to_data, to_dot
-
-    text = json.dumps(to_data(graph), indent=2) if file.endswith(".json") else to_dot(graph)
-    try:
-        atomic.write(Path(file), text.encode())
-    except OSError as problem:
-        raise UsageError(
-            f"cannot write --callgraph {file}: {problem.strerror}", "name a file in a folder that exists"
-        ) from None

@@ -25,7 +25,7 @@ from perun.profile.session import are_pairs
 from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
 from perun.profile.units import larger_is_better, locations_of_larger
-from perun.profile.untraced import without_untraced
+from perun.profile.untraced import Alike
 from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
@@ -105,12 +105,17 @@ class Comparer:
             baseline = pools.pooled(pair.baseline, pair.more_baselines)
         except ProfileError as problem:
             return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
-        return self._outcome(chosen, baseline, target)._replace(notes=pools.notes(baseline, target))
+        outcome = self._outcome(chosen, baseline, target)
+        return outcome._replace(notes=(*pools.notes(baseline, target), *outcome.notes))
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
         """What the checks find of two profiles that are in memory."""
         chosen = applicable(self._repo, self._rules, target)
         return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
+
+    def by(self, chosen: Sequence[Rule], baseline: Profile, profile: Profile) -> Outcome:
+        """What these checks find of two profiles that are in memory, whatever the configuration says."""
+        return self._outcome(list(chosen), baseline, profile)
 
     def _repeats(self, pair: Pair) -> Iterator[tuple[Profile, Profile]]:
         """The baseline and the target of other sessions that measured both versions side by side.
@@ -150,18 +155,21 @@ class Comparer:
         if found and not self._force:
             unknown = _incomparable(target, found)
             return Outcome(_of_all(chosen, unknown), environment=environment)
-        results = (self._apply(rule, baseline, target, context) for rule in chosen)
-        return Outcome(_without_replaced(chosen, list(results)), incomplete=reasons, environment=environment)
+        both = Alike(baseline, target)
+        results = [self._apply(rule, both, context) for rule in chosen]
+        kept = _without_replaced(chosen, results)
+        applied = {result.method for result in kept if not result.reason}
+        of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
+        return Outcome(
+            kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks)
+        )
 
-    def _apply(
-        self, rule: Rule, baseline: Profile, target: Profile, context: CheckContext
-    ) -> MethodResult:
-        name = rule.check.name
+    def _apply(self, rule: Rule, both: Alike, context: CheckContext) -> MethodResult:
+        name, baseline, target = rule.check.name, both.baseline, both.target
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):
                 found = tuple(rule.check.compare(baseline, target, rule.params, context))
-            traced = without_untraced(found, baseline, target)
-            certain = without_doubtful(traced, baseline, target)
+            certain = without_doubtful(both.judged(found), baseline, target)
             changes = tuple(without_negligible(certain, baseline, target))
             knows = getattr(rule.check, "knows_larger_is_better", False)
             if larger_is_better(target) and not knows:
@@ -174,6 +182,11 @@ class Comparer:
     def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
         unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")
         return postprocessby.process(self._repo, profile, unit.name, unit.params)
+
+
+def _notes_of(check: Any) -> tuple[str, ...]:
+    """What holds for all that the check says."""
+    return tuple(getattr(check, "notes", ()))
 
 
 def session_id(profile: Mapping[str, Any]) -> str:

@@ -106,6 +106,12 @@ def _lacks(
 ) -> list[str]:
     """What methods lacked, so that they dropped nothing."""
     lacks = []
+    drops = {"cg-shaping", "baseline-static", "baseline-dynamic"}
+    if previous is None and drops & set(settings.methods):
+        lacks.append(
+            "no earlier version has a call graph of the program, so that changed functions may be dropped; "
+            "make one with: perun collect -m REV ... trace --only-extract-cg"
+        )
     if "diff-tracing" in settings.methods and previous is None:
         lacks.append("diff-tracing: no earlier version has a call graph of the program; it drops nothing")
     if "cg-shaping" in settings.methods and not graph.levels():

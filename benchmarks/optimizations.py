@@ -1,0 +1,175 @@
+"""A program of 300 functions traced whole and with each pipeline of optimisations, in the same run.
+
+    python benchmarks/optimizations.py [--slowdowns N]
+
+Calls that are recorded, how much slower the program is, and the size of the profile; then whether `perun
+check` names the function that was made slower, also where hardly anything else is traced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from perun.collect.trace.engines.ebpf import EbpfEngine
+from perun.profile.factory import load_profile
+from report import Count, Measured, Place, Row, table
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "native"))
+
+from many_functions import guilty, source  # noqa: E402
+
+PIPELINES: Final = ("basic", "advanced", "full")
+WHOLE: Final = "whole"
+ALONE_RUNS: Final = 5
+CONFIG = "vcs: {type: git, url: ..}\ndegradation: {strategies: [{method: exclusive_time_outliers}]}\n"
+AUTHOR = ("-c", "user.name=Benchmark", "-c", "user.email=benchmark@example.org")
+FLAGS = ("-O1", "-g", "-Wl,--build-id")
+SLOWDOWNS: Final = 10
+
+
+class Traced(NamedTuple):
+    """What a trace recorded: calls, seconds that the program took, bytes of its profile."""
+
+    path: Path
+    calls: int
+    seconds: float
+    size: int
+
+
+class Project:
+    """A repository with the program, whose base version is traced whole."""
+
+    def __init__(self, perun: str, folder: Path) -> None:
+        self._perun = perun
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self.git("init", "-q", "-b", "main", ".")
+        (folder / ".gitignore").write_text(".perun\nprogram\n")
+        self.commit("")
+        self.perun("init")
+        (folder / ".perun/local.yml").write_text(CONFIG)
+        self.base = self.trace(WHOLE, "base")
+        self.basic_base = self.trace("basic", "base-basic")
+
+    def git(self, *argv: str) -> None:
+        """Run git."""
+        subprocess.run(["git", *AUTHOR, *argv], cwd=self.folder, check=True, capture_output=True)
+
+    def perun(self, *argv: str) -> str:
+        """What a command of Perun prints."""
+        command = [self._perun, *argv]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"perun {' '.join(argv)} ended with {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def commit(self, slower: str) -> None:
+        """Compile and commit the program with a slower function."""
+        if slower:
+            self.git("checkout", "-q", "-b", f"slower-{slower}", "main")
+        (self.folder / "program.c").write_text(source(slower))
+        subprocess.run(["cc", *FLAGS, "-o", "program", "program.c"], cwd=self.folder, check=True)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", f"Make {slower} slower" if slower else "Begin")
+
+    def trace(self, pipeline: str, name: str) -> Traced:
+        """Trace the committed program."""
+        options = [] if pipeline == WHOLE else ["-op", pipeline]
+        path = self.folder / ".perun" / "jobs" / f"{name}.perf"
+        command = ("collect", "-c", "./program", *options, "-pn", path.name)
+        self.perun(*command, "trace", "-e", "ebpf", "-o", "suppress")
+        region = load_profile(path)["trace"]
+        return Traced(path, region["calls"], region["duration"], path.stat().st_size)
+
+    def alone(self) -> Measured:
+        """Seconds of the program alone."""
+        times = []
+        for _ in range(ALONE_RUNS):
+            start = time.perf_counter()
+            subprocess.run(["./program"], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+            times.append(time.perf_counter() - start)
+        return Measured(times)
+
+    def named(self, base: Traced, target: Traced) -> str:
+        """The function whose exclusive time `perun check` says to be worse by most; empty for none."""
+        answer: dict[str, Any] = json.loads(
+            self.perun("check", "profiles", str(base.path), str(target.path), "--json")
+        )
+        changes = [
+            change
+            for comparison in answer["comparisons"]
+            for change in comparison["changes"]
+            if change["type"] == "time" and "Degradation" in change["result"]
+            if not change["result"].startswith("Total")
+        ]
+        worst = max(changes, key=lambda change: change["rate"], default=None)
+        return str(worst["location"]).rpartition(":")[2] if worst else ""
+
+
+def optimizations(place: Place) -> Iterator[Row | Count]:
+    """Calls, slow-down and size with each pipeline beside everything traced, and what `check` names."""
+    if why := EbpfEngine(os.environ).unavailable()[0]:
+        print(f"optimizations: left out: the engine ebpf cannot run: {why}", file=sys.stderr)
+        return
+    yield from measured(Project(place.perun, place.folder / "optimizations"), SLOWDOWNS)
+
+
+def measured(project: Project, slowdowns: int) -> Iterator[Row | Count]:
+    """The rows of a project."""
+    names = guilty()[:slowdowns]
+    found: dict[str, list[Traced]] = {pipeline: [] for pipeline in (WHOLE, *PIPELINES)}
+    right = dict.fromkeys(found, 0)
+    slower: dict[str, list[float]] = {pipeline: [] for pipeline in found}
+    for name in names:
+        project.commit(name)
+        alone = project.alone()
+        for pipeline in found:
+            traced = project.trace(pipeline, f"{name}-{pipeline}")
+            found[pipeline].append(traced)
+            slower[pipeline].append(traced.seconds / alone)
+            # A version of which little is traced is compared with one that was not slowed down much either.
+            base = project.base if pipeline in (WHOLE, "basic") else project.basic_base
+            right[pipeline] += project.named(base, traced) == name
+    for pipeline in PIPELINES:
+        limit = 0.1 if pipeline == "basic" else None
+        for what, field, unit, most in (("calls", "calls", "", limit), ("profile", "size", "B", None)):
+            ours, all_ = (
+                Measured([getattr(one, field) for one in found[which]]) for which in (pipeline, WHOLE)
+            )
+            yield Row(f"trace 300 functions, {pipeline}: {what}", ours, all_, "traced whole", most, unit)
+        ours, all_ = (Measured(slower[which]) for which in (pipeline, WHOLE))
+        yield Row(f"trace 300 functions, {pipeline}: slow-down", ours, all_, "traced whole", None, "x")
+    for pipeline, count in right.items():
+        least = len(names) if pipeline == "basic" else None
+        whole = f"{right[WHOLE]} traced whole"
+        yield Count(f"check names the slower function, {pipeline}", count, len(names), least, others=whole)
+
+
+def main() -> int:
+    """Print the table; 1 where a limit is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--perun", default=str(Path(sys.executable).with_name("perun")))
+    parser.add_argument("--slowdowns", type=int, default=SLOWDOWNS)
+    options = parser.parse_args()
+    if not shutil.which("cc"):
+        raise SystemExit("there is no compiler: install one with: apt-get install gcc")
+    with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
+        os.environ |= {"HOME": folder, "PERUN_CONFIG_DIR": folder, "GIT_CONFIG_GLOBAL": "/dev/null"}
+        rows = list(measured(Project(options.perun, Path(folder, "project")), options.slowdowns))
+    print(table(rows))
+    return 0 if all(row.met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

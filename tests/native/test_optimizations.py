@@ -1,0 +1,322 @@
+"""The optimisations with real programs: what diff-tracing sees of changes, and probes switched off."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiling import CompilerCache
+from perun.callgraph.graph import CallGraph
+from perun.collect._calls.image import static_graph
+from perun.collect._calls.optimizations.difference import difference
+from perun.collect.complexity.collector import ComplexityCollector
+from perun.collect.complexity.params import ComplexityParams
+from perun.collect.trace.collector import TraceCollector
+from perun.collect.trace.engines.ebpf import EbpfEngine
+from perun.collect.trace.params import TraceParams
+from perun.errors import UsageError
+from perun.plugin.api import Answer, CollectContext, NoProfile, Run
+from perun.profile.factory import Profile
+from perun.profile.untraced import told
+
+MODES = ("soft", "semistrict", "strict", "color")
+COUNT = 24
+ASSEMBLY = """
+__attribute__((naked, noinline)) int assembly(int one, int two) {
+    __asm__("%s");
+}
+"""
+PLAIN = r"mov %edi, %eax\n add $3, %eax\n mov %esi, %ecx\n imul %ecx, %eax\n ret"
+OTHER_REGISTERS = r"mov %edi, %eax\n add $3, %eax\n mov %esi, %edx\n imul %edx, %eax\n ret"
+OTHER_ORDER = r"mov %edi, %eax\n mov %esi, %edx\n add $3, %eax\n imul %edx, %eax\n ret"
+
+
+def source(bodies: Mapping[str, str], names: Mapping[str, str], assembly: str, order: int = 1) -> str:
+    """A program of `COUNT` functions of which each calls the next one."""
+    shown = [names.get(f"f{number}", f"f{number}") for number in range(COUNT)]
+    declared = "".join(f"int {name}(int x);\n" for name in shown)
+    texts = []
+    for number, name in enumerate(shown):
+        callee = f"{shown[number + 1]}(x + {number}) + 1" if number + 1 < COUNT else "assembly(x, 2)"
+        usual = f"return {callee};"
+        body = bodies.get(f"f{number}", usual)
+        texts.append(f"__attribute__((noinline, noipa)) int {name}(int x) {{ {body} }}\n")
+    more = bodies.get("more", "")
+    main = f"int main(int count, char **all) {{ (void)all; return {shown[0]}(count) == 0; }}\n"
+    return ASSEMBLY % assembly + "volatile int sink;\n" + declared + more + "".join(texts[::order]) + main
+
+
+MULTIPLY = {"f3": "return f4(x + 3) * 3;"}
+FIVE = {"f3": "return f4(x + 3) * 5;"}
+NEW = FIVE | {
+    "more": "__attribute__((noinline, noipa)) int added(int x) { return x ^ 5; }\n",
+    "f7": "return f8(x + 7) + added(x);",
+}
+BRANCH = FIVE | {"f9": "if (x > 100) sink = 2; return f10(x + 9) + 1;"}
+RENAMED = {"f5": "renamed"}
+HISTORY: list[tuple[str, str, dict[str, set[str]]]] = [
+    ("begin", source({}, {}, PLAIN), {}),
+    (
+        "multiply in f3",
+        source(MULTIPLY, {}, PLAIN),
+        {mode: {"f3"} for mode in MODES if mode != "soft"},  # it has as many instructions as before
+    ),
+    ("another factor in f3", source(FIVE, {}, PLAIN), {"strict": {"f3"}, "color": {"f3"}}),
+    ("say what it is", "/* a chain of functions */\n" + source(FIVE, {}, PLAIN), {}),
+    ("call f5 otherwise", source(FIVE, RENAMED, PLAIN), {}),
+    ("write them in another order", source(FIVE, RENAMED, PLAIN, -1), {}),
+    ("call a new function", source(NEW, RENAMED, PLAIN), {mode: {"f7", "added"} for mode in MODES}),
+    ("call it no more", source(FIVE, RENAMED, PLAIN), {mode: {"f7"} for mode in MODES}),
+    ("branch in f9", source(BRANCH, RENAMED, PLAIN), {mode: {"f9"} for mode in MODES}),
+    ("use another register", source(BRANCH, RENAMED, OTHER_REGISTERS), {"strict": {"assembly"}}),
+    (
+        "exchange two instructions",
+        source(BRANCH, RENAMED, OTHER_ORDER),
+        {"strict": {"assembly"}, "semistrict": {"assembly"}},
+    ),
+]
+"""Subjects, sources, and by mode the functions that changed; factors are operands of one instruction."""
+
+
+@pytest.fixture(scope="module")
+def graphs(compiled_once: CompilerCache, tmp_path_factory: pytest.TempPathFactory) -> list[CallGraph]:
+    """The call graph of each version."""
+    if not shutil.which("gcc"):
+        pytest.skip("there is no gcc")
+    folder = tmp_path_factory.mktemp("history")
+    found = []
+    for number, (_, text, _) in enumerate(HISTORY):
+        file = folder / f"version{number}.c"
+        file.write_text(text)
+        found.append(static_graph(compiled_once("gcc", "-O1", "-Wl,--build-id", file)))
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_exactly_the_changed_functions_of_each_commit_are_found(graphs: list[CallGraph], mode: str) -> None:
+    for (subject, _, expected), old, new in zip(HISTORY[1:], graphs, graphs[1:], strict=False):
+        found = difference(new, old, mode)
+        assert set(found.changed) == expected.get(mode, set()), subject
+        assert found.renamed == ({"renamed": "f5"} if "otherwise" in subject else {}), subject
+
+
+CALLS = """
+volatile int sink;
+__attribute__((noinline)) int leaf(int x) { sink++; return x + 1; }
+__attribute__((noinline)) int deep(int n) { sink++; return n ? deep(n - 1) + 1 : 0; }
+__attribute__((noinline)) int middle(int n) { int s = 0; for (int i = 0; i < n; i++) s += leaf(i); return s; }
+int main(void) {
+    int s = 0;
+    for (int i = 0; i < 40; i++) { s += middle(100); s += deep(80); }
+    return s == 0;
+}
+"""
+
+
+@pytest.fixture
+def calls_program(compiled_once: CompilerCache, tmp_path: Path) -> Path:
+    """A program of few functions with many calls, in the folder of the test."""
+    if not shutil.which("gcc"):
+        pytest.skip("there is no gcc")
+    file = tmp_path / "calls.c"
+    file.write_text(CALLS)
+    made = compiled_once("gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id", file)
+    return Path(shutil.copy(made, tmp_path / "calls"))
+
+
+class Kept:
+    """Statistics of a version and its ancestors, in memory."""
+
+    def __init__(self) -> None:
+        self.own: dict[str, dict[str, Any]] = {}
+        self.older: dict[str, dict[str, Any]] = {}
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        return self.own.get(name)
+
+    def save(self, name: str, values: Mapping[str, Any]) -> None:
+        self.own[name] = dict(values)
+
+    def earlier(self, name: str, revision: str = "") -> tuple[str, dict[str, Any]] | None:
+        return ("1" * 40, self.older[name]) if name in self.older else None
+
+    def remove(self, name: str) -> None:
+        self.own.pop(name, None)
+        self.older.pop(name, None)
+
+    def profile(self, collector: str, cmd: str | None) -> Profile | None:
+        return None
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def answers() -> list[Answer]:
+    return []
+
+
+@pytest.fixture
+def traced(tmp_path: Path, kept: Kept, answers: list[Answer]) -> Callable[..., Profile]:
+    """Trace a program: `traced("./calls", optimization_pipeline="basic")`."""
+
+    def trace(command: str, **params: Any) -> Profile:
+        run = Run(command, "", cwd=tmp_path, environ=dict(os.environ))
+        scratch = tmp_path / "scratch"
+        scratch.mkdir(exist_ok=True)
+        context = CollectContext(scratch, statistics=kept, answer=answers.append, cache=tmp_path / "cache")
+        given = {"engine": "ebpf", "output_handling": "suppress", "timeout": 60.0, **params}
+        return TraceCollector().collect(run, TraceParams(**given), context)
+
+    return trace
+
+
+@pytest.fixture
+def ebpf() -> None:
+    if why := ": ".join(filter(None, EbpfEngine(os.environ).unavailable())):
+        pytest.skip(f"ebpf: {why}")
+
+
+@pytest.fixture(params=["session", "multi", "perf_event"])
+def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each method of attaching probes that the kernel has."""
+    monkeypatch.setattr(EbpfEngine, "forced_method", request.param)
+    if why := EbpfEngine(os.environ).unavailable()[0]:
+        pytest.skip(f"{request.param}: {why}")
+
+
+def counts(profile: Profile) -> Counter[str]:
+    return Counter(one["uid"] for _, one in profile.all_resources())
+
+
+@pytest.mark.usefixtures("method")
+def test_a_function_is_detached_after_exactly_so_many_calls(
+    calls_program: Path, traced: Callable[..., Profile]
+) -> None:
+    profile = traced(
+        "./calls",
+        optimization_on=("dynamic-probing",),
+        optimization_args=(("probing-threshold", "1000"),),
+    )
+    # Also where calls are nested more deeply than the kernel catches returns.
+    assert counts(profile) == {"main": 1, "middle": 40, "leaf": 1000, "deep": 1000}
+    assert profile["trace"]["optimization"]["switched-off"] == ["deep", "leaf"]
+    assert (profile["trace"]["missed-exits"], profile["trace"]["lost"]) == (0, 0)
+    assert "of 2 functions calls were not recorded all the time" in told(profile)
+
+
+@pytest.mark.usefixtures("method")
+def test_the_timer_switches_all_but_the_entry_off(
+    calls_program: Path, traced: Callable[..., Profile]
+) -> None:
+    profile = traced(
+        "./calls", optimization_on=("timed-sampling",), optimization_args=(("timed-sample-freq", "0.001"),)
+    )
+    found = counts(profile)
+    assert found["main"] == 1
+    assert set(found) <= {"main", "middle", "leaf", "deep"}
+    assert found["leaf"] <= 4000
+    # What was recorded is complete: exits are recorded after the timer has switched entries off.
+    assert (profile["trace"]["missed-exits"], profile["trace"]["lost"]) == (0, 0)
+    assert "main" not in profile["trace"]["optimization"]["switched-off"]
+
+
+@pytest.mark.usefixtures("ebpf")
+def test_what_was_recorded_decides_on_the_next_run(
+    calls_program: Path, traced: Callable[..., Profile], kept: Kept, answers: list[Answer]
+) -> None:
+    basic = {"optimization_pipeline": "basic"}
+    first = traced("./calls", **basic)
+    assert counts(first)["leaf"] == 4000
+    second = traced("./calls", **basic, explain=True)
+    assert counts(second) == {"main": 1, "middle": 40, "deep": 3240}
+    region = second["trace"]["optimization"]
+    assert region["dropped"] == {"baseline-dynamic": 1}
+    assert region["not-traced"]["leaf"][0] == "baseline-dynamic"
+    assert second["header"]["optimization"] == {
+        "pipeline": "basic",
+        "methods": ["cg-shaping", "baseline-dynamic"],
+        "functions": 4,
+        "traced": 3,
+    }
+    assert "dropped  leaf    baseline-dynamic: it was called 4,000 times, more than 1,000" in answers[0].text
+    # What was not traced keeps what was recorded of it before, so that it stays dropped.
+    assert counts(traced("./calls", **basic)) == counts(second)
+    # Without what is kept everything is traced.
+    assert counts(traced("./calls", **basic, optimization_reset_cache=True))["leaf"] == 4000
+    assert sorted(name[:4] for name in kept.own) == ["cg--", "ds--"]
+
+
+@pytest.mark.usefixtures("ebpf")
+def test_a_changed_function_stays_whatever_is_known_of_it(
+    calls_program: Path,
+    traced: Callable[..., Profile],
+    kept: Kept,
+    tmp_path: Path,
+    compiled_once: CompilerCache,
+) -> None:
+    traced("./calls", optimization_pipeline="basic")
+    kept.older = {name: values for name, values in kept.own.items()}
+    kept.own = {}
+    file = tmp_path / "changed.c"
+    file.write_text(CALLS.replace("return x + 1;", "sink++; return x + 2;"))
+    flags = ("-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id")
+    shutil.copy(compiled_once("gcc", *flags, file), tmp_path / "calls")
+    profile = traced("./calls", optimization_pipeline="basic", optimization_on=("diff-tracing",))
+    assert counts(profile)["leaf"] == 4000
+    region = profile["trace"]["optimization"]
+    assert region["changed"] == {"leaf": "its control flow changed (color)"}
+    assert region["previous"] == "1" * 40
+
+
+def test_a_dry_run_runs_nothing_and_answers_in_json(
+    calls_program: Path, traced: Callable[..., Profile], answers: list[Answer], tmp_path: Path
+) -> None:
+    with pytest.raises(NoProfile):
+        traced(
+            "./calls",
+            optimization_on=("cg-shaping",),
+            optimization_args=(("cg-proj-levels", "1"), ("cg-proj-keep-leaf", "0")),
+            dry_run=True,
+            json=True,
+            callgraph=str(tmp_path / "graph.dot"),
+        )
+    rows = {row["uid"]: row for row in answers[0].data["functions"]}
+    assert {uid for uid, row in rows.items() if row["traced"]} == {"main"}
+    assert rows["leaf"]["method"] == "cg-shaping" and "level 2 of 3" in rows["leaf"]["reason"]
+    assert '"middle"' in (tmp_path / "graph.dot").read_text()
+    assert not (tmp_path / "scratch/trace").exists()
+
+
+def test_a_version_without_a_graph_is_named_with_what_makes_one(
+    calls_program: Path, traced: Callable[..., Profile]
+) -> None:
+    with pytest.raises(UsageError, match="no call graph of calls is kept of v1") as problem:
+        traced("./calls", optimization_on=("diff-tracing",), optimization_args=(("diff-version", "v1"),))
+    assert "--only-extract-cg" in problem.value.hint
+
+
+def test_complexity_leaves_functions_out_too(
+    calls_program: Path, tmp_path: Path, kept: Kept, answers: list[Answer]
+) -> None:
+    run = Run("./calls", "", cwd=tmp_path, environ=dict(os.environ))
+    context = CollectContext(tmp_path / "scratch", statistics=kept, answer=answers.append)
+    context.scratch.mkdir()
+    params = ComplexityParams(
+        files=(str(tmp_path / "calls.c"),),
+        compile_flags="-O1 -g",
+        optimization_on=("cg-shaping", "dynamic-probing"),
+        optimization_args=(("cg-proj-levels", "2"), ("cg-proj-keep-leaf", "0")),
+    )
+    profile = ComplexityCollector().collect(run, params, context)
+    assert set(counts(profile)) == {"main", "middle", "deep"}
+    assert profile["trace"]["optimization"]["not-traced"].keys() == {"leaf"}
+    assert any("dynamic-probing has no effect" in note for note in profile["trace"]["notes"])

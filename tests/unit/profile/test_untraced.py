@@ -1,0 +1,125 @@
+"""Profiles that do not trace the same functions: what is compared, and what is said of the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
+from perun.profile.untraced import Alike, told
+
+
+def profile_of(calls, **optimization):
+    """A profile of calls: uid, caller, microseconds, exclusive nanoseconds."""
+    profile = Profile({"header": {"type": "mixed", "cmd": "p", "units": {"mixed": "us"}}})
+    resources = [
+        {"uid": uid, "type": "mixed", "subtype": "time delta", "amount": amount, "exclusive": exclusive}
+        | ({"caller": caller} if caller else {})
+        for uid, caller, amount, exclusive in calls
+    ]
+    profile.update_resources(resources)
+    if optimization:
+        profile["trace"] = {"optimization": optimization}
+    return profile
+
+
+WHOLE = [
+    ("main", "", 100.0, 10_000),
+    ("f", "main", 60.0, 20_000),
+    ("f", "main", 30.0, 10_000),
+    ("g", "f", 40.0, 25_000),
+    ("g", "f", 20.0, 15_000),
+    ("h", "g", 20.0, 20_000),
+]
+
+
+def exclusive(profile):
+    found = {}
+    for _, one in profile.all_resources():
+        found.setdefault(one["uid"], []).append(one["exclusive"])
+    return found
+
+
+def test_time_of_what_the_other_did_not_trace_goes_to_the_callers():
+    target = profile_of(
+        [("main", "", 100.0, 10_000), ("f", "main", 60.0, 60_000), ("f", "main", 30.0, 30_000)],
+        **{"not-traced": {"g": ["cg-shaping", ""], "h": ["baseline-dynamic", ""], "k": ["cg-shaping", ""]}},
+    )
+    both = Alike(profile_of(WHOLE), target)
+    baseline = both.baseline
+    # 60 us of g and h, by the 60 and 30 us of the calls of f.
+    assert exclusive(baseline) == {"main": [10_000], "f": [pytest.approx(60_000), pytest.approx(30_000)]}
+    assert baseline["header"] == {"type": "mixed", "cmd": "p", "units": {"mixed": "us"}}
+    assert both.target is target
+    (note,) = both.notes
+    expected = "2 functions not traced in the target (cg-shaping 1, baseline-dynamic 1): g, h"
+    assert note == f"not compared: {expected}"
+    assert "2 functions not traced in the baseline" in Alike(target, profile_of(WHOLE)).notes[0]
+
+
+def test_time_is_handed_on_by_the_shares_of_several_callers():
+    whole = [
+        ("a", "", 30.0, 0),
+        ("b", "", 90.0, 0),
+        ("g", "a", 10.0, 10_000),
+        ("g", "b", 30.0, 10_000),
+        ("g", "g", 5.0, 4_000),  # recursion
+    ]
+    without = {"not-traced": {"g": ["cg-shaping", ""]}}
+    target = profile_of([("a", "", 30.0, 0), ("b", "", 90.0, 0)], **without)
+    assert exclusive(Alike(profile_of(whole), target).baseline) == {
+        "a": [pytest.approx(6_000)],
+        "b": [pytest.approx(18_000)],
+    }
+
+
+def test_profiles_without_optimizations_stay_as_they_are():
+    old, new = profile_of(WHOLE), profile_of(WHOLE[:2])
+    both = Alike(old, new)
+    assert (both.baseline, both.target, both.notes) == (old, new, ())
+    gone = DegradationInfo(PerformanceChange.NotInTarget, "g", "1us", "")
+    assert list(both.judged([gone])) == [gone]
+    assert told(old) == ""
+
+
+def test_what_a_pooled_profile_traced_at_least_once_is_compared():
+    pooled = profile_of(WHOLE, **{"not-traced": {"g": ["baseline-dynamic", ""]}})
+    assert Alike(profile_of(WHOLE), pooled).notes == ()
+
+
+def test_sums_of_samples_are_no_change():
+    target = profile_of(WHOLE, sampling={"g": 50}, **{"switched-off": ["h"]})
+    places = ["g [calls]", "g [total]", "g", "h [total]", "f [total]", "main"]
+    changes = [DegradationInfo(PerformanceChange.Optimization, one, "2us", "1us", "ratio") for one in places]
+    changes.append(DegradationInfo(PerformanceChange.Degradation, "program:f", "1ms", "2ms", "time"))
+    found = {one.location: one for one in Alike(profile_of(WHOLE), target).judged(changes)}
+    unknown = [place for place, one in found.items() if one.result is PerformanceChange.Unknown]
+    # `f` calls `g`, whose calls that were not recorded are in its exclusive time.
+    assert unknown == ["g [calls]", "g [total]", "h [total]", "program:f"]
+    assert "one in 50 in the target" in found["g [calls]"].rule
+    assert told(target) == (
+        "of 1 function a sample of the calls was recorded; of 1 function calls were not recorded all the time"
+    )
+
+
+def test_who_traces_less_is_faster_for_that_reason():
+    less = profile_of(WHOLE[:3], **{"not-traced": {"g": ["cg-shaping", ""], "h": ["cg-shaping", ""]}})
+    kinds = (PerformanceChange.SevereOptimization, PerformanceChange.Degradation)
+
+    def judged(baseline, target):
+        changes = [
+            DegradationInfo(kind, place, "1ms", "2ms", "time" if ":" in place else "ratio")
+            for kind in kinds
+            for place in ("main", "f", "f [calls]", "p:f", "p:total")
+        ]
+        return [
+            (kinds[number // 5].name, one.location)
+            for number, one in enumerate(Alike(baseline, target).judged(changes))
+            if one.result is not PerformanceChange.Unknown
+        ]
+
+    all_places = ["main", "f", "f [calls]", "p:f", "p:total"]
+    sure = [("SevereOptimization", "f [calls]"), *(("Degradation", place) for place in all_places)]
+    assert judged(profile_of(WHOLE), less) == sure
+    sure = [*(("SevereOptimization", place) for place in all_places), ("Degradation", "f [calls]")]
+    assert judged(less, profile_of(WHOLE)) == sure
