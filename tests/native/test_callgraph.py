@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from callgrind_calls import calls_within
 from compiling import CompilerCache
-
 from perun.callgraph.graph import CallGraph
 from perun.callgraph.machine.extract import extract
 from perun.callgraph.machine.pieces import Pieces
@@ -215,7 +215,7 @@ DEBIAN = {
     "python3": ("/usr/bin/python3", "", ["-S", "-c", "import re, json; json.loads(json.dumps([{'a': 1}]))"],
                 5000),
 }  # fmt: skip
-"""Programs of Debian, all of them stripped: path, library that is looked at, arguments, least number of calls."""
+"""Stripped programs of Debian: path, library that is looked at instead, arguments, least number of calls."""
 
 
 @pytest.mark.slow

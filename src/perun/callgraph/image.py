@@ -13,7 +13,7 @@ _WORD: Final = struct.Struct("<Q")
 class Area(NamedTuple):
     """A section that is loaded: its bytes from `address` on; none where it holds only zeros (`.bss`).
 
-    :ivar slot: bytes of each entry, where it is a table. :ivar size: bytes in memory.
+    :ivar size: bytes in memory.
     """
 
     name: str
@@ -22,7 +22,6 @@ class Area(NamedTuple):
     size: int
     executable: bool = False
     writable: bool = False
-    slot: int = 0
 
     @property
     def end(self) -> int:

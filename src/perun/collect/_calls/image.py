@@ -118,7 +118,6 @@ def _area(file: BinaryIO, number: int, section: Section) -> Area | None:
         section.size,
         bool(section.flags & EXECUTABLE),
         bool(section.flags & _WRITABLE),
-        section.entry_size,
     )
 
 
@@ -182,7 +181,9 @@ def _functions(entries: Sequence[_Entry]) -> list[Symbol]:
     return symbols
 
 
-def _relocated(file: BinaryIO, sections: Sequence[Section]) -> tuple[dict[int, str], dict[int, int], set[int]]:
+def _relocated(
+    file: BinaryIO, sections: Sequence[Section]
+) -> tuple[dict[int, str], dict[int, int], set[int]]:
     """What the dynamic linker puts where: names of what is in other files, and addresses in this one; and the
     functions that it asks for the address to put."""
     imports: dict[int, str] = {}
