@@ -27,6 +27,7 @@ import instructions
 import kernel
 import memory
 import moving_average
+import optimizations
 import profiles
 import regression
 import tables
@@ -50,6 +51,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
     tracing: (tracing.complexity, tracing.engines),
+    optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,
         verdicts.slowed,
