@@ -16,6 +16,7 @@ from perun.porcelain.repository import Repository, open_repository
 if TYPE_CHECKING:
     from perun.cli.metrics import Metrics
     from perun.cli.progress import Progress
+    from perun.plugin.api import Statistics
     from perun.plugin.registry import Registry
     from perun.porcelain.trust import TrustState
     from perun.profile.factory import Profile
@@ -59,6 +60,7 @@ class Session:
         self.metrics: Metrics | None = None
         self.profile_loader: Callable[[], Profile] | None = None
         self.other_profile_loader: Callable[[str], Profile] | None = None
+        self.statistics_loader: Callable[[], Statistics | None] = lambda: None
         self.collector_runner: Callable[[str, Any], None] | None = None
         self.postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
 
@@ -210,6 +212,7 @@ class Session:
             load=self.other_profile_loader,
             columns=self.columns,
             coloured=self.coloured,
+            statistics=self.statistics_loader,
         )
         show(self.repository, self.profile, view, params, self.out, ctx)
 

@@ -135,18 +135,25 @@ NO_POSTPROCESS_CONTEXT = PostprocessContext()
 """The context of a postprocessor whose progress and notes nobody reads."""
 
 
+def _none_kept() -> Statistics | None:
+    return None
+
+
 class ViewContext(NamedTuple):
     """What a view may use beyond its profile.
 
     `note` passes on one line that is no part of the answer, e.g. that it cannot open a browser;
     `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
     terminal that the answer goes to, 0 if it is none; `coloured` tells whether it may have colours.
+    `statistics()` is what is kept of the version of the profile and of earlier ones, None if that is not
+    known.
     """
 
     note: Callable[[str], None] = quiet
     load: Callable[[str], Profile] | None = None
     columns: int = 0
     coloured: bool = False
+    statistics: Callable[[], Statistics | None] = _none_kept
 
 
 NO_VIEW_CONTEXT = ViewContext()

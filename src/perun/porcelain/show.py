@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
-from perun.errors import PluginError
+from perun.errors import PluginError, VersionControlError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.contract import takes_context
 from perun.plugin.failing import errors_of
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
+from perun.porcelain.run.statistics import VersionStatistics
 from perun.profile.untraced import told
 
 if TYPE_CHECKING:
+    from perun.plugin.api import Statistics
     from perun.plugin.registry import Registry
     from perun.profile.factory import Profile
 
@@ -58,6 +60,20 @@ _CHARTS: Final = ("bars", "boxplot", "flow", "histogram", "scatter")
 def load_profile(repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None) -> Profile:
     """The profile that `spec` names, looked up as the manual's 3.5.1 says."""
     return lookup.load(repo, lookup.find(repo, spec, minor, confirm))
+
+
+def statistics_of(
+    repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None
+) -> Statistics | None:
+    """What is kept of the version of a profile; None where the profile does not tell its version."""
+    found = lookup.find(repo, spec, minor, confirm)
+    version = found.minor_version or lookup.head(repo, found.info).get("origin")
+    if not isinstance(version, str) or not version:
+        return None
+    try:
+        return VersionStatistics(repo, repo.vcs.get_minor_version_info(version))
+    except VersionControlError:
+        return None  # the profile is from another repository
 
 
 def show(

@@ -10,7 +10,7 @@ import click
 from perun.cli.completing import complete_any, minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
-from perun.porcelain.show import chosen_view, load_profile
+from perun.porcelain.show import chosen_view, load_profile, statistics_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -51,6 +51,7 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
 
     session.profile_loader = lambda: load(profile)
     session.other_profile_loader = load
+    session.statistics_loader = lambda: statistics_of(session.repository, profile, minor, session.confirm)
     if ctx.invoked_subcommand is None:
         assert isinstance(ctx.command, PluginGroup)
         if ctx.command.plugin_as_argument(ctx):

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-
 class Previous(NamedTuple):
     """The call graph of an earlier version."""
 
