@@ -10,6 +10,7 @@ from perun.callgraph.difference import difference
 from perun.callgraph.graph import Call, CallGraph, Fingerprints, Function
 from perun.collect._calls.optimizations.composing import choose
 from perun.collect._calls.optimizations.plan import Earlier, Seen
+from perun.collect._calls.optimizations.resources import class_of
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.collect._calls.optimizations.shaping import levels_of
 from perun.errors import UsageError
@@ -150,6 +151,24 @@ def test_low_bounds_are_dropped_below_the_top():
     assert {"main", "f1", "leaf0", "f9"} == set(choice.kept)
     linear = make_settings(on=["baseline-static"], arguments=[("static-complexity", "linear")])
     assert "f9" not in choose(graph, None, Earlier(bounds=bounds), linear).kept
+
+
+@pytest.mark.parametrize(
+    ("growth", "name"),
+    [
+        ((0, 0.0, 0), "constant"),
+        ((0, 0.0, 1), "logarithmic"),
+        ((0, 1.0, 0), "linear"),
+        ((0, 1.0, 1), "linearithmic"),
+        ((0, 2.0, 0), "quadratic"),
+        ((0, 2.0, 1), "cubic"),
+        ((0, 4.0, 0), "polynomial"),
+        ((1, 0.0, 0), "exponential"),
+        ((2, 0.0, 0), ""),
+    ],
+)
+def test_bounds_have_the_names_of_their_classes(growth, name):
+    assert class_of(*growth) == name
 
 
 def test_sampling_follows_counts_or_levels():

@@ -185,10 +185,26 @@ class Resources:
         if profile is None:
             return {}
         try:
-            return dict(classes(profile))
+            found = {name: class_of(*growth) for name, growth in classes(profile).items()}
+            return {name: kind for name, kind in found.items() if kind}
         except PerunError as problem:
             self._note(f"the bounds are not used: {problem.message}")
             return {}
+
+
+def class_of(kind: int, degree: float, logarithms: int) -> str:
+    """The name of a class of growth; empty where there is no bound.
+
+    :param kind: 0 for `n^degree (log n)^logarithms`, 1 for exponential growth, else there is no bound.
+    """
+    if kind:
+        return "exponential" if kind == 1 else ""
+    if degree <= 1:
+        without, with_logarithm = ("constant", "logarithmic") if not degree else ("linear", "linearithmic")
+        return with_logarithm if logarithms else without
+    # A logarithm lifts a power to the next class.
+    power = degree + (0.5 if logarithms else 0)
+    return "quadratic" if power <= 2 else "cubic" if power <= 3 else "polynomial"
 
 
 def seen_of(profile: Profile) -> dict[str, Seen]:
