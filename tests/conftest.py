@@ -12,11 +12,13 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+
 from command_server import Server
+from covering import mark_the_rest_slow
 
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=40)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # What is started in the background ignores these, and so would all that it starts: tests interrupt processes.
@@ -36,6 +38,12 @@ USER_SETTINGS = ("GIT_", "PERUN_", "XDG_", "LC_", "LANG", "PAGER", "EDITOR", "VI
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the user choose how `perun` is started."""
     parser.addoption("--fresh-processes", action="store_true", help="start an interpreter for each perun")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the combinations of parameters that show nothing new to `make test-all`."""
+    mark_the_rest_slow(items)
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-import guides
 import pytest
+
+import guides
 
 ROOT = Path(__file__).parents[1]
 MARK = "<!-- run by the tests -->"

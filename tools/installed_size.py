@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PACKAGE = "perun-pvs"
-EXTRAS = ("plots", "python-memory", "dataframe")
+EXTRAS = ("plots", "python-memory", "bounds", "dataframe")
 _NAMED = 3
 """How many of the largest packages are named."""
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perun.pages.theme import SERIES
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
 from perun.view._common.plot import write_plots
-from perun.view._common.theme import SERIES
 from perun.view.bars import BarsView
 from perun.view.bars.view import BarsParams
 from perun.view.bars.view import chart as bars

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_server import Server
 
 import perun as package
+from command_server import Server
 from perun.porcelain import trust
 from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile

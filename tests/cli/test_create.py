@@ -17,8 +17,16 @@ EVERY = [
     *((family, ("--legacy",)) for family in ("collect", "postprocess", "view", "check")),
 ]
 """Everything that can be created, with its options."""
+LONG_WAY_ONLY = ("postprocess", "check")
+"""Families that `make test-all` goes through: what their plugins are made of is that of the others."""
 every = pytest.mark.parametrize(
-    ("family", "options"), EVERY, ids=["".join((family, *options)) for family, options in EVERY]
+    ("family", "options"),
+    [
+        pytest.param(
+            *one, id="".join((one[0], *one[1])), marks=[pytest.mark.slow] * (one[0] in LONG_WAY_ONLY)
+        )
+        for one in EVERY
+    ],
 )
 ONCE = ("time", "--repeat", "1", "--warmup", "0")
 

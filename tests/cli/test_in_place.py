@@ -450,7 +450,7 @@ def test_killed_at_random_moments(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     configure()
-    killed_again_and_again(perun, dirty, start, 8)
+    killed_again_and_again(perun, dirty, start, 5)
 
 
 @pytest.mark.slow

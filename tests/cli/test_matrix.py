@@ -572,6 +572,7 @@ STEPS = [
 @pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
 @pytest.mark.parametrize(("owner", "name"), STEPS, ids=[name for _, name in STEPS])
 @pytest.mark.parametrize("registering", [True, False], ids=["registering", "pending"])
+@pytest.mark.each_value("owner name", "after", "registering")
 def test_ended_at_each_step(
     project: Any,
     fake: str,
@@ -652,7 +653,7 @@ def clear(project: Any) -> None:
 @pytest.mark.parametrize(
     ("number", "registering"),
     [
-        pytest.param(signal.SIGINT, True, id="ctrl-c-registering"),
+        pytest.param(signal.SIGINT, True, id="ctrl-c-registering", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, False, id="kill-pending"),
         pytest.param(signal.SIGINT, False, id="ctrl-c-pending", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, True, id="kill-registering", marks=pytest.mark.slow),

@@ -237,7 +237,7 @@ def kill_again_and_again(
 
 
 def test_killed_at_random_moments(perun: Callable[..., Any], start: Any, project: Any, many: Any) -> None:
-    assert len(kill_again_and_again(perun, start, project, many, 9)) > 3
+    assert len(kill_again_and_again(perun, start, project, many, 6)) > 2
 
 
 @pytest.mark.slow
@@ -250,7 +250,7 @@ def test_killed_two_hundred_times(perun: Callable[..., Any], start: Any, project
     "every",
     [
         pytest.param(1, id="each", marks=pytest.mark.slow),
-        pytest.param(4, id="some"),
+        pytest.param(6, id="some"),
     ],
 )
 def test_killed_before_changes_of_files(
@@ -280,7 +280,7 @@ def test_killed_before_changes_of_files(
     assert (after.known == before.known - set(removed)) if name != "collect" else (after.known > before.known)
 
 
-@pytest.mark.parametrize("space", [0, 100, 250, 300, 400, 500, 10_000])
+@pytest.mark.parametrize("space", [0, 250, 400, 10_000])
 def test_a_full_disk(perun: Callable[..., Any], start: Any, project: Any, many: Any, space: int) -> None:
     """No file may become larger than `space` bytes; a full disk ends in the same way."""
     perun("add", *many([f"r{number}.perf" for number in range(3)]))

@@ -25,6 +25,7 @@ _average: Check[ThresholdParams] = AverageAmountThreshold()
 CHECKS = (
     "average_amount_threshold",
     "best_model_order_equality",
+    "bound_classes",
     "exclusive_time_outliers",
     "fast_check",
     "growth",
@@ -35,7 +36,8 @@ CHECKS = (
     "polynomial_regression",
 )
 NEED_NO_MODELS = ("average_amount_threshold", "exclusive_time_outliers", "growth", "hodges_lehmann_ratio")
-NEED_MODELS = tuple(name for name in CHECKS if name not in NEED_NO_MODELS)
+NEED_BOUNDS = ("bound_classes",)
+NEED_MODELS = tuple(name for name in CHECKS if name not in (*NEED_NO_MODELS, *NEED_BOUNDS))
 """Those that compare nothing but models."""
 
 
@@ -70,6 +72,29 @@ def profile(**amounts: float) -> Profile:
     return RegressionAnalysis().process(made, RegressionParams(method="full"), NO_POSTPROCESS_CONTEXT)
 
 
+def bounds(**amounts: float) -> Profile:
+    """The same functions as a profile of bounds: as many iterations as :func:`profile` has seconds."""
+    made = Profile({"header": {"type": "bound", "units": {"bound": "iterations"}}})
+    made.update_resources(
+        [
+            {
+                "uid": {"source": "a.c", "function": uid, "line": 3, "column": 4},
+                "type": "bound",
+                "subtype": "total bound",
+                "bound": f"{round(10 * amount)} × n",
+                "class": "O(n^1)",
+            }
+            for uid, amount in amounts.items()
+        ]
+    )
+    return made
+
+
+def made_for(check: Any, **amounts: float) -> Profile:
+    """A profile that the check can compare."""
+    return bounds(**amounts) if check.name in NEED_BOUNDS else profile(**amounts)
+
+
 def compare(check: Any, baseline: Profile, target: Profile) -> list[DegradationInfo]:
     return list(check.compare(baseline, target, check.Params(), CheckContext()))
 
@@ -90,25 +115,31 @@ def test_describes_itself(check: Any) -> None:
 
 
 def test_a_profile_against_itself(check: Any) -> None:
-    same = profile(f=1.0, g=2.0)
+    same = made_for(check, f=1.0, g=2.0)
     quiet = {PerformanceChange.NoChange, PerformanceChange.Unknown}
     assert {change.result for change in compare(check, same, same)} <= quiet
 
 
 def test_changes_can_be_stored(check: Any) -> None:
-    for change in compare(check, profile(f=1.0, g=2.0, old=1.0), profile(f=4.0, g=0.1, new=1.0)):
+    pair = made_for(check, f=1.0, g=2.0, old=1.0), made_for(check, f=4.0, g=0.1, new=1.0)
+    for change in compare(check, *pair):
         assert isinstance(change, DegradationInfo)
         assert len(change.to_storage_record().split(" ")) == 9
 
 
 def test_profiles_are_not_changed(check: Any) -> None:
-    baseline, target = profile(f=1.0, old=3.0), profile(f=4.0)
+    baseline, target = made_for(check, f=1.0, old=3.0), made_for(check, f=4.0)
     before = copy.deepcopy((baseline.serialize(), target.serialize()))
     compare(check, baseline, target)
     assert (baseline.serialize(), target.serialize()) == before
 
 
 def test_empty_profiles(check: Any) -> None:
+    if check.name in NEED_BOUNDS:
+        nothing = bounds()
+        assert compare(check, nothing, nothing) == []
+        assert [one.location for one in compare(check, nothing, bounds(f=1.0))] == ["a.c:4: f"]
+        return
     empty = Profile({"header": {"type": "time"}})
     if check.name in NEED_MODELS:
         for pair, name in (
@@ -128,5 +159,5 @@ def test_empty_profiles(check: Any) -> None:
 
 
 def test_same_again(check: Any) -> None:
-    pair = profile(f=1.0, g=2.0), profile(g=7.0, f=0.1)
+    pair = made_for(check, f=1.0, g=2.0), made_for(check, g=7.0, f=0.1)
     assert compare(check, *pair) == compare(check, *pair)

@@ -27,6 +27,7 @@ from perun.profile.format.json import dumps_pending, loads, validate
 _typed: Collector[TimeParams] = TimeCollector()
 
 QUICK: dict[str, Mapping[str, Any]] = {
+    "bounds": {"source": ("prog.c",)},
     "complexity": {},
     "instructions": {"callers": 1, "warmup": 0},
     "memory": {},
@@ -35,6 +36,10 @@ QUICK: dict[str, Mapping[str, Any]] = {
     "trace": {"output_handling": "suppress"},
 }
 """Every built-in collector, with parameters that keep its run short."""
+
+
+RUN_NOTHING = frozenset({"bounds"})
+"""Those that look at sources, so that no command of theirs can fail."""
 
 
 @pytest.fixture(params=sorted(QUICK))
@@ -75,6 +80,7 @@ def run(tmp_path: Path, calling: Path) -> Run:
     script = project / "prog"
     script.write_text("#!/bin/sh\necho out 7; echo err >&2; " + f"{calling}; exit ${{1:-0}}\n")
     script.chmod(0o755)
+    (project / "prog.c").write_text("int f(int n) { int i; for (i = 0; i < n; i++) {} return i; }\n")
     return Run("./prog", cwd=project, environ={"PATH": "/usr/bin:/bin"})
 
 
@@ -105,7 +111,7 @@ def test_describes_itself(collector: Any) -> None:
 
 def test_constants_of_the_manual(collector: Any) -> None:
     module = importlib.import_module(f"perun.collect.{collector.name}")
-    assert module.COLLECTOR_TYPE in ("time", "memory", "mixed")
+    assert module.COLLECTOR_TYPE in ("time", "memory", "mixed", "bound")
     assert module.COLLECTOR_DEFAULT_UNITS
 
 
@@ -136,15 +142,21 @@ def test_leaves_the_surroundings_alone(collector: Any, run: Run, tmp_path: Path)
     before = os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))
     collect(collector, run, tmp_path)
     assert (os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))) == before
-    assert os.listdir(run.cwd) == ["prog"]
+    assert sorted(os.listdir(run.cwd)) == ["prog", "prog.c"]
 
 
 def test_failing_command(collector: Any, run: Run, tmp_path: Path) -> None:
+    if collector.name in RUN_NOTHING:
+        assert collector.without_command
+        return
     with pytest.raises(JobFailed, match="err") as failure:
         collect(collector, run._replace(args="3"), tmp_path)
     assert "3" in failure.value.message
 
 
 def test_missing_command(collector: Any, run: Run, tmp_path: Path) -> None:
+    if collector.name in RUN_NOTHING:
+        assert collector.without_command
+        return
     with pytest.raises(JobFailed, match="absent"):
         collect(collector, run._replace(cmd="./absent"), tmp_path)

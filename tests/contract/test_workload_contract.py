@@ -21,6 +21,7 @@ _singleton: WorkloadGenerator[SingletonParams] = SingletonGenerator()
 
 SMALL: dict[str, Mapping[str, Any]] = {
     "external": {"cmd": "sh -c 'for n in 1 2 10; do echo $n >{folder}/$n.txt; done'"},
+    "files": {"path": str(Path(__file__).parents[1] / "data" / "verdicts"), "pattern": "**/*"},
     "integer": {"min_range": 10, "max_range": 100, "step": 10},
     "singleton": {"value": "in.txt"},
     "string": {"min_len": 1, "max_len": 10},

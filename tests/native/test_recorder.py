@@ -65,7 +65,15 @@ def test_addresses_are_those_of_the_program(record, program: Program, tmp_path: 
 
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
-@pytest.mark.parametrize("source", ["list.c", "sizes.c", "containers.cpp", "threads.c"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("list.c", marks=pytest.mark.slow),
+        pytest.param("sizes.c", marks=pytest.mark.slow),
+        "containers.cpp",
+        "threads.c",
+    ],
+)
 def test_counts_are_those_of_valgrind(record, program: Program, source: str) -> None:
     path = program(source)
     # What libraries keep to their end stays: valgrind would free it, and count that.

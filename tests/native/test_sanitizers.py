@@ -42,6 +42,7 @@ def load(compiled: Callable[..., Path]) -> Path:
 
 @pytest.mark.parametrize("follow", ["0", "1"])
 @pytest.mark.parametrize("unwind", ["tables", "libunwind", "fp", "none"])
+@pytest.mark.each_value("unwind", "follow")
 def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, follow: str) -> None:
     rounds, file = 2000, tmp_path / "recorded"
     settings = {
@@ -95,24 +96,33 @@ def test_threads_of_the_recorder_do_not_race(compiled: Callable[..., Path], tmp_
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("source", "arguments"),
+    [
+        ("sizes.c", ["5000"]),
+        ("containers.cpp", []),
+        ("threads.c", []),
+        ("deep.c", ["200"]),
+        ("processes.c", []),
+    ],
+)
+@pytest.mark.parametrize("unwind", ["tables", "fp"])
+@pytest.mark.each_value("source", "unwind")
 def test_interposer_has_no_undefined_behaviour(
-    record, program: Callable[..., Path], compiled: Callable[..., Path]
+    record,
+    program: Callable[..., Path],
+    compiled: Callable[..., Path],
+    source: str,
+    arguments: list[str],
+    unwind: str,
 ) -> None:
     library = compiled(
         *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-fno-builtin", "-fPIC", "-shared"),
         *("-fvisibility=hidden", *sorted(SOURCES.glob("*.c"))),
     )
-    for source, arguments in {
-        "sizes.c": ["5000"],
-        "containers.cpp": [],
-        "threads.c": [],
-        "deep.c": ["200"],
-        "processes.c": [],
-    }.items():
-        for unwind in ("tables", "fp"):
-            done = record(program(source), *arguments, library=library, unwind=unwind)
-            assert done.status == 0, (source, unwind)
-            assert done.allocated
+    done = record(program(source), *arguments, library=library, unwind=unwind)
+    assert done.status == 0
+    assert done.allocated
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +155,7 @@ def inputs() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("piece", [1, 300, 16_384, 1_000_000])
 @pytest.mark.parametrize("name", inputs())
+@pytest.mark.each_value("name", "piece")
 def test_zlib_reads_what_is_compressed(deflate: Path, name: str, piece: int) -> None:
     data = inputs()[name][: 3000 if piece == 1 else None]
     done = subprocess.run([deflate, str(piece)], input=data, capture_output=True, check=True)

@@ -30,6 +30,7 @@ def _cells() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("program", "engine"), list(_cells()))
+@pytest.mark.each_value("program", "engine")
 def test_right_or_refused(
     compiled_once: CompilerCache, tmp_path: Path, program: Program, engine: str
 ) -> None:

@@ -47,7 +47,7 @@ ALLOWED = {
     "perun.vcs.tagit.repository": "locks",
     "perun.view._common.browser": "a browser",
     "perun.view._common.files": "writes",
-    "perun.view._common.page": "scripts of Perun itself",
+    "perun.pages.document": "scripts of Perun itself",
     "perun.view._common.plot": "scripts of a library",
     "perun.workload.textfile": "writes",
 }

@@ -18,6 +18,10 @@ COMMANDS = {
     "status": ("perun.cli.commands.status:status", "Show the current version and its profiles."),
     "log": ("perun.cli.commands.log:log", "Show the history with what is stored for each version."),
     "trend": ("perun.cli.commands.trend:trend", "Show how measured values developed over the versions."),
+    "changes": (
+        "perun.cli.commands.changes:changes",
+        "Find the versions that changed the level of what was measured.",
+    ),
     "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
     "bench": ("perun.cli.commands.bench:bench", "Measure commands now, and keep the times by commit."),
     "run": ("perun.cli.commands.run:run", "Run a batch of jobs, or the job matrix."),
@@ -31,6 +35,7 @@ COMMANDS = {
         "perun.cli.commands.compare:compare",
         "Measure two versions side by side, and say what changed.",
     ),
+    "fuzz": ("perun.cli.commands.fuzz:fuzz", "Find inputs that make a program slow."),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
     "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Process a profile into a new one."),
     "doctor": (

@@ -161,9 +161,9 @@ _ROWS: Final[tuple[Key, ...]] = (
     ),
     Key(
         "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
-        "Generators of workloads; each has an id, a type (integer, string, textfile, external, singleton) "
-        "and parameters of its type. With profile_for_each_workload each workload has a profile of its own; "
-        "seed starts its random numbers.",
+        "Generators of workloads; each has an id, a type (integer, string, textfile, files, external, "
+        "singleton) and parameters of its type. With profile_for_each_workload each workload has a "
+        "profile of its own; seed starts its random numbers.",
         fields={
             "id": Kind.TEXT,
             "type": Kind.TEXT,

@@ -8,7 +8,7 @@ whatever it needs beyond its parameters arrives in its context.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
@@ -18,6 +18,8 @@ from perun.process.command import Run as Run
 from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
+    from random import Random
+
     from perun.profile.factory import Profile
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -230,6 +232,10 @@ class Collector(Plugin, Protocol[P_contra]):
     Of what it measures less is better. The uids, types, subtypes or units of which more is better, as of a
     throughput, it lists in `header.larger_is_better`; verdicts on these are mirrored.
 
+    One that runs no command, as it looks at sources, has the attribute `without_command = True`, and may
+    have a method `subject(params) -> str`, which names what it looks at: that stands in the profile in place
+    of the command, and the job matrix has one job of it, however many commands there are.
+
     It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts if it cannot run
     here, and :class:`~perun.errors.JobFailed` if the measured command fails.
     """
@@ -282,7 +288,8 @@ class Check(Plugin, Protocol[P_contra]):
     """Compares the profile of a target version with its baseline. `short` is its short string, e.g. AAT.
 
     What it reports is mirrored where more of a location is better (`header.larger_is_better`), unless it does
-    so itself and has the attribute `knows_larger_is_better = True`.
+    so itself and has the attribute `knows_larger_is_better = True`. What the reader has to know of all that
+    it reports are the texts of its attribute `notes`, if it has one.
     """
 
     short: ClassVar[str]
@@ -309,6 +316,34 @@ class WorkloadGenerator(Plugin, Protocol[P_contra]):
 
         :raises PerunError: if it cannot generate them here.
         """
+        ...
+
+
+class FuzzRule(NamedTuple):
+    """A way to change inputs of `perun fuzz`: a label that no other rule has, and one line that describes it.
+
+    `apply(data, random, corpus)` returns the new input, None if it has nothing to change in this one. All
+    that is random in it comes from `random`; `corpus` are other inputs. It runs in each process of the
+    fuzzer.
+    """
+
+    label: str
+    description: str
+    apply: Callable[[bytes, Random, Sequence[bytes]], bytes | None]
+
+
+class FuzzRules(Protocol):
+    """Rules for one type of files, which an entry point of the group `perun.fuzz_rules` names.
+
+    They are used beside those of Perun for text or binary files.
+    """
+
+    def accepts(self, seed: bytes, path: Path) -> bool:
+        """Whether a file with this content and path is of the type."""
+        ...
+
+    def rules(self) -> Sequence[FuzzRule]:
+        """The rules."""
         ...
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
-from perun.errors import PluginError, VersionControlError
+from perun.errors import PluginError, ProfileError, UsageError, VersionControlError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.contract import takes_context
 from perun.plugin.failing import errors_of
 from perun.porcelain import lookup
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.statistics import VersionStatistics
+from perun.profile.bounds import is_of_bounds
 from perun.profile.untraced import told
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Choice(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
+_BOUNDS: Final = ("tableof", "resources", "-h", "uid", "-h", "subtype", "-h", "bound", "-h", "class")
 CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
     "time": (
         Choice(("bars", "mean", "--per", "workload", "--by", "subtype", "--grouped", "--of", "amount",
@@ -46,6 +48,10 @@ CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
     "complexity": (
         Choice(("scatter",), ("structure-unit-size",)),
         Choice(("flamegraph",), ("timestamp",)),
+    ),
+    "bounds": (
+        Choice((*_BOUNDS, "-h", "reason"), ("reason",)),
+        Choice(_BOUNDS),
     ),
     "regex": (Choice(("scatter",), ("structure-unit-size",)),),
 }  # fmt: skip
@@ -89,8 +95,14 @@ def show(
     context = (ctx,) if takes_context(plugin) else ()
     if lacking := told(profile):
         ctx.note(lacking)
-    with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
-        plugin.render(profile, params, out, *context)
+    try:
+        with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
+            plugin.render(profile, params, out, *context)
+    except (ProfileError, UsageError) as problem:
+        if not is_of_bounds(profile):
+            raise
+        hint = "bounds are formulas, which have no amounts: perun show <profile> lists them as a table"
+        raise type(problem)(problem.message, "; ".join(filter(None, (problem.hint, hint)))) from None
 
 
 def chosen_view(profile: Profile, registry: Registry, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from perun.errors import DamagedStore, ProfileNotFound
 from perun.plugin.api import MinorVersion
+from perun.porcelain import walking
 from perun.porcelain.earlier import Wanted, of_version
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.repository import Repository
@@ -19,7 +19,6 @@ from perun.wording import listed
 MOST_READ: Final = 1000
 """Profiles that are read for their values because the cache lacks them."""
 MOST_BYTES: Final = 32 << 20
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 class Point(NamedTuple):
@@ -84,7 +83,7 @@ def trend(
     others: set[str] = set()
     damaged: list[str] = []
     versions = measured = 0
-    for version in _since(repo, _first_parents(repo, repo.version(revision)), since):
+    for version in walking.since(repo, walking.first_parents(repo, repo.version(revision)), since):
         if limit is not None and measured >= limit:
             break
         versions += 1
@@ -128,34 +127,3 @@ def _points(values: Iterable[tuple[MinorVersion, Measured]]) -> list[Point]:
         before = difference(points[-1].measured, measured) if points else None
         points.append(Point(version, measured, before))
     return points
-
-
-def _first_parents(repo: Repository, head: str) -> Iterator[MinorVersion]:
-    """The version and its first parents, as `git log --first-parent` gives them."""
-    wanted: str | None = head
-    # Where clocks disagreed, a parent may come before its child.
-    early: dict[str, MinorVersion] = {}
-    for version in repo.vcs.walk_subjects(head):
-        early[version.checksum] = version
-        while wanted in early:
-            one = early.pop(wanted)
-            yield one
-            wanted = one.parents[0] if one.parents else None
-        if wanted is None:
-            return
-
-
-def _since(repo: Repository, versions: Iterator[MinorVersion], since: str | None) -> Iterator[MinorVersion]:
-    if since is None:
-        yield from versions
-    elif _DATE.fullmatch(since):
-        for version in versions:
-            if version.date[: len(since)] < since:
-                return
-            yield version
-    else:
-        old = {version.checksum for version in repo.vcs.walk_subjects(repo.version(since))}
-        for version in versions:
-            if version.checksum in old:
-                return
-            yield version

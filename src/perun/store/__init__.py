@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perun.store.lock import Lock
     from perun.store.objects import FileObjects
     from perun.store.pending import Pending
+    from perun.store.series import SeriesCache
     from perun.store.stats import Stats
     from perun.store.summaries import Summaries
     from perun.store.temp import Temp
@@ -134,6 +135,13 @@ class Store:
         from perun.store.facts import Facts
 
         return Facts(self.root / "cache" / "facts", self.lock)
+
+    @cached_property
+    def series(self) -> SeriesCache:
+        """The series of registered profiles in a few numbers each, a cache."""
+        from perun.store.series import SeriesCache
+
+        return SeriesCache(self.root / "cache" / "series")
 
     @cached_property
     def stats(self) -> Stats:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
 
-KNOWN_TYPES = frozenset({"memory", "mixed", "time"})
+KNOWN_TYPES = frozenset({"bound", "memory", "mixed", "time"})
 """The types of the manual; a plugin may make others, which need be no more than a word."""
 
 _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")

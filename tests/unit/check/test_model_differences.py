@@ -87,6 +87,7 @@ def same() -> Profile:
 @pytest.mark.parametrize(
     ("percent", "expected"), [(1, NO), (5, NO), (25, MAYBE_WORSE), (26, WORSE), (100, WORSE), (1000, WORSE)]
 )
+@pytest.mark.each_value("name percent", "changed")
 def test_known_shifts(
     name: str, changed: str, percent: float, expected: PerformanceChange, same: Profile
 ) -> None:

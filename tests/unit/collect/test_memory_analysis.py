@@ -196,14 +196,14 @@ def test_nothing_at_all(analysis_of: AnalysisOf) -> None:
 def test_many_blocks_threads_and_snapshots(analysis_of: AnalysisOf) -> None:
     """More than the first size of every table, released in another order, by another thread."""
     chooser = np.random.default_rng(1)
-    count = 30_000
+    count = 9_000
     address = chooser.permutation(count) * 16 + (1 << 40)
     released = chooser.permutation(address[:-100])
     allocations = [Event(5 * (i % 3), int(at), i % 50, i % 700 * 1000, 1) for i, at in enumerate(address)]
     releases = [Event(3 + 5 * (i % 4), int(at), 0, -i, 1) for i, at in enumerate(released)]
     every = events_of([*allocations, *releases])
     analysis = analysis_of(3, 3000)
-    for piece in cut(every, [17, 20_000, 45_000]):
+    for piece in cut(every, [17, 6_000, 13_500]):
         analysis.add(piece)
     found = rows_of(analysis)
     expected = OneByOne(every, analysis.interval)

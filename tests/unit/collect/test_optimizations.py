@@ -10,10 +10,11 @@ from perun.callgraph.difference import difference
 from perun.callgraph.graph import Call, CallGraph, Fingerprints, Function
 from perun.collect._calls.optimizations.composing import choose
 from perun.collect._calls.optimizations.plan import Earlier, Seen
-from perun.collect._calls.optimizations.resources import class_of
+from perun.collect._calls.optimizations.resources import complexity_of
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.collect._calls.optimizations.shaping import levels_of
 from perun.errors import UsageError
+from perun.profile.bounds import Growth
 
 MODES = ("soft", "semistrict", "strict", "color")
 
@@ -156,19 +157,18 @@ def test_low_bounds_are_dropped_below_the_top():
 @pytest.mark.parametrize(
     ("growth", "name"),
     [
-        ((0, 0.0, 0), "constant"),
-        ((0, 0.0, 1), "logarithmic"),
-        ((0, 1.0, 0), "linear"),
-        ((0, 1.0, 1), "linearithmic"),
-        ((0, 2.0, 0), "quadratic"),
-        ((0, 2.0, 1), "cubic"),
-        ((0, 4.0, 0), "polynomial"),
-        ((1, 0.0, 0), "exponential"),
-        ((2, 0.0, 0), ""),
+        ("O(1)", "constant"),
+        ("O(log n)", "logarithmic"),
+        ("O(n)", "linear"),
+        ("O(n log n)", "linearithmic"),
+        ("O(n^2)", "quadratic"),
+        ("O(n^2 log n)", "cubic"),
+        ("O(n^4)", "polynomial"),
+        ("O(2^n)", "exponential"),
     ],
 )
 def test_bounds_have_the_names_of_their_classes(growth, name):
-    assert class_of(*growth) == name
+    assert complexity_of(Growth.of(growth)) == name
 
 
 def test_sampling_follows_counts_or_levels():

@@ -83,6 +83,7 @@ class Oracle:
 
 @pytest.mark.parametrize("regression", ["ll", "lc"])
 @pytest.mark.parametrize("shape", list(shapes()))
+@pytest.mark.each_value("shape", "regression")
 def test_the_search_by_cross_validation_finds_what_statsmodels_finds(shape: str, regression: Any) -> None:
     x, y = shapes()[shape]
     oracle = Oracle(x, y, reg_type=regression, bw="cv_ls")
@@ -91,6 +92,7 @@ def test_the_search_by_cross_validation_finds_what_statsmodels_finds(shape: str,
 
 @pytest.mark.parametrize("regression", ["ll", "lc"])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.each_value("seed", "regression")
 def test_the_search_is_no_worse_than_that_of_statsmodels_beside_outliers(seed: int, regression: Any) -> None:
     # There the estimates of single points hang on weights down to 1e-300, of which statsmodels loses digits.
     rng = np.random.default_rng(seed)

@@ -69,6 +69,7 @@ def test_median_as_pandas(data: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("data", ["normal", "a few values", "two points"])
+@pytest.mark.each_value("kind", "data")
 def test_weighted_mean_as_pandas(kind: str, data: str) -> None:
     y = DATA[data]
     options = {"beta": 14} if kind == "kaiser" else {}

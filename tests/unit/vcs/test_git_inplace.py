@@ -88,6 +88,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("detached", [False, True], ids=["branch", "detached"])
+@pytest.mark.each_value("change", "detached")
 def test_round_trip(repo: Any, change: Callable[[Any], None], detached: bool) -> None:
     if detached:
         repo.git("checkout", "--quiet", "--detach")

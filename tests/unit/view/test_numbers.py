@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.pages.theme import RAMP, SERIES, colour, mixed, ramp
 from perun.profile.amounts import conversion, is_size, percent, readable, readable_pair, unit_label
-from perun.view._common.theme import RAMP, SERIES, colour, mixed, ramp
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from perun.view._common.theme import RAMP, SERIES, colour, mixed, ramp
         (12_345, "", "12.3 k"),
         (-1500, "", "-1.5 k"),
         (0.125, "", "0.125"),
-        (2.5e-6, "", "2.5×10⁻⁶"),  # noqa: RUF001
-        (1e22, "", "1×10²²"),  # noqa: RUF001
+        (2.5e-6, "", "2.5×10⁻⁶"),
+        (1e22, "", "1×10²²"),
         (0, "", "0"),
         (12, "ops", "12 ops"),
         (2500, "us", "2.5 ms"),
@@ -30,7 +30,7 @@ from perun.view._common.theme import RAMP, SERIES, colour, mixed, ramp
         (90, "min", "5,400 s"),
         (1e-9, "s", "1 ns"),
         (0, "ms", "0 s"),
-        (1e6, "s", "1×10⁶ s"),  # noqa: RUF001
+        (1e6, "s", "1×10⁶ s"),
         (2**30, "B", "1 GiB"),
         (1023.99, "B", "1 KiB"),
         (1536, "KiB", "1.5 MiB"),

@@ -132,6 +132,7 @@ ODD: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD)
 @pytest.mark.parametrize(("view", "options"), VIEWS)
+@pytest.mark.each_value("view options", "values")
 def test_odd_values(
     view: Any, options: dict[str, Any], values: list[Any], profile_of: Any, page: Any, charts_in: Read
 ) -> None:
@@ -158,6 +159,7 @@ def test_only_values_that_are_no_numbers(
     "name", ["<script>alert(1)</script>", "</script>", "a'\"`${x}", "ž\u2028\ud800", "x" * 10_000]
 )
 @pytest.mark.parametrize(("view", "options"), VIEWS)
+@pytest.mark.each_value("view options", "name")
 def test_names_stay_text(
     view: Any, options: dict[str, Any], name: str, profile_of: Any, page: Any, charts_in: Read
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 
 from perun.profile.changes import DegradationInfo
 
-TYPE_COLOURS = {"memory": "green", "mixed": "cyan", "time": "blue"}
+TYPE_COLOURS = {"bound": "magenta", "memory": "green", "mixed": "cyan", "time": "blue"}
 """The colours of the types of profiles, in every list."""
 CHUNK: Final = 200
 """Items of a list that become JSON at once: so many fit into the caches of a processor."""

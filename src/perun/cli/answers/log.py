@@ -30,8 +30,11 @@ TAGS = (
 )
 VALUES = ("value", "difference")
 """Tags for which the values of the versions are read."""
-TYPES = tuple((name, letter, TYPE_COLOURS[name]) for name, letter in zip(TYPE_COLOURS, "mxt", strict=True))
-"""Types of profiles that `%stats%` counts, with the letter of its header and the colour."""
+TYPES = tuple(
+    (name, letter, TYPE_COLOURS[name]) for name, letter in (("memory", "m"), ("mixed", "x"), ("time", "t"))
+)
+"""Types of profiles that `%stats%` counts (manual 12), with the letter of its header and the colour; others
+are only counted among all."""
 NO_PROFILES = "--no--profiles--"
 DAMAGED = "--damaged--"
 FLUSHED = 500

@@ -47,7 +47,6 @@ class _Job(click.Command):
 @click.option(
     "--cmd",
     "-b",
-    required=True,
     multiple=True,
     metavar="CMD",
     help="The command to measure; may be repeated.",
@@ -112,9 +111,11 @@ def job(
     perun run job -c time -b ./mybin -w file.in -w file2.in
     perun run job -c time -cp time repeat=30 -b ./mybin -p normalizer
     """
-    from perun.porcelain.run.jobs import combine
+    from perun.porcelain.run.jobs import combine, needs_command
 
     session: Session = ctx.obj
+    if not cmd and any(needs_command(session.registry, name) for name in collector):
+        raise click.UsageError("name the command to measure with --cmd (-b)", ctx)
     jobs = combine(
         session.repository,
         cmd,

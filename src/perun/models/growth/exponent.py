@@ -81,7 +81,7 @@ def profile(points: Centres) -> Profile:
 def bounds(found: Profile, alpha: float) -> tuple[float, float]:
     """Exponents between which the true one is with a probability of 1 - `alpha`; infinite at the ends of the
     grid."""
-    return _bounds(GRID, found.rise(alpha), alpha)
+    return crossings(GRID, found.rise(alpha), alpha)
 
 
 def difference(baseline: Profile, target: Profile, alpha: float) -> Difference:
@@ -96,7 +96,7 @@ def difference(baseline: Profile, target: Profile, alpha: float) -> Difference:
     # Row d of the windows holds the rise of the target at GRID[i] + difference d, for each i.
     windows = np.lib.stride_tricks.sliding_window_view(padded, size)
     rise = (windows + old).min(axis=1)
-    low, high = _bounds(_DIFFERENCES, rise, alpha)
+    low, high = crossings(_DIFFERENCES, rise, alpha)
     p_value = min(1.0, 2 * _NORMAL.cdf(-math.sqrt(float(rise[size - 1]))))
     return Difference(float(_DIFFERENCES[np.argmin(rise)]), low, high, p_value)
 
@@ -108,7 +108,7 @@ def column(sizes: Floats, exponent: float) -> Floats:
     return np.asarray(math.copysign(1, exponent) * sizes**exponent)
 
 
-def _bounds(at: Floats, rise: Floats, alpha: float) -> tuple[float, float]:
+def crossings(at: Floats, rise: Floats, alpha: float) -> tuple[float, float]:
     """The first and the last place where the rise passes the limit, between two points of the grid by the
     line through the roots of both."""
     limit, root = _NORMAL.inv_cdf(1 - alpha / 2), np.sqrt(rise)

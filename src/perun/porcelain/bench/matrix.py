@@ -33,9 +33,10 @@ class Setting(NamedTuple):
     what: str
 
 
-def additions(repo: Repository, benchmarks: Sequence[Benchmark]) -> list[Setting]:
+def additions(repo: Repository, benchmarks: Sequence[Benchmark], option: str = "--save") -> list[Setting]:
     """What makes the benchmarks jobs of the matrix; nothing of what is there already.
 
+    :param option: what the user gave, for messages.
     :raises UsageError: where the matrix, which combines each command with each workload, would get other jobs
         as well.
     """
@@ -52,9 +53,9 @@ def additions(repo: Repository, benchmarks: Sequence[Benchmark]) -> list[Setting
         odd = " ".join(filter(None, (more or less)[0]))
         problem = f"it would also run {odd!r}" if more else f"it would not run {odd!r}"
         raise UsageError(
-            f"--save: the job matrix in {_file(repo)} runs each of its cmds with each of its args and "
+            f"{option}: the job matrix in {_file(repo)} runs each of its cmds with each of its args and "
             f"workloads; with these commands {problem}",
-            "measure without --save, or change the matrix: perun config edit",
+            f"leave {option} out, or change the matrix: perun config edit",
         )
     found = [
         Setting(key, items, ", ".join(map(_shown, items)))

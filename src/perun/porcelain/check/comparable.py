@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 COUNTED: Final = frozenset({"memory", "instructions"})
 """Types of profiles that count: what only makes a machine faster makes no difference to them."""
+WITHOUT_RUNS: Final = frozenset({"bound"})
+"""Types of profiles for which nothing runs: no machine makes a difference to them."""
 _BUSY: Final = 4.0
 """Load of a machine, in multiples of its processors, at which times tell little of a quiet machine."""
 
@@ -30,11 +32,12 @@ class Difference(NamedTuple):
 
 
 def differences(baseline: Profile, target: Profile) -> list[Difference]:
-    """What differs of the conditions of the two; none for profiles that were measured side by side.
+    """What differs of the conditions of the two; none for profiles that were measured side by side,
+    or for which nothing ran.
 
     What is counted, such as allocated bytes, depends on the architecture, the C library and the build only.
     """
-    if are_pairs(baseline, target):
+    if are_pairs(baseline, target) or {baseline.type, target.type} <= WITHOUT_RUNS:
         return []
     old, new = _mapping(baseline.get("machine")), _mapping(target.get("machine"))
     counted = baseline.type in COUNTED and target.type in COUNTED
@@ -96,3 +99,14 @@ _PARTS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str], bool], ...]] 
     ("build", _text("build"), False),
 )
 """What is compared, how it is read from the description, and whether it matters to times only."""
+
+
+def conditions(profile: Profile) -> dict[str, str]:
+    """The conditions that were noted when the profile was measured, by their names in :class:`Difference`.
+
+    Of what is counted only those that matter to counts.
+    """
+    machine = _mapping(profile.get("machine"))
+    counted = profile.type in COUNTED
+    parts = {name: of(machine) for name, of, only_times in _PARTS if not (counted and only_times)}
+    return {name: value for name, value in parts.items() if value}

@@ -113,6 +113,10 @@ class Comparer:
         chosen = applicable(self._repo, self._rules, target)
         return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
 
+    def by(self, chosen: Sequence[Rule], baseline: Profile, profile: Profile) -> Outcome:
+        """What these checks find of two profiles that are in memory, whatever the configuration says."""
+        return self._outcome(list(chosen), baseline, profile)
+
     def _repeats(self, pair: Pair) -> Iterator[tuple[Profile, Profile]]:
         """The baseline and the target of other sessions that measured both versions side by side.
 
@@ -153,8 +157,11 @@ class Comparer:
             return Outcome(_of_all(chosen, unknown), environment=environment)
         both = Alike(baseline, target)
         results = [self._apply(rule, both, context) for rule in chosen]
+        kept = _without_replaced(chosen, results)
+        applied = {result.method for result in kept if not result.reason}
+        of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
         return Outcome(
-            _without_replaced(chosen, results), incomplete=reasons, environment=environment, notes=both.notes
+            kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks)
         )
 
     def _apply(self, rule: Rule, both: Alike, context: CheckContext) -> MethodResult:
@@ -175,6 +182,11 @@ class Comparer:
     def _postprocess(self, profile: Profile, name: str, params: Mapping[str, Any]) -> Profile:
         unit = jobs.make_unit(self._repo, "postprocess", name, params, "a check")
         return postprocessby.process(self._repo, profile, unit.name, unit.params)
+
+
+def _notes_of(check: Any) -> tuple[str, ...]:
+    """What holds for all that the check says."""
+    return tuple(getattr(check, "notes", ()))
 
 
 def session_id(profile: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PerunError
-from perun.porcelain.check.comparable import differences
+from perun.porcelain.check.comparable import WITHOUT_RUNS, differences
 from perun.porcelain.repository import Repository
 from perun.profile import incomplete
 from perun.profile.format.json import loads
@@ -46,13 +46,14 @@ class Pools:
     def pooled(self, newest: ProfileInfo, others: Sequence[ProfileInfo]) -> Profile:
         """The newest profile, and with it those others that were measured alike.
 
-        Left out are incomplete profiles, those of other machines or builds, and what exceeds
-        :data:`POOLED_PROFILES` or :data:`POOLED_BYTES`, the oldest first.
+        Where nothing runs, a second profile tells nothing new. Left out are incomplete profiles, those of
+        other machines or builds, and what exceeds :data:`POOLED_PROFILES` or :data:`POOLED_BYTES`, the
+        oldest first.
 
         :raises ProfileError: where a profile is missing or damaged.
         """
         like = self._profiles.get(newest.checksum)
-        if not others or incomplete.text_of(like):
+        if not others or incomplete.text_of(like) or like.type in WITHOUT_RUNS:
             return like
         key = "+".join(info.checksum for info in (newest, *others))
         known = self._profiles.known(key)

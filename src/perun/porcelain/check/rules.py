@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from perun.plugin.params import from_mapping
 from perun.porcelain.repository import Repository
@@ -12,6 +12,8 @@ from perun.profile.helpers import ProfileInfo
 
 CONDITIONS = ("type", "cmd", "args", "workload", "collector", "postprocessor")
 """Keys of a rule that a profile has to match; besides these a rule has `method` and :data:`INSTEAD_OF`."""
+OF_TYPES: Final[Mapping[str, str]] = {"bound": "bound_classes"}
+"""The method for profiles of a type that those for measured amounts can say nothing of."""
 INSTEAD_OF = "instead_of"
 """Key of a rule: another method, in whose place this one is applied where that can say nothing."""
 
@@ -45,10 +47,15 @@ def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> li
     """The rules for one profile: all that apply, or with `degradation.apply: first` the first of them, and
     what is applied in its place.
 
-    A method that several rules name is applied once, as the most local of them says.
+    A method that several rules name is applied once, as the most local of them says. A type that needs a
+    method of its own (:data:`OF_TYPES`) gets that, and besides only those of rules that are for the type or
+    its collector.
     """
     chosen: dict[str, Rule] = {}
     only_first = repo.config.get("degradation.apply") == "first"
+    if info.head.type in OF_TYPES:
+        all_rules = [rule for rule in all_rules if {"type", "collector"} & rule.conditions.keys()]
+        all_rules.append(_rule(repo, {"method": OF_TYPES[info.head.type]}))
     for rule in all_rules:
         if rule.applies_to(info) and not (only_first and chosen and rule.instead_of not in chosen):
             chosen.setdefault(rule.check.name, rule)

@@ -10,7 +10,7 @@ from perun.errors import UsageError, VersionControlError
 from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.repository import Repository
-from perun.porcelain.run.jobs import Job, Unit, combine_units, matrix
+from perun.porcelain.run.jobs import Job, Unit, combine_units, matrix, needs_command
 
 MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where the main branch is looked for when `vcs.main_branch` does not name it."""
@@ -139,7 +139,11 @@ def _cases(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
             "--args and --workload belong to a command", "name it with --cmd (-c); the job matrix has its own"
         )
     else:
-        jobs = matrix(repo, wanted.seed, apart=True)
+        jobs = [
+            job
+            for job in matrix(repo, wanted.seed, apart=True)
+            if needs_command(repo.registry, job.collector.name)  # of sources there is nothing to run
+        ]
     cases: dict[tuple[str, str, str], Case] = {}
     for job in jobs:
         key = (job.cmd, job.args, job.workload)

@@ -61,8 +61,12 @@ def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) ->
     where = str(repo.root / ".perun" / "local.yml")
     cmds = texts(repo.config.get("cmds"))
     collectors = repo.config.get("collectors") or []
-    for key, value in (("cmds", cmds), ("collectors", collectors)):
-        if not value:
+    units = _configured_units(repo, "collect", "collectors")
+    for key, lacks in (
+        ("cmds", not cmds and any(needs_command(repo.registry, unit.name) for unit in units)),
+        ("collectors", not collectors),
+    ):
+        if lacks:
             raise ConfigError(
                 f"the job matrix is empty: {key} is not set in {where}",
                 "set it with: perun config edit  (or run one job with: perun run job --help)",
@@ -72,10 +76,11 @@ def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) ->
         cmds,
         texts(repo.config.get("args")),
         texts(repo.config.get("workloads")),
-        _configured_units(repo, "collect", "collectors"),
+        units,
         _configured_units(repo, "postprocess", "postprocessors"),
         seed,
         apart=apart,
+        for_all=True,
     )
 
 
@@ -110,14 +115,38 @@ def combine_units(
     seed: int | None = None,
     *,
     apart: bool = False,
+    for_all: bool = False,
 ) -> list[Job]:
-    """As :func:`combine`, of units that are made already; :func:`matrix` says what `apart` is."""
+    """As :func:`combine`, of units that are made already; :func:`matrix` says what `apart` is.
+
+    A collector that runs no command has one job, named by what it looks at: where no command is named, and
+    with `for_all`, which says that commands were named for all collectors together, as in the job matrix.
+    """
     loads = workloads_of_jobs.expand(repo, workloads or [""], seed, apart=apart)
     after = tuple(postprocessors)
-    return [
-        Job(cmd, arguments, load.name, unit, after, load.generated)
-        for cmd, arguments, load, unit in itertools.product(cmds, args or [""], loads, collectors)
-    ]
+    made: list[Job] = []
+    for cmd, arguments, load, unit in itertools.product(cmds or [""], args or [""], loads, collectors):
+        subject = subject_of(repo.registry, unit) if for_all or not cmd else ""
+        if not subject:
+            made.append(Job(cmd, arguments, load.name, unit, after, load.generated))
+        elif (job := Job(subject, "", "", unit, after)) not in made:
+            made.append(job)
+    return made
+
+
+def subject_of(registry: Registry, unit: Unit) -> str:
+    """What a collector looks at that runs no command, as sources; empty for any other."""
+    plugin = registry.get("collect", unit.name)
+    subject = getattr(plugin, "subject", None)
+    return str(subject(unit.params)) if subject is not None else ""
+
+
+def needs_command(registry: Registry, collector: str) -> bool:
+    """Whether the collector measures a command, so that one must be named.
+
+    :raises PluginError: if there is no such collector.
+    """
+    return not getattr(registry.get("collect", collector), "without_command", False)
 
 
 def make_unit(repo: Repository, family: str, name: str, params: Mapping[str, Any], where: str) -> Unit:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from perun import atomic
 from perun.errors import UsageError
+from perun.pages.document import encodable, page
 
 if TYPE_CHECKING:
     from perun.plugin.api import ViewContext
@@ -68,6 +69,23 @@ def write_pieces(path: Path, pieces: Iterable[str], option: str = "--filename") 
     with writing(path, option) as file:
         for piece in pieces:
             file.write(piece.encode("utf-8", "surrogateescape"))
+
+
+def write_page(
+    path: Path,
+    *,
+    title: str,
+    body: str,
+    style: str = "",
+    scripts: Sequence[str] = (),
+    evaluates: bool = False,
+) -> None:
+    """Write :func:`perun.pages.document.page` to `path`, which keeps its old content until that is complete.
+
+    :raises UsageError: if the file cannot be written.
+    """
+    text = page(title=title, body=body, style=style, scripts=scripts, evaluates=evaluates)
+    write_text(path, encodable(text))
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from perun.pages.document import data_block, escape, text_beside
+from perun.pages.theme import CSS, PALETTE, RAMP
+from perun.view._common.files import write_page
 from perun.view._common.numbers import numbers_script
-from perun.view._common.page import data_block, escape, text_beside, write_page
-from perun.view._common.theme import CSS, PALETTE, RAMP
 
 
 def write_interactive_page(

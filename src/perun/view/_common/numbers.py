@@ -6,8 +6,8 @@ ticks of an axis in one unit. Both take the units and the limits from Python.
 
 from __future__ import annotations
 
+from perun.pages.document import text_beside
 from perun.profile.amounts import BYTES, PLAIN, SECONDS, SIZES, SMALLEST, TIMES, end_of
-from perun.view._common.page import text_beside
 
 
 def numbers_script() -> str:

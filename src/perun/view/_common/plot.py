@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PluginError
+from perun.pages.theme import SERIES, WHISKER, colour, ramp
 from perun.plugin.api import Readiness
 from perun.profile.amounts import is_size, readable
 from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
 from perun.view._common.numbers import numbers_script
 from perun.view._common.span import Span
-from perun.view._common.theme import SERIES, WHISKER, colour, ramp
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Floats
@@ -64,8 +64,9 @@ def write_plots(path: Path, charts: Sequence[Chart]) -> None:
     """
     import json
 
-    from perun.view._common.page import data_block, escape, text_beside, write_page
-    from perun.view._common.theme import CSS, dark_colours
+    from perun.pages.document import data_block, escape, text_beside
+    from perun.pages.theme import CSS, dark_colours
+    from perun.view._common.files import write_page
 
     data = [
         {

@@ -60,7 +60,7 @@ class Screen(NamedTuple):
         return printable(text) if self.unicode else printable(text.translate(_ASCII_SPELLINGS), ascii=True)
 
 
-_ASCII_SPELLINGS: Final = str.maketrans({"…": "..", "µ": "u", "×": "x", "²": "2", "·": "*", "±": "+-"})  # noqa: RUF001
+_ASCII_SPELLINGS: Final = str.maketrans({"…": "..", "µ": "u", "×": "x", "²": "2", "·": "*", "±": "+-"})
 
 
 def printable(text: str, *, ascii: bool = False) -> str:

@@ -12,6 +12,7 @@ from perun.cli.table import one_line
 from perun.plugin.api import MinorVersion
 from perun.porcelain.check.report import Comparison
 from perun.porcelain.tags import identity
+from perun.profile.bounds import TYPE as BOUND
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
@@ -43,16 +44,19 @@ class Following:
     def command(self) -> str:
         """The line with the command; empty where nothing changed, or no command tells more.
 
-        Of profiles with call stacks that is their flame graph, compared with the baseline. Of others a
-        measurement side by side decides what is not certain; of what is, the functions of both versions are
-        to be measured: their instructions, or where only the clock on the wall changed, their times. No
-        collector measures the times of functions of Python.
+        Of bounds, which nothing has measured, that is the list of the target. Of profiles with call stacks
+        it is their flame graph, compared with the baseline. Of others a measurement side by side decides what
+        is not certain; of what is, the functions of both versions are to be measured: their instructions, or
+        where only the clock on the wall changed, their times. No collector measures the times of functions
+        of Python.
         """
         if self._found is None:
             return ""
         change, comparison, version = self._found
         if comparison.session is not None or change.type == "incomplete":
             return ""
+        if comparison.target.head.type == BOUND:
+            return self._table(comparison, version)
         if comparison.target.head.collector in WITH_CALLS:
             return self._flamegraph(comparison, version)
         base = comparison.baseline_version
@@ -81,6 +85,15 @@ class Following:
         else:
             return ""
         return f"why: {_quoted(['perun', 'show', target, 'flamegraph', '--diff', baseline])}"
+
+    def _table(self, comparison: Comparison, version: MinorVersion | None) -> str:
+        if version is not None:
+            target = f"{self._name(version, None)}:{_tag(comparison.target)}"
+        elif self._page.profiles:
+            target = self._page.profiles[1]
+        else:
+            return ""
+        return f"why: {_quoted(['perun', 'show', target])}"
 
     def _name(self, version: MinorVersion, child: MinorVersion | None) -> str:
         """`HEAD`, or `HEAD~1` of the first parent of that, or the beginning of the checksum."""

@@ -5,13 +5,14 @@ With `--verbose` all other changes are results, too, of a kind that is no failur
 an alarm for each. Damaged profiles and methods that could not be applied are notifications of the run.
 
 A result names a logical location, the function, and as physical location the measured program, since
-services refuse a result without a file.
+services refuse a result without a file. A bound has a place in a source, which is the physical location.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,10 +25,12 @@ from perun.cli.answers.check.wording import command_of, is_severe, units_of, val
 from perun.cli.answers.data import change_data
 from perun.cli.table import one_line
 from perun.porcelain.check.report import Comparison, VersionReport
+from perun.profile.bounds import TYPE as BOUND
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_SOURCE_LINE: Final = re.compile(r"(?P<file>.+?):(?P<line>\d{1,9}): ")
 KINDS: Final = {
     PerformanceChange.NoChange: "pass",
     PerformanceChange.Unknown: "open",
@@ -139,7 +142,7 @@ def _result(
         "analysisTarget": program,
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": program, "region": {"startLine": 1}},
+                "physicalLocation": _place(change, target, program),
                 "logicalLocations": [
                     {
                         "name": one_line(change.location),
@@ -161,6 +164,17 @@ def _result(
     }
 
 
+def _place(change: DegradationInfo, target: ProfileInfo, program: dict[str, str]) -> dict[str, Any]:
+    """The line of the source that the location of a bound names; else the measured program."""
+    match = _SOURCE_LINE.match(one_line(change.location)) if target.head.type == BOUND else None
+    if match is None:
+        return {"artifactLocation": program, "region": {"startLine": 1}}
+    return {
+        "artifactLocation": {"uri": _uri_of(match["file"])},
+        "region": {"startLine": max(int(match["line"]), 1)},
+    }
+
+
 def _level(kind: PerformanceChange) -> str:
     if is_severe(kind):
         return "error"
@@ -174,6 +188,9 @@ def _hash(*parts: str) -> str:
 
 def _uri(target: ProfileInfo) -> str:
     """The measured program, relative to the project unless the command names it from the root."""
-    program = (target.head.cmd.split() or ["unknown"])[0]
-    path = quote(one_line(program).removeprefix("./"))
+    return _uri_of((target.head.cmd.split() or ["unknown"])[0])
+
+
+def _uri_of(path: str) -> str:
+    path = quote(one_line(path).removeprefix("./"))
     return f"file://{path}" if path.startswith("/") else path

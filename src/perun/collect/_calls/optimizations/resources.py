@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.callgraph.stored import file_name, graph_name
 from perun.collect._calls.optimizations.plan import Earlier, Seen
-from perun.collect._calls.optimizations.settings import Settings
+from perun.collect._calls.optimizations.settings import COMPLEXITIES, Settings
 from perun.errors import PerunError, ProfileError, UsageError
+from perun.profile.bounds import Growth, classes
 
 if TYPE_CHECKING:
     from perun.callgraph.graph import CallGraph
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
     from perun.plugin.api import Run, Statistics
     from perun.profile.factory import Profile
 
+_CLASSES: Final = {
+    "constant": "O(1)",
+    "logarithmic": "O(log n)",
+    "linear": "O(n)",
+    "linearithmic": "O(n log n)",
+    "quadratic": "O(n^2)",
+    "cubic": "O(n^3)",
+    "polynomial": "O(n^100)",
+    "exponential": "O(2^n)",
+}
+"""What each of `COMPLEXITIES` is as a class of bounds."""
 
 class Previous(NamedTuple):
     """The call graph of an earlier version."""
@@ -177,34 +189,21 @@ class Resources:
         """The classes of the static bounds by uid; none where no bounds were made."""
         if self._statistics is None:
             return {}
-        try:
-            from perun.profile.bounds import classes  # type: ignore[import-not-found,unused-ignore]
-        except ImportError:
-            return {}
         profile = self._statistics.profile("bounds", None)
         if profile is None:
             return {}
         try:
-            found = {name: class_of(*growth) for name, growth in classes(profile).items()}
-            return {name: kind for name, kind in found.items() if kind}
+            growths = classes(profile)
         except PerunError as problem:
             self._note(f"the bounds are not used: {problem.message}")
             return {}
+        return {name: complexity_of(growth) for name, growth in growths.items() if growth.is_bounded}
 
 
-def class_of(kind: int, degree: float, logarithms: int) -> str:
-    """The name of a class of growth; empty where there is no bound.
-
-    :param kind: 0 for `n^degree (log n)^logarithms`, 1 for exponential growth, else there is no bound.
-    """
-    if kind:
-        return "exponential" if kind == 1 else ""
-    if degree <= 1:
-        without, with_logarithm = ("constant", "logarithmic") if not degree else ("linear", "linearithmic")
-        return with_logarithm if logarithms else without
-    # A logarithm lifts a power to the next class.
-    power = degree + (0.5 if logarithms else 0)
-    return "quadratic" if power <= 2 else "cubic" if power <= 3 else "polynomial"
+def complexity_of(growth: Growth) -> str:
+    """The lowest of the classes that parameters name which grows as fast; `growth` is bounded."""
+    reached = (name for name in COMPLEXITIES if growth <= Growth.of(_CLASSES[name]))
+    return next(reached, COMPLEXITIES[-1])
 
 
 def seen_of(profile: Profile) -> dict[str, Seen]:

@@ -7,12 +7,13 @@ with, named by their digest, and no connection.
 from __future__ import annotations
 
 import html
+import json
 import re
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
-
-from perun.view._common.files import write_text
 
 _SPECIAL: Final = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -24,7 +25,7 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 def escape(text: object) -> str:
     """`text` as content of an element or of a quoted attribute; half characters and NUL become U+FFFD."""
-    return html.escape(_SURROGATES.sub("\ufffd", str(text)).replace("\0", "\ufffd"))
+    return html.escape(encodable(str(text)).replace("\0", "\ufffd"))
 
 
 def embed_json(data: Any) -> str:
@@ -32,8 +33,6 @@ def embed_json(data: Any) -> str:
 
     :raises ValueError: if it holds NaN or an infinity, which JSON cannot express.
     """
-    import json
-
     return json.dumps(data, separators=(",", ":"), allow_nan=False).translate(_SPECIAL)
 
 
@@ -83,27 +82,12 @@ def page(
     return "\n".join(parts)
 
 
-def write_page(
-    path: Path,
-    *,
-    title: str,
-    body: str,
-    style: str = "",
-    scripts: Sequence[str] = (),
-    evaluates: bool = False,
-) -> None:
-    """Write :func:`page` to `path`, which keeps its old content until the new one is complete.
-
-    :raises UsageError: if the file cannot be written.
-    """
-    text = page(title=title, body=body, style=style, scripts=scripts, evaluates=evaluates)
-    write_text(path, _SURROGATES.sub("\ufffd", text))
+def encodable(text: str) -> str:
+    """The text with U+FFFD for each half of a character, which no encoding has."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def _policy(scripts: Sequence[str], evaluates: bool) -> str:
-    from base64 import b64encode
-    from hashlib import sha256
-
     allowed = [f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
     if evaluates:
         allowed.append("'unsafe-eval'")

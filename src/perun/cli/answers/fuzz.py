@@ -1,0 +1,230 @@
+"""What `perun fuzz` shows while it runs and answers in the end: as text and as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from perun.cli.answers.data import write_json
+from perun.cli.progress import REFRESHES, duration
+from perun.cli.session import Session
+from perun.cli.table import one_line, width
+from perun.fuzz.events import Began, Event, Found, Status
+from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, Result
+from perun.fuzz.results import as_json as data_of
+from perun.porcelain.fuzz.fuzz import Outcome
+from perun.profile.amounts import readable
+from perun.wording import counted, plural
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+SHOWN: Final = 10
+"""Results of each kind that the answer shows; all are in the folder."""
+_EVERY: Final = 30.0
+"""Seconds between two lines of the status where no terminal shows it."""
+_BETTER: Final = 1.25
+"""Growth of the best ratio that is worth a line there."""
+_RULES: Final = 6
+
+
+class View:
+    """Shows a campaign: as a panel on a terminal, as lines elsewhere."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._told = 1.0
+        self._kinds: set[str] = set()
+        self._next = time.monotonic() + _EVERY
+
+    def report(self, activity: str, done: int, total: int) -> None:
+        """What is prepared."""
+        if self._session.verbosity:
+            self._session.note(one_line(activity))
+
+    def watch(self, event: Event) -> None:
+        """Show what has happened."""
+        if isinstance(event, Began):
+            self._begin(event)
+        elif isinstance(event, Found):
+            self._find(event)
+        else:
+            self._show(event)
+
+    def _begin(self, event: Began) -> None:
+        lines = f", {counted(event.base, 'executed line')}" if event.base else ""
+        rules = f"{plural(event.rules, 'rule')}, up to {event.limit:,} bytes"
+        self._session.note(f"fuzzing from {plural(event.seeds, 'seed')}{lines}; {rules}")
+        for note in event.notes:
+            self._session.note(f"note: {one_line(note)}")
+
+    def _find(self, event: Found) -> None:
+        """A line for a ratio that is clearly better, and for the first fault and hang."""
+        member = event.member
+        if event.kind == SLOW:
+            if member.icov < _BETTER * self._told:
+                return
+            self._told = member.icov
+            what = f"{factor(member.icov)} the lines"
+        elif event.kind in self._kinds:
+            return
+        else:
+            self._kinds.add(event.kind)
+            what = f"{event.kind}: the program {member.ending}"
+        name = f"{one_line(member.name)} {_rules(member.rules)}"
+        self._session.note(f"{duration(event.seconds)}  {what}  {name}")
+
+    def _show(self, status: Status) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _EVERY
+            self._session.note("; ".join(f"{name} {value}" for name, value in rows(status)))
+
+    def close(self) -> None:
+        """The campaign has ended."""
+
+
+class _Panel(View):
+    """A table that stays in its place, as fuzzers have it."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._live: Live | None = None
+
+    def _find(self, event: Found) -> None:
+        """It is in the table."""
+
+    def _show(self, status: Status) -> None:
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = Live(console=_console(self._session), refresh_per_second=REFRESHES, transient=True)
+            self._live.start()
+        self._live.update(_table(status))
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+@contextmanager
+def watching(session: Session) -> Iterator[View]:
+    """Show the campaign of the block, on standard error."""
+    view = _Panel(session) if session.err.isatty() else View(session)
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+def rows(status: Status) -> list[tuple[str, str]]:
+    """The status as names and values."""
+    left = "" if status.left is None else f", {duration(status.left)} left"
+    found = [
+        ("time", f"{duration(status.seconds)}{left} ({status.phase})"),
+        ("executions", f"{status.executions:,}, {status.per_second:,.0f}/s"),
+        ("corpus", f"{status.corpus:,}"),
+        ("best ratio", factor(status.ratio)),
+        ("coverage", f"{status.edges:,}"),
+        ("slower, measured", f"{status.results:,}"),
+        ("hangs", f"{status.hangs:,}"),
+        ("faults", f"{status.faults:,}"),
+    ]
+    if status.waiting:
+        found.append(("stopped early", f"{status.waiting:,} inputs wait for more time"))
+    if status.rules:
+        found.append(("best rules", ", ".join(status.rules)))
+    return found
+
+
+def _console(session: Session) -> Any:
+    from rich.console import Console
+
+    colour = "auto" if session.colour is not False else None
+    return Console(file=session.err, color_system=colour, highlight=False)  # type: ignore[arg-type]
+
+
+def _table(status: Status) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, title="perun fuzz", title_justify="left")
+    for name, value in rows(status):
+        table.add_row(Text(name), Text(value))
+    return table
+
+
+def factor(ratio: float | None) -> str:
+    """`24.3x`, `4,471x`; empty for None."""
+    if ratio is None:
+        return ""
+    return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.3g}x"
+
+
+def as_text(session: Session, found: Outcome) -> None:
+    """Print the best results, and where they are."""
+    campaign = found.campaign
+    slow = campaign.of_kind(SLOW)
+    if slow:
+        lines = [_row(number, one) for number, one in enumerate(slow[:SHOWN], 1)]
+        titles = ("", "lines", "time", "bytes", "rules", "file")
+        widths = [max(width(row[place]) for row in (titles, *lines)) for place in range(len(titles) - 1)]
+        for row in (titles, *lines):
+            cells = [text + " " * (size - width(text)) for text, size in zip(row, widths, strict=False)]
+            session.say(session.paint("  ".join([*cells, row[-1]]).rstrip(), "bold" if row is titles else ""))
+        if len(slow) > SHOWN:
+            session.say(f"... and {len(slow) - SHOWN} more")
+    else:
+        session.say("no input was found that is slower than the seeds")
+    for kind in (HANG, FAULT):
+        of_kind = campaign.of_kind(kind)
+        if of_kind:
+            first = of_kind[0]
+            session.say(f"{plural(len(of_kind), kind)}; the first {first.ending}: {one_line(first.file)}")
+    unmeasured = sum(one.confirmation is None for one in slow)
+    if unmeasured:
+        session.say(f"{plural(unmeasured, 'result')} not measured, as the time was over")
+    runs = counted(campaign.executions, "execution")
+    session.say(f"{runs} in {duration(campaign.seconds)}; {campaign.ended}; seed {campaign.random_seed}")
+    session.say(f"results: {one_line(str(found.folder))}")
+
+
+def _row(number: int, one: Result) -> tuple[str, ...]:
+    return (
+        f"{number}.",
+        factor(one.ratio),
+        measured(one.confirmation),
+        f"{one.size:,}",
+        _rules(one.rules),
+        one_line(one.file),
+    )
+
+
+def measured(found: Confirmation | None) -> str:
+    """What a test said: `12.1x, 0.31 s`."""
+    if found is None:
+        return "not measured"
+    if found.target is None or found.ratio is None:
+        return found.change
+    return f"{factor(found.ratio)}, {readable(found.target, 's')}"
+
+
+def _rules(rules: tuple[str, ...]) -> str:
+    shown = ", ".join(rules[-_RULES:])
+    return f"[{'..., ' if len(rules) > _RULES else ''}{shown}]"
+
+
+def as_json(out: TextIO, found: Outcome) -> None:
+    """The answer as JSON, schema `perun.fuzz/1`: what `results.json` holds, and where it is."""
+    write_json(
+        out,
+        {
+            "schema": "perun.fuzz/1",
+            "folder": str(found.folder),
+            "interrupted": found.interruption is not None,
+            "notes": list(found.notes),
+            **data_of(found.campaign),
+        },
+    )

@@ -1,0 +1,159 @@
+"""The analysis of one function, from its syntax tree to the bounds of its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from perun.collect.bounds import expression
+from perun.collect.bounds.answer import FunctionBounds, LoopBound
+from perun.collect.bounds.bounding import Bounding
+from perun.collect.bounds.calls import Callee, cost_of_calls, parameters_of, recursive
+from perun.collect.bounds.constraints import Constraints
+from perun.collect.bounds.expression import INFINITY, ONE, Expression
+from perun.collect.bounds.invariants import Invariants
+from perun.collect.bounds.lowering import lower
+from perun.collect.bounds.lowering.effects import effects_of
+from perun.collect.bounds.paths import System, TooManyPaths, paths
+from perun.collect.bounds.program import LoopInfo, Program
+from perun.collect.bounds.slicing import sliced
+from perun.collect.bounds.solver import Solver
+from perun.collect.bounds.splitting import feasible, renumbered, split
+
+if TYPE_CHECKING:
+    from perun.collect.bounds.front import Function, Unit
+
+Count = Literal["iterations", "backedges"]
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """What to count, and whether functions that are called cost what their own loops do."""
+
+    calls: bool = False
+    count: Count = "iterations"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The back edges of a loop, or why there is no bound."""
+
+    backedges: Expression
+    reason: str | None = None
+
+
+def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisOptions()) -> FunctionBounds:
+    """The bounds of a function. What cannot be analysed is unbounded, with a reason; nothing is raised."""
+    try:
+        return _Analysis.of(unit, options).bounds(function)
+    except Exception as error:  # Whatever a stranger's code leads to, the other functions have bounds.
+        reason = f"it cannot be analysed ({type(error).__name__})"
+        loops = [LoopInfo(each.first_line, each.last_line, each.column, 0, False) for each in function.loops]
+        return _answer(function, loops, [Bounded(INFINITY, reason)] * len(loops), options)
+
+
+class _Analysis:
+    """The analysis of the functions of one unit, with what it found of functions that others call."""
+
+    _last: ClassVar[_Analysis | None] = None
+
+    def __init__(self, unit: Unit, options: AnalysisOptions) -> None:
+        self._unit = unit
+        self._options = options
+        self._effects = effects_of(unit)
+        self._functions = {each.name: each for each in [*unit.helpers.values(), *unit.functions]}
+        self._known: dict[str, FunctionBounds] = {}
+        self._recursive = recursive(self._effects) if options.calls else frozenset()
+
+    @classmethod
+    def of(cls, unit: Unit, options: AnalysisOptions) -> _Analysis:
+        """The analysis of a unit: that of the last call, if it was of the same."""
+        last = cls._last
+        if last is None or last._unit is not unit or last._options != options:
+            last = cls._last = cls(unit, options)
+        return last
+
+    def bounds(self, function: Function) -> FunctionBounds:
+        """The bounds of a function."""
+        if self._functions.get(function.name) is not function:
+            return self._bounds(function)
+        if function.name not in self._known:
+            self._known[function.name] = self._bounds(function)
+        return self._known[function.name]
+
+    def _bounds(self, function: Function) -> FunctionBounds:
+        called = self._called(function)
+        costly = {name: each.parameters for name, each in called.items()}
+        program = lower(function, self._unit, self._effects, costly)
+        if program.unknown is not None:
+            bounds = [Bounded(INFINITY, program.unknown)] * len(program.loops)
+            return _answer(function, program.loops, bounds, self._options)
+        bounds, calls = bounds_of(program, called)
+        if function.name in self._recursive:
+            calls = Bounded(INFINITY, "it calls itself")
+        return _answer(function, program.loops, bounds, self._options, calls)
+
+    def _called(self, function: Function) -> dict[str, Callee]:
+        """The functions that it calls and that cost something, where calls count."""
+        if not self._options.calls or function.name in self._recursive:
+            return {}
+        found = {}
+        for name in sorted(self._effects[function.name].calls & set(self._functions)):
+            bounds = self.bounds(self._functions[name])
+            if bounds.bound != "0":
+                found[name] = Callee(parameters_of(self._functions[name]), expression.parse(bounds.bound))
+        return found
+
+
+def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> tuple[list[Bounded], Bounded]:
+    """The back edges of each loop of a program, and the cost of its calls."""
+    if not program.loops and not program.calls:
+        return [], Bounded(expression.ZERO)
+    try:
+        system = paths(sliced(program))
+    except TooManyPaths:
+        lost = Bounded(INFINITY, "there are too many paths through its function")
+        return [lost] * len(program.loops), lost if program.calls else Bounded(expression.ZERO)
+    solver = Solver()
+    bounding = _bounding(split(feasible(system, solver)), solver)
+    found = []
+    for index in range(len(program.loops)):
+        backedges = bounding.loop(index)
+        found.append(Bounded(backedges, bounding.reason(index) if backedges.infinite else None))
+    cost = cost_of_calls(bounding, called or {})
+    reason = "the cost of a function that it calls has no bound" if cost.infinite else None
+    return found, Bounded(cost, reason)
+
+
+def _bounding(system: System, solver: Solver) -> Bounding:
+    """What bounds a system, of which transitions that its invariants forbid are gone."""
+    invariants = Invariants(system, solver)
+    kept = [each for each in system.transitions if solver.feasible(invariants.before(each))]
+    if len(kept) < len(system.transitions):
+        system = renumbered(system, kept)
+        invariants = Invariants(system, solver)
+    return Bounding(system, Constraints(system, invariants, solver))
+
+
+def _answer(
+    function: Function,
+    loops: Sequence[LoopInfo],
+    bounds: Sequence[Bounded],
+    options: AnalysisOptions,
+    calls: Bounded = Bounded(expression.ZERO),
+) -> FunctionBounds:
+    found, total = [], calls.backedges
+    for loop, bounded in zip(loops, bounds, strict=True):
+        cost = bounded.backedges
+        if options.count == "iterations" and not loop.nested:
+            cost = cost + ONE
+        total = total + cost
+        place = (loop.first_line, loop.last_line, loop.column)
+        found.append(LoopBound(*place, str(cost), cost.cls, bounded.reason, loop.nested))
+    found.sort(key=lambda each: (each.first_line, each.column, -each.last_line))
+    reason = next((each.reason for each in found if each.reason is not None), calls.reason)
+    return FunctionBounds(
+        function.name, function.line, function.column, tuple(found), str(total), total.cls,
+        reason if total.infinite else None,
+    )  # fmt: skip

@@ -1,0 +1,92 @@
+"""What was found of one source: the bounds of its functions, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
+
+if TYPE_CHECKING:
+    from perun.collect.bounds.front.unit import Unreadable
+
+
+class Gap(NamedTuple):
+    """A part of a source that could not be read: its 1-based line; `function` is empty where it is no single
+    one."""
+
+    line: int
+    function: str
+    reason: str
+
+
+class SourceBounds(NamedTuple):
+    """The functions of a source in the order of the text, and what could not be read of it.
+
+    :param key: under which the cache has it; empty if it is not to be kept. :param name: under which the
+        cache finds the newest version of the source. :param digests: of the functions, empty for those that
+        could not be read.
+    """
+
+    path: str
+    functions: tuple[FunctionBounds, ...]
+    gaps: tuple[Gap, ...] = ()
+    key: str = ""
+    name: str = ""
+    digests: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """What the cache keeps."""
+        return {
+            "functions": [asdict(one) for one in self.functions],
+            "gaps": [list(gap) for gap in self.gaps],
+            "digests": list(self.digests),
+        }
+
+    @classmethod
+    def from_json(cls, path: str, kept: Mapping[str, Any]) -> SourceBounds:
+        """The reverse of :meth:`to_json`.
+
+        :raises KeyError, TypeError, ValueError, AttributeError: where it is something else.
+        """
+        functions = tuple(
+            FunctionBounds(**{**one, "loops": tuple(LoopBound(**loop) for loop in one["loops"])})
+            for one in kept["functions"]
+        )
+        gaps = tuple(Gap(*one) for one in kept["gaps"])
+        if len(kept["digests"]) != len(functions):
+            raise ValueError("a digest is missing")
+        return cls(path, functions, gaps, digests=tuple(map(str, kept["digests"])))
+
+
+def of_unreadable(parts: Iterable[Unreadable]) -> tuple[list[FunctionBounds], list[Gap]]:
+    """Functions that cannot be read, which are unbounded as all their loops are; and all that is lacking."""
+    functions, gaps = [], []
+    for one in parts:
+        gaps.append(Gap(one.line, one.function, one.reason))
+        if one.function:
+            reason = f"not read: {one.reason}"
+            loops = tuple(
+                LoopBound(loop.first_line, loop.last_line, loop.column, UNBOUNDED, UNBOUNDED_CLASS, reason)
+                for loop in one.loops
+            )
+            functions.append(
+                FunctionBounds(
+                    one.function, one.name_line, one.name_column, loops, UNBOUNDED, UNBOUNDED_CLASS, reason
+                )
+            )
+    return functions, gaps
+
+
+def merged(parts: Iterable[SourceBounds]) -> SourceBounds:
+    """The parts of one source as one, its functions in their order; what lacks is the same in each part."""
+    several = list(parts)
+    every = [both for part in several for both in zip(part.functions, part.digests, strict=True)]
+    every.sort(key=lambda both: (both[0].line, both[0].column))
+    gaps = dict.fromkeys(gap for part in several for gap in part.gaps)
+    return several[0]._replace(
+        functions=tuple(one for one, _ in every),
+        gaps=tuple(gaps),
+        digests=tuple(digest for _, digest in every),
+    )

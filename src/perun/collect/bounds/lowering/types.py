@@ -1,0 +1,210 @@
+"""What the analysis needs to know of C types: which values are integers, of which range, and what pointers
+step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pycparser import c_ast
+
+if TYPE_CHECKING:
+    from perun.collect.bounds.front import Unit
+
+INT_BITS = 32
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type as far as it matters.
+
+    `kind` is `integer`, `pointer`, `array`, `structure`, or `other`, of which no value is tracked. `bits` and
+    `signed` are those of an integer, `target` what a pointer or array leads to, `length` that of an array,
+    `fields` those of a structure, and `tag` its name.
+    """
+
+    kind: Literal["integer", "pointer", "array", "structure", "other"]
+    bits: int = 0
+    signed: bool = True
+    target: Type | None = None
+    length: int | None = None
+    tag: str = ""
+
+    @property
+    def tracked(self) -> bool:
+        """Whether variables of it take part in the analysis."""
+        return self.kind in ("integer", "pointer")
+
+    @property
+    def narrow(self) -> bool:
+        """Whether programs are expected to let it wrap around: narrower than `int`."""
+        return self.kind == "integer" and self.bits < INT_BITS
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The values of a narrow integer."""
+        if self.signed:
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether its values are never negative."""
+        return self.kind == "integer" and not self.signed
+
+    @property
+    def size(self) -> int | None:
+        """Its size in bytes, where that is the same on all machines that we know."""
+        if self.kind == "integer":
+            return max(self.bits // 8, 1)
+        if self.kind == "array" and self.target is not None and self.length is not None:
+            inner = self.target.size
+            return None if inner is None else inner * self.length
+        return 8 if self.kind == "pointer" else None
+
+
+OTHER = Type("other")
+INT = Type("integer", 32)
+UNSIGNED = Type("integer", 32, signed=False)
+LONG = Type("integer", 64)
+SIZE = Type("integer", 64, signed=False)
+CHAR = Type("integer", 8)
+
+_NAMED = {
+    "int8_t": Type("integer", 8), "uint8_t": Type("integer", 8, signed=False),
+    "int16_t": Type("integer", 16), "uint16_t": Type("integer", 16, signed=False),
+    "int32_t": INT, "uint32_t": UNSIGNED, "int64_t": LONG, "uint64_t": SIZE,
+    "size_t": SIZE, "ssize_t": LONG, "ptrdiff_t": LONG, "intptr_t": LONG, "uintptr_t": SIZE, "off_t": LONG,
+    "time_t": LONG, "bool": Type("integer", 1, signed=False), "_Bool": Type("integer", 1, signed=False),
+}  # fmt: skip
+_NOT_INTEGERS = {"float", "double", "void", "_Complex"}
+_DEPTH = 40
+_CHANGING = {"volatile", "_Atomic"}
+"""Qualifiers of what may change at any time: each read has an unknown value."""
+
+
+class Types:
+    """The types that a unit declares."""
+
+    def __init__(self, unit: Unit, local: Mapping[str, Any] | None = None) -> None:
+        self._typedefs = dict(unit.typedefs)
+        self._typedefs.update(local or {})
+        self._structures: dict[str, Any] = {**unit.unions, **unit.structs}
+        self._constants = dict(unit.constants)
+
+    def of(self, node: Any, depth: int = 0) -> Type:
+        """The type of a declaration, a type name or a part of one."""
+        if depth > _DEPTH or node is None:
+            return OTHER
+        if _CHANGING & {*(getattr(node, "quals", None) or ())}:
+            return OTHER
+        if isinstance(node, (c_ast.Decl, c_ast.TypeDecl, c_ast.Typename, c_ast.Typedef)):
+            return self.of(node.type, depth + 1)
+        if isinstance(node, c_ast.PtrDecl):
+            return Type("pointer", target=self.of(node.type, depth + 1))
+        if isinstance(node, c_ast.ArrayDecl):
+            length = self.constant(node.dim)
+            return Type("array", target=self.of(node.type, depth + 1), length=length)
+        if isinstance(node, c_ast.IdentifierType):
+            return self._named(node.names, depth)
+        if isinstance(node, c_ast.Enum):
+            return INT
+        if isinstance(node, (c_ast.Struct, c_ast.Union)):
+            tag = node.name or f"at {node.coord}"
+            if node.decls:
+                self._structures.setdefault(tag, node)
+            return Type("structure", tag=tag)
+        return OTHER
+
+    @staticmethod
+    def pointer_to(target: Type) -> Type:
+        """The type of a pointer, which an array is as a parameter."""
+        return Type("pointer", target=target)
+
+    def declare(self, node: c_ast.Typedef) -> None:
+        """A type that a function declares for itself."""
+        self._typedefs[node.name] = node
+
+    def field(self, structure: Type, name: str) -> Type:
+        """The type of a field of a structure."""
+        declared = self._structures.get(structure.tag)
+        if isinstance(declared, c_ast.Union):
+            return OTHER
+        for each in getattr(declared, "decls", None) or []:
+            if getattr(each, "name", None) == name:
+                kind = self.of(each)
+                width = self.constant(each.bitsize) if getattr(each, "bitsize", None) is not None else None
+                return kind if width is None else Type("integer", width, kind.signed)
+        return OTHER
+
+    def _named(self, names: list[str], depth: int) -> Type:
+        if _NOT_INTEGERS & set(names):
+            return OTHER
+        if len(names) == 1:
+            name = names[0]
+            if name in _NAMED:
+                return _NAMED[name]
+            if name in self._typedefs:
+                return self.of(self._typedefs[name], depth + 1)
+        words = set(names)
+        if not words <= {"int", "char", "short", "long", "signed", "unsigned", "__int128"}:
+            return OTHER
+        bits = 8 if "char" in words else 16 if "short" in words else 64 if "long" in words else INT_BITS
+        return Type("integer", 128 if "__int128" in words else bits, signed="unsigned" not in words)
+
+    def constant(self, node: Any) -> int | None:
+        """The value of a constant expression as array bounds have it, where it is a plain one."""
+        if isinstance(node, c_ast.Constant):
+            return number_of(node)
+        if isinstance(node, c_ast.ID):
+            return self._constants.get(node.name)
+        if isinstance(node, c_ast.BinaryOp):
+            left, right = self.constant(node.left), self.constant(node.right)
+            if left is None or right is None:
+                return None
+            return folded(node.op, left, right)
+        if isinstance(node, c_ast.UnaryOp) and node.op == "-":
+            value = self.constant(node.expr)
+            return None if value is None else -value
+        if isinstance(node, c_ast.UnaryOp) and node.op == "sizeof":
+            return self.of(node.expr).size if isinstance(node.expr, c_ast.Typename) else None
+        return None
+
+
+_ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34, "a": 7, "b": 8, "f": 12, "v": 11}
+
+
+def number_of(node: c_ast.Constant) -> int | None:
+    """The value of a literal, `None` where it is not an integer."""
+    text = node.value
+    if "char" in node.type:
+        inner = text[text.find("'") + 1 : -1]
+        if len(inner) == 1:
+            return ord(inner)
+        return _ESCAPES.get(inner[1:]) if inner.startswith("\\") and len(inner) == 2 else None
+    if "int" not in node.type and not text.rstrip("uUlL").isdigit():
+        return None
+    text = text.rstrip("uUlL").lower()
+    try:
+        if text.startswith("0") and len(text) > 1 and text[1] not in "xb":
+            return int(text, 8)
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+def folded(operator: str, left: int, right: int) -> int | None:
+    """What an operator makes of two constants, `None` where C leaves it open or it is none of ours."""
+    if operator in ("/", "%"):
+        if right == 0:
+            return None
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+        return quotient if operator == "/" else left - right * quotient
+    if operator in ("<<", ">>", "&", "|", "^"):
+        if left < 0 or right < 0 or (operator in ("<<", ">>") and right > 63):
+            return None
+        return {"<<": left << min(right, 63), ">>": left >> right, "&": left & right, "|": left | right,
+                "^": left ^ right}[operator]  # fmt: skip
+    simple = {"+": left + right, "-": left - right, "*": left * right}
+    return simple.get(operator)

@@ -1,0 +1,142 @@
+"""The programs that are analysed: control flow graphs over integers, with linear guards and updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from perun.collect.bounds.linear import Linear
+
+Location = int
+Range = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A step: all `guards` are at least 0 before it, then `updates` happen at once.
+
+    An update to `None` gives the variable any value. `loop` is the number of the loop that this step repeats.
+    """
+
+    source: Location
+    target: Location
+    guards: tuple[Linear, ...] = ()
+    updates: tuple[tuple[str, Linear | None], ...] = ()
+    loop: int | None = None
+
+
+@dataclass(frozen=True)
+class LoopInfo:
+    """A loop of the source: its positions, the location that it comes back to, and whether it stands in
+    another."""
+
+    first_line: int
+    last_line: int
+    column: int
+    head: Location
+    nested: bool
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A call whose cost counts: its location, and for names of parameters the variables with arguments."""
+
+    place: Location
+    function: str
+    arguments: tuple[tuple[str, str], ...]
+
+
+@dataclass
+class Program:
+    """The graph of a function. Inputs are variables that the caller or the world set before it starts.
+
+    `inputs` maps each of them to the name that bounds show; they are never assigned. `ranges` are the lowest
+    and the highest value that variables have by their types; `None` where that is beyond what programs count
+    to.
+    """
+
+    entry: Location = 0
+    exit: Location = 1
+    edges: list[Edge] = field(default_factory=list)
+    loops: list[LoopInfo] = field(default_factory=list)
+    calls: list[CallSite] = field(default_factory=list)
+    inputs: dict[str, str] = field(default_factory=dict)
+    ranges: dict[str, Range] = field(default_factory=dict)
+    temporaries: set[str] = field(default_factory=set)
+    unknown: str | None = None
+    """Why nothing can be said of the function, if so."""
+
+    def variables(self) -> set[str]:
+        """All that are assigned somewhere."""
+        return {name for edge in self.edges for name, _ in edge.updates}
+
+
+def outgoing(edges: Iterable[Edge]) -> dict[Location, list[Edge]]:
+    """The edges by their source."""
+    found: dict[Location, list[Edge]] = {}
+    for edge in edges:
+        found.setdefault(edge.source, []).append(edge)
+    return found
+
+
+def incoming(edges: Iterable[Edge]) -> dict[Location, list[Edge]]:
+    """The edges by their target."""
+    found: dict[Location, list[Edge]] = {}
+    for edge in edges:
+        found.setdefault(edge.target, []).append(edge)
+    return found
+
+
+def components(nodes: Iterable[Location], pairs: Iterable[tuple[Location, Location]]) -> dict[Location, int]:
+    """The strongly connected component of each node, by Tarjan's algorithm without recursion."""
+    successors: dict[Location, list[Location]] = {node: [] for node in nodes}
+    for source, target in pairs:
+        successors.setdefault(source, []).append(target)
+        successors.setdefault(target, [])
+    index: dict[Location, int] = {}
+    low: dict[Location, int] = {}
+    component: dict[Location, int] = {}
+    stack: list[Location] = []
+    for root in successors:
+        if root in index:
+            continue
+        work = [(root, iter(successors[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        while work:
+            node, rest = work[-1]
+            for following in rest:
+                if following not in index:
+                    index[following] = low[following] = len(index)
+                    stack.append(following)
+                    work.append((following, iter(successors[following])))
+                    break
+                if following not in component:
+                    low[node] = min(low[node], index[following])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    number = len(component)
+                    while True:
+                        member = stack.pop()
+                        component[member] = number
+                        if member == node:
+                            break
+    return component
+
+
+def reachable(starts: Iterable[Location], pairs: Iterable[tuple[Location, Location]]) -> set[Location]:
+    """All that can be reached from these, themselves included."""
+    successors: dict[Location, list[Location]] = {}
+    for source, target in pairs:
+        successors.setdefault(source, []).append(target)
+    found = set(starts)
+    work = list(found)
+    while work:
+        for following in successors.get(work.pop(), ()):
+            if following not in found:
+                found.add(following)
+                work.append(following)
+    return found

@@ -1,0 +1,109 @@
+"""What a process of :mod:`perun.collect.bounds.workers` does: analyse the sources it is told of."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+from perun.collect.bounds import cache
+from perun.collect.bounds.analysis import AnalysisOptions, analyse
+from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
+from perun.collect.bounds.digests import at, by_digest, digester
+from perun.collect.bounds.found import Gap, SourceBounds, of_unreadable
+from perun.collect.bounds.front import Function, ReadOptions, Unit, preprocess, read
+from perun.collect.bounds.params import BoundsParams
+from perun.collect.bounds.workers import Answer, Progress, Refused, Setup, Task
+from perun.errors import PerunError
+
+_DEPTH: Final = 40_000
+"""Calls that parsing a deeply nested expression may take, for which the stack below is large enough."""
+_STACK: Final = 512 << 20
+
+
+def main(descriptor: int) -> None:
+    """Answer tasks until the other side is gone, with a stack for deeply nested sources."""
+    sys.setrecursionlimit(_DEPTH)
+    threading.stack_size(_STACK)
+    thread = threading.Thread(target=_serve, args=(Connection(descriptor),))
+    thread.start()
+    thread.join()
+
+
+def _serve(connection: Connection) -> None:
+    try:
+        setup: Setup = connection.recv()
+        while True:
+            for answer in answers(connection.recv(), setup):
+                connection.send(answer)
+    except (EOFError, OSError):
+        return
+
+
+def answers(task: Task, setup: Setup) -> Iterator[Answer]:
+    """What is found of the task: its functions as they are done, and in the end all of it."""
+    params = setup.params
+    options = ReadOptions(params.include, params.define, params.compile_commands or None)
+    wanted = _analysis_options(params)
+    try:
+        content = Path(task.path).read_bytes()
+        preprocessed = preprocess(task.path, options)
+        key = cache.key_of(task.path, content, preprocessed, wanted, sorted(params.function))
+        known = cache.read(setup.cache, key, task.path)
+        if known is not None:
+            yield known if task.part == 0 else known._replace(functions=(), gaps=(), digests=())
+            return
+        unit = read(task.path, options, preprocessed)
+    except PerunError as problem:
+        yield Refused(problem.message, problem.hint)
+        return
+    except Exception as problem:  # one source that cannot be read must not end the others
+        yield SourceBounds(task.path, (), (Gap(1, "", _failure(problem)),))
+        return
+    name = cache.key_of("latest", task.path, wanted)
+    earlier = by_digest(cache.latest(setup.cache, name, task.path))
+    digest_of = digester(unit, wanted) if not wanted.calls else lambda function: ""
+    unread, gaps = of_unreadable(unit.unreadable)
+    found = [one for one in unread if task.part == 0 and _is_wanted(one.name, params)]
+    digests = [""] * len(found)
+    for function in unit.functions[task.part :: task.parts]:
+        if _is_wanted(function.name, params):
+            digest = digest_of(function)
+            before = earlier.get(digest)
+            found.append(at(before, function) if before else _analysed(function, unit, wanted))
+            digests.append(digest)
+            yield Progress(function.name)
+    yield SourceBounds(task.path, tuple(found), tuple(gaps), key, name, tuple(digests))
+
+
+def _analysis_options(params: BoundsParams) -> AnalysisOptions:
+    return AnalysisOptions(params.calls, "backedges" if params.count == "backedges" else "iterations")
+
+
+def _is_wanted(name: str, params: BoundsParams) -> bool:
+    return not params.function or name in params.function
+
+
+def _analysed(function: Function, unit: Unit, options: AnalysisOptions) -> FunctionBounds:
+    try:
+        return analyse(function, unit, options)
+    except Exception as problem:  # what is wrong with one function must not lose the others
+        reason = _failure(problem)
+        loops = tuple(
+            LoopBound(one.first_line, one.last_line, one.column, UNBOUNDED, UNBOUNDED_CLASS, reason)
+            for one in function.loops
+        )
+        return FunctionBounds(
+            function.name, function.line, function.column, loops, UNBOUNDED, UNBOUNDED_CLASS, reason
+        )
+
+
+def _failure(problem: Exception) -> str:
+    if isinstance(problem, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(problem, OSError):
+        return f"it cannot be read: {problem.strerror}"
+    return f"the analysis failed: {type(problem).__name__}: {problem}"

@@ -1,0 +1,117 @@
+"""Slicing: only variables that decide whether a loop goes on matter; the others are dropped (Weiser, 1981).
+
+Dropping a guard or a variable allows more runs, never fewer, so bounds of the slice are bounds of the
+program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perun.collect.bounds.linear import Linear
+from perun.collect.bounds.program import Edge, Location, Program, components, incoming, outgoing
+
+
+def sliced(program: Program) -> Program:
+    """The program without what decides on no loop."""
+    relevant = relevant_variables(program) | set(program.inputs)
+    return replace(program, edges=[_without(edge, relevant) for edge in program.edges])
+
+
+def _without(edge: Edge, relevant: set[str]) -> Edge:
+    guards = tuple(guard for guard in edge.guards if guard.names <= relevant)
+    updates = tuple(
+        (name, value if value is not None and value.names <= relevant else None)
+        for name, value in edge.updates if name in relevant
+    )  # fmt: skip
+    return replace(edge, guards=guards, updates=updates)
+
+
+def relevant_variables(program: Program) -> set[str]:
+    """Variables of the conditions that leave loops, of the guards that they occur in, and all these depend
+    on."""
+    after = outgoing(program.edges)
+    cyclic = _cyclic(program)
+    relevant = {held for call in program.calls for _, held in call.arguments}
+    for guard in _deciding(program, after):
+        relevant |= guard.names
+    controlled = _control_dependences(program, after)
+    while True:
+        before = len(relevant)
+        for edge in program.edges:
+            for name, value in edge.updates:
+                if name in relevant:
+                    relevant |= value.names if value is not None else frozenset()
+                    if edge.source in cyclic:
+                        for branch in controlled.get(edge.source, ()):
+                            for other in after[branch]:
+                                for guard in other.guards:
+                                    relevant |= guard.names
+            for guard in edge.guards:
+                if guard.names & relevant:
+                    relevant |= guard.names
+        if len(relevant) == before:
+            return relevant
+
+
+def _cyclic(program: Program) -> set[Location]:
+    """Locations on cycles."""
+    pairs = [(edge.source, edge.target) for edge in program.edges]
+    component = components([program.entry], pairs)
+    inside = [pair for pair in pairs if component[pair[0]] == component[pair[1]]]
+    return {place for pair in inside for place in pair}
+
+
+def _deciding(program: Program, after: dict[Location, list[Edge]]) -> list[Linear]:
+    """The guards at locations where control may leave a loop."""
+    before = incoming(program.edges)
+    found: dict[Linear, None] = {}
+    for head in {edge.target for edge in program.edges if edge.loop is not None}:
+        body = {head}
+        work = [edge.source for edge in before.get(head, ()) if edge.loop is not None]
+        while work:
+            place = work.pop()
+            if place not in body:
+                body.add(place)
+                work.extend(edge.source for edge in before.get(place, ()))
+        for place in body:
+            if any(edge.target not in body for edge in after.get(place, ())):
+                found.update((guard, None) for edge in after[place] for guard in edge.guards)
+    return list(found)
+
+
+def _control_dependences(
+    program: Program, after: dict[Location, list[Edge]]
+) -> dict[Location, list[Location]]:
+    """The branches that each location depends on (Ferrante, Ottenstein, Warren, 1987)."""
+    places = sorted({place for edge in program.edges for place in (edge.source, edge.target)})
+    bits = {place: 1 << index for index, place in enumerate(places)}
+    everything = (1 << len(places)) - 1
+    dominated = {place: everything for place in places}
+    ends = [place for place in places if place not in after]
+    for place in ends:
+        dominated[place] = bits[place]
+    changed = True
+    while changed:
+        changed = False
+        for place in reversed(places):
+            if place in after:
+                value = everything
+                for edge in after[place]:
+                    value &= dominated[edge.target]
+                value |= bits[place]
+                if value != dominated[place]:
+                    dominated[place], changed = value, True
+    found: dict[Location, list[Location]] = {}
+    for branch, edges in after.items():
+        targets = {edge.target for edge in edges}
+        if len(targets) < 2:
+            continue
+        reached = 0
+        for target in targets:
+            reached |= dominated[target]
+        depending = reached & ~(dominated[branch] & ~bits[branch])
+        for place in places:
+            if bits[place] & depending:
+                found.setdefault(place, []).append(branch)
+    return found

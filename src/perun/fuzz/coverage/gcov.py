@@ -1,0 +1,271 @@
+"""Coverage by the counters of gcc: programs compiled with `--coverage` (manual 9.5).
+
+Normally the counters lie in memory that is shared with the program, which is copied for each run by the fork
+server of `native/fork_server.c`. A program that cannot be copied is started for each run, with the same
+counters; one that the library cannot be loaded into writes them into `.gcda` files, which are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy
+
+from perun.errors import JobFailed, PerunError
+from perun.fuzz.coverage import shared
+from perun.fuzz.coverage.api import Execution, Target
+from perun.fuzz.coverage.elf import Function, Module, NotElf, read_module
+from perun.fuzz.coverage.files import CounterFiles
+from perun.fuzz.coverage.inputs import Input
+from perun.fuzz.coverage.lines import Line
+from perun.fuzz.coverage.notes import line_map, not_compiled
+from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, spawn
+from perun.fuzz.coverage.shared import PAGE, Range, Record
+from perun.fuzz.coverage.ways import SLOWER, Way, share
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FIRST_RUN: Final = 10.0
+"""Seconds for the run that tells which counter files there are."""
+
+
+class GcovCoverage:
+    """See :class:`~perun.fuzz.coverage.api.Coverage`; counts are of lines.
+
+    :param scratch: an empty folder.
+    :param notes: folders where `.gcno` files are looked for that are not where they were written.
+    """
+
+    unit = "lines"
+
+    def __init__(self, target: Target, scratch: Path, notes: Sequence[Path] = ()) -> None:
+        self.note = ""
+        self._target = target
+        self._scratch = scratch
+        self._folders = notes
+        self._given: Input | None = None
+        self._way: Way | None = None
+        self._read: Callable[[], NDArray[numpy.int64]] = _nothing
+
+    @property
+    def lines(self) -> list[Line]:
+        """The line of each count."""
+        return self._lines.lines
+
+    def start(self) -> None:
+        """Find the counters, and the way to run the program."""
+        self.close()
+        self._given = Input(self._target, self._scratch)
+        self._way, functions = self._choose(self._given)
+        self._lines = line_map(functions, self._folders)
+
+    def run(self, data: bytes, timeout: float) -> Execution:
+        """Run the program on `data`."""
+        if self._way is None or self._given is None:
+            self.start()
+        assert self._way is not None and self._given is not None
+        self._given.write(data)
+        try:
+            ended = self._way.run(data, timeout)
+        except BaseException:
+            self._stop()
+            raise
+        counts = self._lines.counts(self._read())
+        return Execution(ended.outcome, ended.code, int(counts.sum()), counts, ended.seconds)
+
+    def close(self) -> None:
+        """End the program."""
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._way is not None:
+            self._way.close()
+            self._way = None
+        if self._given is not None:
+            self._given.close()
+            self._given = None
+
+    def _choose(self, given: Input) -> tuple[Way, list[Function]]:
+        """The fastest way that works, and the functions in the order of its counters."""
+        program = _module(given.program)
+        reason = _why_files(program)
+        if not reason:
+            modules = self._modules(given, program)
+            functions = [function for module in modules for function in module.functions]
+            reason = "" if functions else "its counters have no names, as it is stripped"
+            if any(module.forks for module in modules):
+                reason = "it starts processes"
+            if not reason:
+                return self._share(given, modules), functions
+        way = _Files(self._target, given, self._scratch)
+        functions = way.first_run()
+        if not functions and (program is None or program.kind != "gcov"):
+            raise not_compiled(given.program)
+        if not functions:
+            raise JobFailed(
+                f"{given.program} wrote no counters when it ran with an empty input",
+                "counters are written when a program ends by itself; run it by hand",
+            )
+        self.note = SLOWER + reason
+        self._read = way.counters
+        return way, functions
+
+    def _modules(self, given: Input, program: Module | None) -> list[Module]:
+        """The program and the libraries with counters that are loaded when it starts."""
+        assert program is not None
+        record = Record([], 0, None, 0, once=False)
+        try:
+            server = ForkServer(given, self._target.cwd, _environ(self._target, record), record)
+        except NoServer:
+            return [program]
+        try:
+            paths = _mapped(server.pid)
+        finally:
+            server.close()
+            record.close()
+        found = {os.stat(given.program).st_ino: program}
+        for path in paths:
+            with_counters = _with_counters(path)
+            if with_counters is not None:
+                found.setdefault(path.stat().st_ino, with_counters)
+        return list(found.values())
+
+    def _share(self, given: Input, modules: Sequence[Module]) -> Way:
+        counters = _Counters(modules)
+
+        def make(once: bool) -> Record:
+            argument = 0 if once else given.index  # it is among the words of a program that is started
+            return Record(counters.ranges, 0, self._target.memory, argument, once=once)
+
+        way, record, self.note = share(
+            self._target, given, make, lambda record: _environ(self._target, record)
+        )
+        self._read = counters.reader(record)
+        return way
+
+
+class _Counters:
+    """Where the counters of modules are in a record."""
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self.ranges: list[Range] = []
+        self._places: list[tuple[int, int, int]] = []  # number of the range, offset in it, count
+        for module in modules:
+            _place(module, self.ranges, self._places)
+
+    def reader(self, record: Record) -> Callable[[], NDArray[numpy.int64]]:
+        """What returns a copy of the counters."""
+        indices = numpy.concatenate(
+            [
+                numpy.arange(count, dtype=numpy.intp) + (record.offsets[number] + offset) // 8
+                for number, offset, count in self._places
+            ]
+        )
+        memory = numpy.frombuffer(record.memory, numpy.int64)
+        return lambda: memory[indices]
+
+
+class _Files:
+    """By starting the program, and reading the files that it writes."""
+
+    def __init__(self, target: Target, given: Input, scratch: Path) -> None:
+        self._target = target
+        self._given = given
+        self._files = CounterFiles(scratch / "counters")
+        self._environ = {**target.environ, **self._files.environ}
+
+    def first_run(self) -> list[Function]:
+        """The functions that have counters, as a run with an empty input tells them."""
+        self.run(b"", _FIRST_RUN)
+        functions = self._files.functions()
+        self._files.expect(functions)
+        return functions
+
+    def run(self, data: bytes, timeout: float) -> Ended:
+        self._files.clear()
+        target = self._target
+        return spawn(self._given, data, target.cwd, self._environ, timeout, target.memory)
+
+    def counters(self) -> NDArray[numpy.int64]:
+        return self._files.counters()
+
+    def close(self) -> None:
+        self._files.clear()
+
+
+def _nothing() -> NDArray[numpy.int64]:
+    return numpy.zeros(0, numpy.int64)
+
+
+def _module(path: Path) -> Module | None:
+    """The program; None for a script."""
+    try:
+        return read_module(path)
+    except NotElf:
+        return None
+    except OSError as problem:
+        raise PerunError(f"cannot read {path}: {problem.strerror}") from None
+
+
+def _why_files(program: Module | None) -> str:
+    """Why the library cannot be loaded into the program; empty if it probably can."""
+    if program is None:
+        return "it is a script"
+    if not program.dynamic:
+        return "it is linked statically"
+    if not shared.LIBRARY.is_file():
+        return "this Perun was built without the fork server"
+    return ""
+
+
+def _environ(target: Target, record: Record) -> Mapping[str, str]:
+    before = target.environ.get("LD_PRELOAD", "")
+    return {
+        **target.environ,
+        "LD_PRELOAD": f"{shared.LIBRARY}:{before}" if before else str(shared.LIBRARY),
+        "PERUN_FUZZ_PRELOAD": before,
+        "PERUN_FUZZ": str(record.fd),
+    }
+
+
+def _mapped(pid: int) -> list[Path]:
+    """The files that a process has mapped."""
+    lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    names = {line.split(maxsplit=5)[5] for line in lines if line.count("/")}
+    return [path for path in map(Path, sorted(names)) if path.is_file()]
+
+
+def _with_counters(path: Path) -> Module | None:
+    """A library with counters of gcc; None for others, most of which name no counter file."""
+    try:
+        if b".gcda\0" not in path.read_bytes():
+            return None
+        module = read_module(path)
+    except (OSError, NotElf):
+        return None
+    return module if module.functions else None
+
+
+def _place(module: Module, ranges: list[Range], places: list[tuple[int, int, int]]) -> None:
+    """Add the pages of a module that have counters, and where in them these are."""
+    status = os.stat(module.path)
+    wanted: set[int] = set()
+    for function in module.functions:
+        last = function.address + 8 * function.counters - 1
+        wanted.update(range(function.address // PAGE, last // PAGE + 1))
+    number_of: dict[int, int] = {}
+    previous = -2
+    for page in sorted(wanted):
+        if page == previous + 1:
+            ranges[-1] = ranges[-1]._replace(length=ranges[-1].length + PAGE)
+        else:
+            ranges.append(Range(status.st_dev, status.st_ino, page * PAGE, PAGE))
+        number_of[page] = len(ranges) - 1
+        previous = page
+    for function in module.functions:
+        number = number_of[function.address // PAGE]
+        places.append((number, function.address - ranges[number].address, function.counters))

@@ -1,0 +1,230 @@
+"""Running the program: by the fork server that is in it, or by starting it anew."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import resource
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from perun.errors import JobFailed
+from perun.fuzz.coverage.api import Outcome
+from perun.fuzz.coverage.inputs import Input
+from perun.fuzz.coverage.shared import Record
+from perun.process.guarding import guard
+
+_CONTROL: Final = 198
+"""The descriptor from which a fork server reads; it writes to the next one. So it is with AFL."""
+
+_START: Final = 60.0
+"""Seconds until a fork server is ready, at most."""
+
+_CRASHES: Final = {signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE,
+                    signal.SIGSEGV}
+
+
+class Ended(NamedTuple):
+    """How a run ended; see :class:`~perun.fuzz.coverage.api.Execution`."""
+
+    outcome: Outcome
+    code: int
+    seconds: float
+
+
+class NoServer(Exception):
+    """The program has no fork server, or that ended before it was ready."""
+
+
+class ForkServer:
+    """A started program that copies itself for each run.
+
+    :param environ: its whole environment.
+    :param record: what is shared with it; None for a server of AFL, which answers with the process id of each
+        copy as well.
+    :param memory: most bytes of address space of the server and its copies, None for no limit.
+    """
+
+    def __init__(
+        self, given: Input, cwd: Path, environ: Mapping[str, str], record: Record | None = None,
+        memory: int | None = None,
+    ) -> None:  # fmt: skip
+        """:raises NoServer: if it does not answer."""
+        to_server, self._write = os.pipe2(os.O_CLOEXEC)
+        self._read, from_server = os.pipe2(os.O_CLOEXEC)
+
+        self._record = record
+        def prepare() -> None:  # in the new process
+            # First out of the way: the ends of the pipes may have these numbers themselves.
+            ends = (to_server, from_server)
+            read, write = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _CONTROL + 2) for end in ends)
+            os.dup2(read, _CONTROL)
+            os.dup2(write, _CONTROL + 1)
+            if memory is not None:
+                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            if record is not None:
+                os.set_inheritable(record.fd, True)
+
+        try:
+            self._process = _start(given, given.argv, cwd, environ, prepare)
+        except BaseException:
+            self._close_pipes()
+            raise
+        finally:
+            os.close(to_server)
+            os.close(from_server)
+        self.pid = self._process.pid
+        self._poll = select.poll()
+        self._poll.register(self._read, select.POLLIN)
+        if (protector := guard()) is not None:
+            protector.add(self.pid)
+        try:
+            self.hello = self._answer(_START)
+        except BaseException as problem:
+            self.close()
+            if isinstance(problem, (TimeoutError, EOFError)):
+                raise NoServer from None
+            raise
+
+    def run(self, timeout: float) -> Ended:
+        """Run the program once.
+
+        :raises NoServer: if the server has gone.
+        """
+        started = time.perf_counter()
+        try:
+            os.write(self._write, bytes(4))
+            pid = self._answer(_START) if self._record is None else 0
+        except (OSError, EOFError):
+            raise NoServer from None
+        hanging = False
+        try:
+            status = self._answer(timeout)
+        except TimeoutError:
+            hanging = True
+            self._end_copy(pid)
+            try:
+                status = self._answer(_START)
+            except (TimeoutError, EOFError):
+                raise NoServer from None
+        except EOFError:
+            raise NoServer from None
+        except BaseException:
+            self._end_copy(pid)
+            raise
+        return _ended(os.waitstatus_to_exitcode(status), hanging, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """End the server."""
+        if (protector := guard()) is not None:
+            protector.remove(self.pid)
+        _kill(self.pid)
+        self._process.wait()
+        self._close_pipes()
+
+    def _end_copy(self, pid: int) -> None:
+        pid = pid or (self._record.copy if self._record is not None else 0)
+        if pid:
+            _kill(pid)
+
+    def _close_pipes(self) -> None:
+        for end in (self._read, self._write):
+            with contextlib.suppress(OSError):
+                os.close(end)
+
+    def _answer(self, timeout: float) -> int:
+        """The next word of the server; TimeoutError if it does not come, EOFError if it never will."""
+        if not self._poll.poll(timeout * 1000):
+            raise TimeoutError
+        word = os.read(self._read, 4)
+        if len(word) < 4:
+            raise EOFError
+        return int.from_bytes(word, "little", signed=True)
+
+
+def spawn(
+    given: Input, data: bytes, cwd: Path, environ: Mapping[str, str], timeout: float,
+    memory: int | None = None, inherit: Sequence[int] = (),
+) -> Ended:  # fmt: skip
+    """Start the program for one run.
+
+    :param memory: most bytes of address space, None for no limit.
+    :param inherit: descriptors that it inherits.
+    :raises JobFailed: if it cannot be started.
+    """
+    started = time.perf_counter()
+    process = _start(given, given.words(data), cwd, environ, inherit=inherit)
+    if (protector := guard()) is not None:
+        protector.add(process.pid)
+    hanging = False
+    try:
+        if memory is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, memory))
+        resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+        hanging = not _ends_within(process.pid, timeout)
+    finally:
+        if protector is not None:
+            protector.remove(process.pid)
+        _kill(process.pid)
+        process.wait()
+    return _ended(process.returncode, hanging, time.perf_counter() - started)
+
+
+def _ends_within(pid: int, seconds: float) -> bool:
+    """Wait for a process, which stays to be waited for; not by looking again and again, as Popen does."""
+    ending = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(ending, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(ending)
+
+
+def _start(
+    given: Input, words: Sequence[str | bytes], cwd: Path, environ: Mapping[str, str],
+    prepare: Callable[[], None] | None = None, inherit: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:  # fmt: skip
+    """Start the program; without `prepare` this takes a quarter of the time.
+
+    :raises JobFailed: if it cannot be started.
+    """
+    stdin = given.stdin
+    try:
+        return subprocess.Popen(
+            words,
+            executable=given.program,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=cwd,
+            env=environ,
+            close_fds=prepare is None,
+            pass_fds=inherit,
+            preexec_fn=prepare,
+            process_group=0,
+        )
+    except OSError as problem:
+        raise JobFailed(f"cannot run {given.program} in {cwd}: {problem.strerror}") from None
+
+
+def _ended(code: int, hanging: bool, seconds: float) -> Ended:
+    """An exit code like 139 is what a shell, or a script around the program, makes of a crash."""
+    if hanging:
+        return Ended("hang", code, seconds)
+    crashed = code < 0 or code - 128 in _CRASHES
+    return Ended("fault" if crashed else "ok", code, seconds)
+
+
+def _kill(group: int) -> None:
+    """End all processes of a group, or the process where it leads none."""
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(group, signal.SIGKILL)
+            return

@@ -1,0 +1,123 @@
+"""The record that is shared with the program: `native/fork_server.h` describes its layout."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+LIBRARY: Final = Path(__file__).with_name("libperun_fuzz.so")
+"""What is loaded into the program: `native/fork_server.c`."""
+
+PAGE: Final = mmap.PAGESIZE
+LOADED, READY, THREADS, REFUSED = 1, 2, 3, 4
+ARGUMENT_SIZE: Final = 128 * 1024
+"""Most bytes of one argument, with the byte that ends it, that Linux passes to a program."""
+
+_MAGIC: Final = 0x315A4650
+_ONCE: Final = 1
+_HEADER: Final = struct.Struct("=IIQQQQIIIIQQQiI")
+_RANGE: Final = struct.Struct("=QQQQQ")
+_STATE: Final = struct.Struct("=II")
+_STATE_OFFSET: Final = 48
+_TIMES: Final = struct.Struct("=QQQ")
+_TIMES_OFFSET: Final = 56
+_COPY: Final = struct.Struct("=i")
+_COPY_OFFSET: Final = 80
+
+
+class Range(NamedTuple):
+    """Pages of a module of the program, with counters: the file is known by `device` and `inode`."""
+
+    device: int
+    inode: int
+    address: int
+    length: int
+
+
+class Record:
+    """One record in shared memory; `fd` is inherited by the program.
+
+    :param ranges: pages that are shared, at addresses that are multiples of :data:`PAGE`.
+    :param edges: for how many counters of edges there is room.
+    :param memory: most bytes of address space of the program, None for no limit.
+    :param argument: which argument is different in each run, 0 for none.
+    """
+
+    def __init__(
+        self, ranges: Sequence[Range], edges: int, memory: int | None, argument: int, *, once: bool
+    ) -> None:
+        self.offsets: list[int] = []
+        end = _pages(_HEADER.size + len(ranges) * _RANGE.size)
+        packed = b""
+        for each in ranges:
+            self.offsets.append(end)
+            packed += _RANGE.pack(*each, end)
+            end += each.length
+        self.edges_offset = end
+        end += _pages(4 * edges)
+        self._argument = end
+        if argument:
+            end += ARGUMENT_SIZE
+        self.fd = os.memfd_create("perun-fuzz")
+        try:
+            os.ftruncate(self.fd, end)
+            self.memory = mmap.mmap(self.fd, end)
+        except BaseException:
+            os.close(self.fd)
+            raise
+        header = _HEADER.pack(
+            _MAGIC, _ONCE * once, memory or 0, self.edges_offset, edges, self._argument, argument,
+            len(ranges), 0, 0, 0, 0, 0, 0, 0,
+        )  # fmt: skip
+        self.memory[: len(header) + len(packed)] = header + packed
+
+    @property
+    def state(self) -> int:
+        """How far the program got: one of the constants of this module, 0 if nothing was loaded into it."""
+        return int(_STATE.unpack_from(self.memory, _STATE_OFFSET)[0])
+
+    @property
+    def problem(self) -> int:
+        """Why the kernel refused, an error number."""
+        return int(_STATE.unpack_from(self.memory, _STATE_OFFSET)[1])
+
+    @property
+    def edges(self) -> int:
+        """How many counters of edges the program has."""
+        return int(_TIMES.unpack_from(self.memory, _TIMES_OFFSET)[0])
+
+    @property
+    def seconds(self) -> float:
+        """Real time of the last run."""
+        return float(_TIMES.unpack_from(self.memory, _TIMES_OFFSET)[1]) / 1e9
+
+    @property
+    def copy(self) -> int:
+        """The process id of the copy that runs, or ran last; 0 before the first one."""
+        return int(_COPY.unpack_from(self.memory, _COPY_OFFSET)[0])
+
+    def clear(self) -> None:
+        """Forget what the last program wrote; for programs that are started anew for each run."""
+        _STATE.pack_into(self.memory, _STATE_OFFSET, 0, 0)
+        _TIMES.pack_into(self.memory, _TIMES_OFFSET, 0, 0, 0)
+        self.memory[self.edges_offset : self._argument] = bytes(self._argument - self.edges_offset)
+
+    def set_argument(self, text: bytes) -> None:
+        """What the argument is in the next run; without the byte that ends it."""
+        self.memory[self._argument : self._argument + len(text) + 1] = text + b"\0"
+
+    def close(self) -> None:
+        """Give the memory back, unless an array still refers to it."""
+        os.close(self.fd)
+        try:
+            self.memory.close()
+        except BufferError:
+            return
+
+
+def _pages(size: int) -> int:
+    return -(-size // PAGE) * PAGE

@@ -1,0 +1,148 @@
+"""Running inputs for their counts, in this process or in several (`--jobs`).
+
+What comes back of a run are the counts that are larger than those known: nothing else guides the search, and
+a program may have a hundred thousand counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.fuzz.compass import Compass, Counts
+from perun.fuzz.coverage.api import Coverage, Outcome
+
+
+class Task(NamedTuple):
+    """An input to run. :param number: by which its answer is known. :param timeout: in seconds."""
+
+    number: int
+    data: bytes
+    timeout: float
+
+
+class Observed(NamedTuple):
+    """What a run did.
+
+    :param code: as :attr:`perun.fuzz.coverage.api.Execution.code`. :param total: executed lines.
+    :param edges: whose count was larger than what was known when it ran; :param counts: of these.
+    """
+
+    outcome: Outcome
+    code: int
+    total: int
+    seconds: float
+    edges: NDArray[np.intp]
+    counts: Counts
+
+
+class Executor(Protocol):
+    """Runs inputs.
+
+    :ivar note: what the user should know of how programs are run.
+    :ivar unit: what is counted, `lines` or `edges`.
+    """
+
+    note: str
+    unit: str
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+        """Run the tasks; the answers in their order.
+
+        :raises PerunError: if the program can be run no more.
+        """
+        ...
+
+    def learn(self, edges: NDArray[np.intp], counts: Counts) -> None:
+        """These counts are known from now on."""
+        ...
+
+    def begin(self, task: Task) -> None:
+        """Run one task beside the others; :meth:`finished` gives its answer."""
+        ...
+
+    def finished(self) -> list[tuple[Task, Observed]]:
+        """The tasks of :meth:`begin` that have ended since the last call."""
+        ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a task of :meth:`begin` still runs."""
+        ...
+
+    def close(self) -> None:
+        """End all that runs."""
+        ...
+
+
+def observe(coverage: Coverage, task: Task, known: Compass) -> Observed:
+    """Run one task, and compare its counts with those known."""
+    done = coverage.run(task.data, task.timeout)
+    if done.outcome != "ok":
+        nothing = np.zeros(0, np.int64)
+        return Observed(done.outcome, done.code, done.total, done.seconds, nothing, nothing)
+    edges = known.rises(done.counts)
+    return Observed(done.outcome, done.code, done.total, done.seconds, edges, done.counts[edges])
+
+
+class Here:
+    """Runs inputs in this process, one after the other."""
+
+    is_busy = False
+
+    def __init__(self, coverage: Coverage) -> None:
+        self._coverage = coverage
+        self._known = Compass()
+        self._finished: list[tuple[Task, Observed]] = []
+        coverage.start()
+        self.note, self.unit = coverage.note, coverage.unit
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+        """Each task is run when its answer is asked for."""
+        for task in tasks:
+            yield observe(self._coverage, task, self._known)
+
+    def learn(self, edges: NDArray[np.intp], counts: Counts) -> None:
+        """These counts are known from now on."""
+        self._known.take(edges, counts, 0)
+
+    def begin(self, task: Task) -> None:
+        """Run it at once: there is nobody else."""
+        self._finished.append((task, observe(self._coverage, task, self._known)))
+
+    def finished(self) -> list[tuple[Task, Observed]]:
+        """Those since the last call."""
+        found, self._finished = self._finished, []
+        return found
+
+    def close(self) -> None:
+        """End the program."""
+        self._coverage.close()
+
+
+class Nobody:
+    """Runs nothing: for a search without coverage."""
+
+    is_busy = False
+    note = ""
+    unit = "lines"
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+        """Nothing is run."""
+        raise AssertionError("a search without coverage measures")
+
+    def learn(self, edges: NDArray[np.intp], counts: Counts) -> None:
+        """Nothing is known."""
+
+    def begin(self, task: Task) -> None:
+        """Nothing is run."""
+
+    def finished(self) -> list[tuple[Task, Observed]]:
+        """Nothing."""
+        return []
+
+    def close(self) -> None:
+        """There is nothing to end."""

@@ -1,0 +1,180 @@
+"""The folder of results (manual 9.8): the inputs that were found, their differences, the logs,
+`results.json`."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from perun import __version__, atomic
+from perun.errors import UsageError
+from perun.fuzz import diffs, results
+from perun.fuzz.campaign import Campaign
+from perun.fuzz.corpus import Member, name_of, plain
+from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Point, Result, Series
+
+UNMEASURED: Final = 50
+"""Inputs that are kept although nobody measured them, as the time was over: the best ones."""
+_ROOM: Final = 4 * 1024 * 1024
+"""Bytes that the disk must have left before anything is searched."""
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder, and see that results can be written into it.
+
+    :raises UsageError: where it holds something already, or is no folder. :raises OSError: where it cannot be
+        made or written, e.g. as the disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"--output-dir {folder} is no folder", "give another name") from None
+    if any(folder.iterdir()):
+        hint = "give another folder, or go on with what is there: perun fuzz --resume --output-dir ..."
+        raise UsageError(f"--output-dir {folder} is not empty", hint)
+    probe(folder)
+
+
+def probe(folder: Path) -> None:
+    """:raises OSError: where no file of a few megabytes can be written, e.g. as the disk is full."""
+    path = folder / atomic.temporary_name()
+    try:
+        with path.open("xb") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, _ROOM)
+            except OSError as problem:
+                if problem.errno != errno.EOPNOTSUPP:
+                    problem.filename = str(folder)
+                    raise
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def write(
+    folder: Path,
+    campaign: Campaign,
+    program: results.Program,
+    settings: Mapping[str, Any],
+    random_seed: int,
+) -> results.Campaign:
+    """Write the inputs, their differences, the logs and `results.json`; what was written.
+
+    Nothing of the search is changed, so that it may be called at any time, and again later.
+
+    :raises OSError: if a file cannot be written.
+    """
+    found = tuple(_written(folder, campaign))
+    whole = results.Campaign(
+        program,
+        settings,
+        random_seed,
+        tuple(_seeds(folder, campaign)),
+        campaign.base,
+        found,
+        tuple(one.result() for one in campaign.mutator.tallies.values()),
+        Series(tuple(campaign.coverage)),
+        _degradations(found),
+        campaign.executions,
+        campaign.iterations,
+        len(campaign.corpus),
+        campaign.seconds,
+        campaign.threshold.rate,
+        campaign.ended or "interrupted",
+        __version__,
+    )
+    write_logs(folder, whole)
+    results.save(folder, whole)
+    return whole
+
+
+def write_logs(folder: Path, campaign: results.Campaign) -> None:
+    """The two time series and the results as text, for other programs (manual 9.8)."""
+    logs = folder / results.LOGS
+    for name, series in (("coverage", campaign.coverage), ("degradation", campaign.degradations)):
+        rows = [f"{one.seconds:.3f} {one.executions} {one.value:.6g}" for one in series.points]
+        _write_lines(logs / f"{name}_plot_data.txt", ["# seconds executions value", *rows])
+    lines = ["# file kind ratio bytes seconds rules"]
+    for one in campaign.results:
+        ratio = "-" if one.ratio is None else f"{one.ratio:.6g}"
+        rules = ",".join(one.rules) or "-"
+        lines.append(f"{one.file} {one.kind} {ratio} {one.size} {one.seconds:.6f} {rules}")
+    _write_lines(logs / "results_data.txt", lines)
+
+
+def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
+    """What becomes a result, with its kind: measured degradations and the best of what was not measured, the
+    best score first; then hangs and faults as they were found."""
+    slow = [one for one in campaign.interesting if not one.ending]
+    slow.sort(key=lambda one: (-one.score, len(one.data), one.number))
+    confirmed = [one for one in slow if one.pcr > 0]
+    unmeasured = [one for one in slow if one.confirmation is None or one.confirmation.change == "Unknown"]
+    unmeasured = [one for one in unmeasured if one.pcr <= 0][:UNMEASURED]
+    kept = sorted([*confirmed, *unmeasured], key=lambda one: (-one.score, len(one.data), one.number))
+    failures = [(HANG, one) for one in campaign.hangs] + [(FAULT, one) for one in campaign.faults]
+    return [*((SLOW, one) for one in kept), *failures]
+
+
+def _written(folder: Path, campaign: Campaign) -> Iterator[Result]:
+    for kind, member in chosen(campaign):
+        file = str(Path(FOLDERS[kind], member.name))
+        if not (folder / file).exists():
+            atomic.write(folder / file, member.data)
+        seed = campaign.seeds[member.seed]
+        diff = str(Path(results.DIFFS, f"{Path(member.name).stem}-diff.html"))
+        if not (folder / diff).exists():
+            text = diffs.page(member.name, seed.name, seed.data, member.data, member.rules)
+            atomic.write(folder / diff, text.encode("utf-8", "replace"))
+        yield replace(_result(campaign, kind, member), file=file, diff=diff)
+
+
+def _result(campaign: Campaign, kind: str, member: Member) -> Result:
+    counted = kind == SLOW and campaign.settings.coverage
+    return Result(
+        "",
+        kind,
+        member.parent,
+        member.seed,
+        member.rules,
+        len(member.data),
+        member.lines if counted else None,
+        member.icov if counted else None,
+        member.seconds,
+        member.at,
+        member.execution,
+        member.score,
+        member.ending,
+        hot=f"{campaign.unit[:-1]} {member.hot}" if member.hot >= 0 else "",
+        hot_ratio=member.hot_ratio if member.hot >= 0 else None,
+        confirmation=member.confirmation,
+    )
+
+
+def _seeds(folder: Path, campaign: Campaign) -> Iterator[results.Seed]:
+    """The seeds, a copy of each in the folder: results are compared with them later."""
+    taken: set[str] = set()
+    for member in campaign.seeds.values():
+        path = Path(member.name)
+        name = plain(path.name)
+        if name in taken:
+            name = name_of(path, member.data)
+        taken.add(name)
+        file = str(Path(results.SEEDS, name))
+        if not (folder / file).exists():
+            atomic.write(folder / file, member.data)
+        yield results.Seed(member.name, file, len(member.data), member.lines, member.seconds)
+
+
+def _degradations(found: Sequence[Result]) -> Series:
+    """How many inputs there were that are slow, over time."""
+    slow = sorted((one for one in found if one.kind == SLOW), key=lambda one: (one.at, one.execution))
+    points = [Point(0.0, 0, 0.0)]
+    points += [Point(one.at, one.execution, float(count)) for count, one in enumerate(slow, 1)]
+    return Series(tuple(points))
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    atomic.write(path, ("\n".join(lines) + "\n").encode("utf-8", "replace"))

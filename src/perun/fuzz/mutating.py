@@ -1,0 +1,113 @@
+"""Making the mutations of one iteration (manual 9.7), and remembering which rules brought something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final, NamedTuple
+
+from perun.fuzz import results
+from perun.fuzz.corpus import Corpus, Member
+from perun.fuzz.rules import Rule, mutate
+from perun.fuzz.strategies import STRATEGIES
+
+_MORE: Final = (0, 0, 0, 1, 1, 3, 7)
+"""Further rules that are applied to the same mutation: some inputs are slow only where several things meet,
+and what is between is not faster than the parent."""
+_OTHERS: Final = 8
+"""Members whose parts rules may take."""
+_COST: Final = 400
+"""Runs of the seeds that one iteration may cost, judged by the executed lines of the parent. A parent that
+takes a second has few children, so that the others are not starved."""
+_CHEAP: Final = 200_000
+"""Executed lines that take less time than all around a run."""
+_FEWEST: Final = 2
+
+
+@dataclass
+class Tally:
+    """What a rule has done. :ivar successes: `stats` of the manual."""
+
+    rule: Rule
+    applied: int = 0
+    increases: int = 0
+    degradations: int = 0
+
+    @property
+    def successes(self) -> int:
+        """Increases of the coverage, and degradations."""
+        return self.increases + self.degradations
+
+    def result(self) -> results.Rule:
+        """It as a part of the results."""
+        rule = self.rule
+        numbers = (self.applied, self.increases, self.degradations)
+        return results.Rule(rule.label, rule.name, rule.description, *numbers)
+
+
+class Mutation(NamedTuple):
+    """A new input, and the labels of the rules that made it of its parent."""
+
+    data: bytes
+    parent: Member
+    rules: tuple[str, ...]
+
+
+class Mutator:
+    """Makes mutations.
+
+    :param strategy: name of one of :data:`perun.fuzz.strategies.STRATEGIES`. :param limit: bytes at most.
+    """
+
+    def __init__(self, rules: Sequence[Rule], strategy: str, limit: int, random: Random) -> None:
+        self.tallies = {rule.label: Tally(rule) for rule in rules}
+        self._strategy = STRATEGIES[strategy]
+        self._limit = limit
+        self._random = random
+
+    def mutations(self, parent: Member, corpus: Corpus, base: int) -> Iterator[Mutation]:
+        """Those of one iteration; made one by one, so that they may be stopped.
+
+        :param base: executed lines of the seeds.
+        """
+        others = corpus.others(self._random, _OTHERS)
+        total = sum(tally.successes for tally in self.tallies.values())
+        planned = [
+            tally
+            for tally in self.tallies.values()
+            for _ in range(self._strategy(tally.successes, total, self._random))
+        ]
+        self._random.shuffle(planned)
+        most = max(_FEWEST, int(_COST * max(base, _CHEAP) / max(parent.lines, 1)))
+        for tally in planned[:most]:
+            made = self._mutate(parent, tally, others)
+            if made is not None:
+                yield made
+
+    def credit(self, rules: Sequence[str], *, degradations: bool = False) -> None:
+        """A mutation that these rules made has raised the coverage, or is a degradation."""
+        for label in set(rules):
+            tally = self.tallies.get(label)
+            if tally is not None:
+                tally.increases += not degradations
+                tally.degradations += degradations
+
+    @property
+    def best(self) -> list[Tally]:
+        """The rules that brought something, the best first."""
+        found = [tally for tally in self.tallies.values() if tally.successes]
+        return sorted(found, key=lambda tally: (-tally.successes, tally.rule.label))
+
+    def _mutate(self, parent: Member, first: Tally, others: Sequence[bytes]) -> Mutation | None:
+        tallies = list(self.tallies.values())
+        weights = [1 + tally.successes for tally in tallies]
+        more = self._random.choices(tallies, weights, k=self._random.choice(_MORE))
+        data, labels = parent.data, []
+        for tally in (first, *more):
+            made = mutate(tally.rule, data, self._random, others, self._limit)
+            if made:
+                data = made
+                labels.append(tally.rule.label)
+                tally.applied += 1
+        return Mutation(data, parent, tuple(labels)) if labels and data != parent.data else None

@@ -1,0 +1,163 @@
+"""Charts as SVG, which a page holds without any script: points, lines and steps over two axes of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
+from perun.pages.document import escape
+from perun.pages.theme import SERIES
+from perun.profile.amounts import readable
+
+WIDTH: Final = 560
+HEIGHT: Final = 300
+_LEFT: Final = 66
+_BELOW: Final = 44
+_ABOVE: Final = 12
+_RIGHT: Final = 14
+_TICKS: Final = 6
+
+STYLE: Final = """\
+.chart { width: 100%; max-width: 40rem; height: auto; font: 12px var(--font); }
+.chart text { fill: var(--muted); }
+.chart .axis { stroke: var(--line); stroke-width: 1; }
+.chart .line { fill: none; stroke-width: 2; }
+.chart .quartile { stroke: var(--muted); stroke-dasharray: 4 4; }
+""" + "".join(
+    f".chart .s{number} {{ stroke: {light}; }} .chart .p{number} {{ fill: {light}; }}\n"
+    f"@media (prefers-color-scheme: dark) {{ .chart .s{number} {{ stroke: {dark}; }} "
+    f".chart .p{number} {{ fill: {dark}; }} }}\n"
+    for number, (light, dark) in enumerate(SERIES[:3])
+)
+
+
+class Drawn(NamedTuple):
+    """One series: `points` have marks, a `line` goes from point to point, `steps` keep their height."""
+
+    name: str
+    kind: Literal["points", "line", "steps"]
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+class Mark(NamedTuple):
+    """A vertical dashed line at `x` with its name."""
+
+    name: str
+    x: float
+
+
+class Axis(NamedTuple):
+    """The text beside an axis, the unit of its numbers, and whether it is logarithmic."""
+
+    label: str
+    unit: str = ""
+    log: bool = False
+
+
+def chart(title: str, x: Axis, y: Axis, series: Sequence[Drawn], marks: Sequence[Mark] = ()) -> str:
+    """The chart as an SVG element; empty where there is nothing to draw.
+
+    What a logarithmic axis cannot show, 0 and less, is left out.
+    """
+    shown = [one for one in (_visible(one, x, y) for one in series) if one.x]
+    if not shown:
+        return ""
+    across = _Scale(x, [value for one in shown for value in one.x], _LEFT, WIDTH - _RIGHT)
+    up = _Scale(y, [value for one in shown for value in one.y], HEIGHT - _BELOW, _ABOVE)
+    parts = [f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">']
+    parts += [f"<title>{escape(title)}</title>", *_axes(x, y, across, up)]
+    parts += [_mark(one, across) for one in marks if not x.log or one.x > 0]
+    for number, one in enumerate(shown):
+        parts += _series(one, min(number, 2), across, up)
+    parts += [_legend(one.name, number) for number, one in enumerate(shown)] if len(shown) > 1 else []
+    return "".join((*parts, "</svg>"))
+
+
+class _Scale:
+    """Places of values between two places of the picture."""
+
+    def __init__(self, axis: Axis, values: Sequence[float], start: float, end: float) -> None:
+        self.log = axis.log
+        low, high = self._at(min(values)), self._at(max(values))
+        if not axis.log:
+            low = min(0.0, low)
+        if low == high:
+            high = low + 1
+        self.low, self.high = low, high
+        self._start, self._end = start, end
+
+    def _at(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+    def __call__(self, value: float) -> float:
+        share = (self._at(value) - self.low) / (self.high - self.low)
+        return self._start + share * (self._end - self._start)
+
+    def ticks(self) -> list[float]:
+        """Round values to be written beside the axis."""
+        if self.log and self.high - self.low >= 1:
+            step = max(1, math.ceil((self.high - self.low) / _TICKS))
+            return [10.0**power for power in range(math.ceil(self.low), math.floor(self.high) + 1, step)]
+        low, high = (10**self.low, 10**self.high) if self.log else (self.low, self.high)
+        size = 10 ** math.floor(math.log10((high - low) / _TICKS))
+        step = next((size * one for one in (1, 2, 5, 10) if (high - low) / (size * one) <= _TICKS), size * 10)
+        numbers = range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)
+        return [number * step for number in numbers if number or not self.log]
+
+
+def _visible(one: Drawn, x: Axis, y: Axis) -> Drawn:
+    def fits(at: float, value: float) -> bool:
+        drawn = (at > 0 or not x.log) and (value > 0 or not y.log)
+        return drawn and math.isfinite(at) and math.isfinite(value)
+
+    kept = [(at, value) for at, value in zip(one.x, one.y, strict=True) if fits(at, value)]
+    return one._replace(x=[at for at, _ in kept], y=[value for _, value in kept])
+
+
+def _axes(x: Axis, y: Axis, across: _Scale, up: _Scale) -> list[str]:
+    bottom = HEIGHT - _BELOW
+    parts = [f'<path class="axis" fill="none" d="M{_LEFT} {_ABOVE}V{bottom}H{WIDTH - _RIGHT}"/>']
+    for value in across.ticks():
+        at = across(value)
+        parts.append(f'<text x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{_number(value, x)}</text>')
+    for value in up.ticks():
+        at = up(value)
+        parts.append(f'<path class="axis" d="M{_LEFT} {at:.1f}h{WIDTH - _RIGHT - _LEFT}" opacity=".5"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{_number(value, y)}</text>')
+    middle = (_LEFT + WIDTH - _RIGHT) / 2
+    parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x.label)}</text>')
+    height = (_ABOVE + bottom) / 2
+    turned = f'transform="rotate(-90 12 {height})"'
+    parts.append(f'<text x="12" y="{height}" text-anchor="middle" {turned}>{escape(y.label)}</text>')
+    return parts
+
+
+def _number(value: float, axis: Axis) -> str:
+    return escape(readable(value, axis.unit))
+
+
+def _mark(one: Mark, across: _Scale) -> str:
+    at = across(one.x)
+    line = f'<path class="quartile" d="M{at:.1f} {_ABOVE}V{HEIGHT - _BELOW}"/>'
+    return f'{line}<text x="{at + 3:.1f}" y="{_ABOVE + 10}">{escape(one.name)}</text>'
+
+
+def _series(one: Drawn, colour: int, across: _Scale, up: _Scale) -> list[str]:
+    places = [(across(at), up(value)) for at, value in zip(one.x, one.y, strict=True)]
+    if one.kind == "points":
+        return [f'<circle class="p{colour}" cx="{at:.1f}" cy="{value:.1f}" r="3.5"/>' for at, value in places]
+    if one.kind == "line":
+        path = "L".join(f"{at:.1f} {value:.1f}" for at, value in places)
+    else:
+        path = f"{places[0][0]:.1f} {places[0][1]:.1f}" + "".join(
+            f"H{at:.1f}V{value:.1f}" for at, value in places[1:]
+        )
+    return [f'<path class="line s{colour}" d="M{path}"/>']
+
+
+def _legend(name: str, number: int) -> str:
+    at = _ABOVE + 14 + 16 * number
+    mark = f'<rect class="p{min(number, 2)}" x="{_LEFT + 10}" y="{at - 9}" width="10" height="10"/>'
+    return f'{mark}<text x="{_LEFT + 26}" y="{at}">{escape(name)}</text>'

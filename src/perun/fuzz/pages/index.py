@@ -1,0 +1,244 @@
+"""The page of a campaign, `index.html`: what was found, how its cost grows, what led there; no script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from perun.fuzz.pages import drawing, inputs
+from perun.fuzz.pages.drawing import Axis, Drawn, Mark, chart
+from perun.fuzz.results import FAULT, HANG, Campaign, Result, Series
+from perun.pages.document import escape, page, text_beside
+from perun.pages.theme import CSS
+from perun.profile.amounts import readable
+from perun.wording import counted
+
+FILE: Final = "index.html"
+_DETAILED: Final = 50
+"""Results that are shown with their inputs; the others are rows of the table."""
+_LISTED: Final = 1000
+"""Rows of the table."""
+_TITLES: Final = {HANG: "hang", FAULT: "fault"}
+
+Read = Callable[[str], bytes | None]
+"""The content of a file of the folder by its path there; None where it cannot be read."""
+
+
+def index(campaign: Campaign, read: Read) -> str:
+    """The whole page.
+
+    :param read: gives the inputs; what it does not give is left out.
+    """
+    command = " ".join(filter(None, (campaign.program.cmd, campaign.program.args)))
+    body = "\n".join(
+        (
+            "<main>",
+            f"<h1>Fuzzing of {escape(command)}</h1>",
+            f'<p class="subtitle">{escape(_summary(campaign))}</p>',
+            _ranking(campaign.results),
+            _course(campaign),
+            _rules(campaign),
+            _details(campaign, read),
+            f"<footer>{escape(_reproduce(campaign))}</footer>",
+            "</main>",
+        )
+    )
+    style = CSS + drawing.STYLE + inputs.STYLE + text_beside(__file__, "page.css")
+    return page(title=f"Fuzzing of {command}", body=body, style=style)
+
+
+def _summary(campaign: Campaign) -> str:
+    found = campaign.results
+    kinds = [
+        counted(sum(one.kind == kind for one in found), noun)
+        for kind, noun in (("slow", "slow input"), (HANG, "hang"), (FAULT, "fault"))
+    ]
+    best = max((one.ratio for one in found if one.ratio is not None), default=None)
+    parts = [
+        ", ".join(kinds),
+        f"{counted(campaign.executions, 'execution')} in {readable(campaign.seconds, 's')}",
+        f"best ratio of executed lines {best:,.2f}" if best is not None else "",
+        f"version {campaign.program.version[:12]}" if campaign.program.version else "",
+        f"ended: {campaign.ended}" if campaign.ended else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _reproduce(campaign: Campaign) -> str:
+    said = f"Random seed {campaign.random_seed}"
+    if campaign.program.backend:
+        said += f", counted by {campaign.program.backend}"
+    return f"{said}. perun fuzz --keep makes workloads of these results, --replay measures them again."
+
+
+def _ranking(results: Sequence[Result]) -> str:
+    if not results:
+        return "<p>No slow input was found.</p>"
+    head = (("", 1), ("file", 1), ("ratio", 0), ("time ratio", 0), ("size", 0), ("growth", 1), ("rules", 1))
+    rows = [_ranked(number, one) for number, one in enumerate(results[:_LISTED], 1)]
+    more = len(results) - _LISTED
+    note = f'<p class="note">{more:,} more are in results.json.</p>' if more > 0 else ""
+    return f"<h2>Ranking</h2>{_table(head, rows)}{note}"
+
+
+def _ranked(number: int, one: Result) -> list[str]:
+    link = f'<a href="#r{number}">{escape(one.file)}</a>' if number <= _DETAILED else escape(one.file)
+    return [
+        f"{number}{_kind(one)}",
+        link,
+        "" if one.ratio is None else f"{one.ratio:,.2f}",
+        escape(_measured(one)),
+        escape(readable(one.size, "B")),
+        escape(_growth_text(one)),
+        escape(" ".join(one.rules)),
+    ]
+
+
+def _kind(one: Result) -> str:
+    return f' <span class="kind">{_TITLES[one.kind]}</span>' if one.kind in _TITLES else ""
+
+
+def _measured(one: Result) -> str:
+    """The ratio of the times with its interval."""
+    said = one.confirmation
+    if said is None:
+        return ""
+    if said.ratio is None:
+        return said.change
+    bounds = f" ({said.low:.3g} to {said.high:.3g})" if said.low is not None and said.high is not None else ""
+    return f"{said.ratio:.3g}{bounds}"
+
+
+def _growth_text(one: Result) -> str:
+    return str((one.growth or {}).get("text") or (one.growth or {}).get("reason") or "")
+
+
+def _table(head: Iterable[tuple[str, int]], rows: Iterable[Sequence[str]]) -> str:
+    """A table; :param head: titles, each with whether its column is text; :param rows: HTML."""
+    kinds = [' class="text"' if is_text else "" for _, is_text in head]
+    titles = "".join(f"<th{kind}>{escape(title)}</th>" for (title, _), kind in zip(head, kinds, strict=True))
+    lines = (
+        "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(row, kinds, strict=True)) for row in rows
+    )
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _course(campaign: Campaign) -> str:
+    """The two time series with the places of their quartiles (manual 9.8)."""
+    charts = [
+        _time_series("Executed lines over time", "ratio to the seeds", campaign.coverage),
+        _time_series("Slow inputs over time", "slow inputs", campaign.degradations),
+    ]
+    shown = [f"<div>{one}</div>" for one in charts if one]
+    if not shown:
+        return ""
+    note = "Dashed: when a quarter, half and three quarters of the way to the last value were done."
+    return f'<h2>Course</h2><div class="charts">{"".join(shown)}</div><p class="note">{note}</p>'
+
+
+def _time_series(title: str, label: str, series: Series) -> str:
+    if not series.points:
+        return ""
+    names = ("Q1", "median", "Q3")
+    marks = [Mark(name, one.seconds) for name, one in zip(names, series.quartiles(), strict=False)]
+    x, y = [one.seconds for one in series.points], [one.value for one in series.points]
+    return chart(title, Axis("time", "s"), Axis(label), [Drawn(label, "steps", x, y)], marks)
+
+
+def _rules(campaign: Campaign) -> str:
+    worked = [one for one in campaign.rules if one.applied]
+    if not worked:
+        return ""
+    worked.sort(key=lambda one: (-one.degradations, -one.increases, -one.applied))
+    head = (("rule", 1), ("what it does", 1), ("applied", 0), ("increases", 0), ("slow", 0))
+    rows = [
+        [escape(one.label), escape(one.description)]
+        + [f"{number:,}" for number in (one.applied, one.increases, one.degradations)]
+        for one in worked
+    ]
+    return f"<h2>Rules</h2>{_table(head, rows)}"
+
+
+def _details(campaign: Campaign, read: Read) -> str:
+    seeds = {one.name: one.path for one in campaign.seeds}
+    parts = [
+        _detail(number, one, read, seeds.get(one.seed, ""))
+        for number, one in enumerate(campaign.results[:_DETAILED], 1)
+    ]
+    more = len(campaign.results) - _DETAILED
+    note = f'<p class="note">The inputs of {more:,} more are in the folder.</p>' if more > 0 else ""
+    return f"<h2>Inputs</h2>{''.join(parts)}{note}" if parts else ""
+
+
+def _detail(number: int, one: Result, read: Read, seed: str) -> str:
+    growth = one.growth or {}
+    facts = [
+        f"Seed {one.seed}, mutated from {one.parent}",
+        f"by the rules {' '.join(one.rules)}" if one.rules else "",
+        f"found after {readable(one.at, 's')}, execution {one.execution:,}",
+        one.ending,
+        f"{one.hot} was executed {one.hot_ratio:,.1f} times as often" if one.hot and one.hot_ratio else "",
+        _minimizing(growth.get("minimizing")),
+    ]
+    said = _growth_text(one)
+    return "".join(
+        (
+            f'<details id="r{number}"{" open" if number <= 3 else ""}>',
+            f"<summary>{number}. {escape(one.file)}{_kind(one)}</summary>",
+            f'<p class="growth">{escape(said[:1].upper() + said[1:])}</p>' if said else "",
+            f'<p class="note">{escape("; ".join(filter(None, facts)))}.</p>',
+            f'<div class="charts">{_growth_charts(growth)}</div>',
+            _sides(one, read, seed),
+            f'<p><a href="{_address(one.diff)}">The whole difference</a></p>' if one.diff else "",
+            "</details>",
+        )
+    )
+
+
+def _minimizing(facts: Any) -> str:
+    if not isinstance(facts, Mapping):
+        return ""
+    tests = sum(int(one["tests"]) for one in facts["stages"])
+    ended = "" if facts["complete"] else ", as far as the time allowed"
+    return f"minimised from {facts['before']:,} to {facts['after']:,} bytes in {counted(tests, 'run')}{ended}"
+
+
+def _growth_charts(growth: Mapping[str, Any]) -> str:
+    points = growth.get("points") or ()
+    label = f"number of {growth['pattern']['name']}" if growth.get("pattern") else ""
+    parts = []
+    for order in growth.get("orders") or ():
+        unit, key = ("s", "seconds") if order["of"] == "time" else ("", "cost")
+        x = [float(one["times"]) for one in points]
+        series = [Drawn("measured", "points", x, [float(one[key]) for one in points])]
+        if len(order["curve"]) == len(x):
+            series.append(Drawn(order["name"], "line", x, [float(value) for value in order["curve"]]))
+        log = order["form"] != "b^n"
+        axes = Axis(label, log=log), Axis(order["of"], unit, log=True)
+        title = f"Growth of {order['of']}"
+        parts.append(f"<div>{chart(title, *axes, series)}</div>")
+    return "".join(parts)
+
+
+def _sides(one: Result, read: Read, seed: str) -> str:
+    """The seed beside the smallest form of the result, or beside the result where there is none."""
+    path, title = (one.minimized, "minimised") if one.minimized else (one.file, "found")
+    new = read(path)
+    if new is None:
+        return ""
+    old = read(seed) if seed else None
+    heading = f'<a href="{_address(path)}">{title}</a>, {readable(len(new), "B")}'
+    if old is None:
+        return f"<p>{heading}</p>{inputs.shown(new)}"
+    left, right = inputs.side_by_side(old, new)
+    return (
+        f'<div class="sides"><div>seed, {readable(len(old), "B")}<pre>{left}</pre></div>'
+        f"<div>{heading}<pre>{right}</pre></div></div>"
+    )
+
+
+def _address(path: str) -> str:
+    """A relative address: also where the path begins as `javascript:` does."""
+    return escape("./" + quote(path.encode("utf-8", "replace")))

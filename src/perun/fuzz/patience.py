@@ -1,0 +1,107 @@
+"""How long an input may run at first, and when those that were stopped then get more time.
+
+Where the cost of a program explodes, most mutations of a slow input take longer than anybody waits. Each of
+them run until it is a hang would take all the time there is, so they are stopped early and wait; a few of
+them are run again, each time for longer, and what is slow but ends is found among these.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+from typing import Final, NamedTuple
+
+from perun.fuzz.mutating import Mutation
+
+START: Final = 1.0
+"""Seconds at first: as long as nothing takes longer, nothing depends on the clock."""
+_LEAST: Final = 0.05
+_LONGER: Final = 20
+"""Times that the slowest seed takes, which are given at least."""
+_MUCH: Final = 0.3
+_LITTLE: Final = 0.05
+"""Shares of the time that go to inputs which are stopped: between these the limit stays."""
+_STEP: Final = 4.0
+"""Times as long that an input is given the next time."""
+_WAITING: Final = 64
+"""Inputs that wait for the same limit; of more the oldest are dropped."""
+_AGAIN: Final = 0.3
+"""Share of the time for inputs that run again."""
+
+
+class Waiting(NamedTuple):
+    """An input that waits. :param level: how often it was stopped."""
+
+    mutation: Mutation
+    level: int
+
+
+class Patience:
+    """The limits of a campaign.
+
+    :param hang: seconds after which a run is a hang. :param slowest: seconds of the slowest seed.
+    """
+
+    def __init__(self, hang: float, slowest: float) -> None:
+        self.limit = min(hang, max(START, _LONGER * slowest))
+        self.lost = 0.0
+        self._hang = hang
+        self._floor = min(hang, max(_LEAST, _LONGER * slowest))
+        self._waiting: dict[int, deque[Waiting]] = {}
+        self._spent: dict[int, float] = {}
+        self._judged_at = 0.0
+        self._lost_then = 0.0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def stopped(self, one: Waiting, seconds: float) -> None:
+        """An input was stopped after so long."""
+        if one.level == 0:
+            self.lost += seconds
+        else:
+            self.spend(one, seconds)
+        level = one.level + 1
+        self._waiting.setdefault(level, deque(maxlen=_WAITING)).append(one._replace(level=level))
+
+    def spend(self, one: Waiting, seconds: float) -> None:
+        """A run again has taken so long."""
+        self._spent[one.level] = self._spent.get(one.level, 0.0) + seconds
+
+    def adapt(self, seconds: float) -> None:
+        """Give less at first where too much of the time since the last change goes to what is stopped, and
+        more where hardly any does.
+
+        :param seconds: of the campaign so far.
+        """
+        passed = seconds - self._judged_at
+        if passed < 4 * self.limit:
+            return
+        share = (self.lost - self._lost_then) / passed
+        self._judged_at, self._lost_then = seconds, self.lost
+        if share > _MUCH:
+            self.limit = max(self._floor, self.limit / 2)
+        elif share < _LITTLE and self.lost:
+            self.limit = min(self._hang, self.limit * 1.5)
+
+    def next(self, seconds: float, random: Random) -> tuple[Waiting, float] | None:
+        """The input that runs again, and for how long; None if there is none, or no time for it.
+
+        Each limit gets about as much time as the others, so that short ones are tried for many inputs.
+
+        :param seconds: of the campaign so far.
+        """
+        if sum(self._spent.values()) > _AGAIN * seconds:
+            return None
+        levels = [level for level, waiting in self._waiting.items() if waiting]
+        if not levels:
+            return None
+        level = min(levels, key=lambda one: (self._spent.get(one, 0.0), one))
+        waiting = self._waiting[level]
+        waiting.rotate(-random.randrange(len(waiting)))
+        return waiting.popleft(), self.time_of(level)
+
+    def time_of(self, level: int) -> float:
+        """Seconds for what was stopped so often."""
+        longer = self.limit * _STEP**level
+        return self._hang if longer * _STEP**0.5 > self._hang else longer

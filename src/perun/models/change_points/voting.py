@@ -1,0 +1,193 @@
+"""Change points that several detectors see and that a test of their own confirms.
+
+Each detector fails in its own way; of five, those places stay that `VOTES` of them name within `TOLERANCE`
+points. Places of noise, drift and autocorrelation are then taken out, the weakest first: a change stays if
+its two levels differ by `EFFECT` and more, and by more than the noise of so many points that hang together,
+and if the series jumps there, where it would also be possible that it only climbs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from perun.models.change_points import energy, jumps, kernel, noise, potts, windows
+from perun.models.change_points.spikes import spikes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+DETECTORS: Final[Mapping[str, Callable[[Floats], list[int]]]] = {
+    "windows": windows.changes,
+    "potts": potts.changes,
+    "kernel": kernel.changes,
+    "energy": energy.changes,
+    "jumps": jumps.changes,
+}
+VOTES: Final = 2
+"""Detectors that see a change, at least: the test that follows is the stricter judge."""
+TOLERANCE: Final = 5
+"""Points by which detectors may disagree on the place."""
+EFFECT: Final = 0.01
+"""The least change, as a share of the level before."""
+FEWEST: Final = 4
+"""Points of a level."""
+CONFIRMED: Final = 4.0
+"""|t| of a confirmed change."""
+SLOPE: Final = 2.5
+"""|t| of the jump of a confirmed change, beside a common slope."""
+NEARBY: Final = 60
+"""Points on each side that count for the test of a jump."""
+
+
+class Change(NamedTuple):
+    """A change of level.
+
+    :param place: the first point of the new level. :param votes: the detectors that see it, by name.
+    :param before: the level before, the median. :param after: the level after.
+    :param error: the standard error of the natural logarithm of after / before.
+    """
+
+    place: int
+    votes: tuple[str, ...]
+    before: float
+    after: float
+    error: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times the level before the new level is."""
+        return self.after / self.before
+
+
+class Found(NamedTuple):
+    """What a series shows. :param spikes: whether each point is one, shape (n,)."""
+
+    changes: list[Change]
+    spikes: Flags
+
+
+def change_points(values: Floats, effect: float = EFFECT) -> Found:
+    """The changes of level of measurements that are greater than 0, shape (n,), the oldest first.
+
+    :raises ValueError: if a value is not a positive number.
+    """
+    import numpy as np
+
+    values = np.asarray(values, float)
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ValueError("values are positive numbers")
+    logs = np.log(values)
+    odd = spikes(logs)
+    usual = logs[~odd]
+    position = np.flatnonzero(~odd)
+    if len(usual) < 2 * FEWEST:
+        return Found([], odd)
+    votes = {name: detect(usual) for name, detect in DETECTORS.items()}
+    places = [_placed(usual, place, chosen) for chosen in [_voted(votes)] for place in chosen]
+    confirmed = _confirmed(usual, sorted(set(places)), effect)
+    found = []
+    for place, before, after, error in confirmed:
+        seen = tuple(
+            name for name, own in votes.items() if any(abs(place - one) <= TOLERANCE for one in own)
+        )
+        found.append(Change(int(position[place]), seen, float(np.exp(before)), float(np.exp(after)), error))
+    return Found(found, odd)
+
+
+def _voted(votes: Mapping[str, Sequence[int]]) -> list[int]:
+    """Places that at least `VOTES` detectors name, those of most votes first, `TOLERANCE` apart."""
+    every = sorted(place for own in votes.values() for place in own)
+
+    def count(place: int) -> int:
+        return sum(any(abs(place - one) <= TOLERANCE for one in own) for own in votes.values())
+
+    chosen: list[int] = []
+    for place in sorted(set(every), key=lambda place: (-count(place), place)):
+        if count(place) >= VOTES and all(abs(place - other) > TOLERANCE for other in chosen):
+            chosen.append(place)
+    return sorted(chosen)
+
+
+def _placed(values: Floats, place: int, chosen: Sequence[int]) -> int:
+    """Where near the place the levels between its neighbours are divided best, by absolute deviations."""
+    import numpy as np
+
+    first = max([0, *(other for other in chosen if other < place)])
+    end = min([len(values), *(other for other in chosen if other > place)])
+    low, high = np.median(values[first:place]), np.median(values[place:end])
+    begin, stop = max(first + 1, place - TOLERANCE), min(end - 1, place + TOLERANCE)
+    gain = np.abs(values[begin:stop] - high) - np.abs(values[begin:stop] - low)
+    costs = np.concatenate(([0.0], np.cumsum(-gain)))
+    return begin + int(np.argmin(costs))
+
+
+def _confirmed(
+    values: Floats, places: list[int], effect: float
+) -> list[tuple[int, float, float, float]]:
+    """Place, level before, level after and error of the changes that stay when the weakest are taken out."""
+    import numpy as np
+
+    while places:
+        bounds = [0, *places, len(values)]
+        levels = np.concatenate(
+            [np.full(end - first, np.median(values[first:end])) for first, end in itertools.pairwise(bounds)]
+        )
+        rho = noise.autocorrelation(values - levels)
+        judged = []
+        for first, place, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
+            before, after, error = _difference(values[first:place], values[place:end], rho)
+            strength = abs(after - before) / error if error > 0 else np.inf
+            short = min(place - first, end - place) < FEWEST
+            begin = max(first, place - NEARBY)
+            near = values[begin : min(end, place + NEARBY)]
+            weak = (
+                short
+                or abs(after - before) < np.log1p(effect)
+                or strength < CONFIRMED
+                or _jump(near, place - begin, rho) < SLOPE
+            )
+            judged.append((0.0 if short else strength, weak, (place, before, after, error)))
+        weakest = min((one for one in judged if one[1]), default=None, key=lambda one: one[0])
+        if weakest is None:
+            return [one[2] for one in judged]
+        places = [place for place in places if place != weakest[2][0]]
+    return []
+
+
+def _difference(before: Floats, after: Floats, rho: float) -> tuple[float, float, float]:
+    """The medians, and the standard error of their difference where neighbours correlate by rho."""
+    import numpy as np
+
+    low, high = float(np.median(before)), float(np.median(after))
+    variance = 0.0
+    pooled = np.concatenate((before - low, after - high))
+    own = float(np.mean(np.abs(pooled))) * 1.2533
+    for part, level in ((before, low), (after, high)):
+        spread = max(float(np.mean(np.abs(part - level))) * 1.2533, own / 2)
+        worth = max(1.0, noise.effective_count(len(part), rho))
+        variance += spread**2 * 1.57 / worth
+    return low, high, float(np.sqrt(variance))
+
+
+def _jump(values: Floats, place: int, rho: float) -> float:
+    """|t| of a step at the place, beside a common slope, where neighbours correlate by rho."""
+    import numpy as np
+
+    count = len(values)
+    if count < 8:
+        return 0.0
+    design = np.ones((count, 3))
+    design[:, 1] = np.arange(count) - count / 2
+    design[:place, 2] = 0
+    inverse = np.linalg.pinv(design.T @ design)
+    coefficients = inverse @ (design.T @ values)
+    residuals = values - design @ coefficients
+    variance = float(residuals @ residuals) / max(1, count - 3) * (1 + rho) / (1 - rho)
+    error = float(np.sqrt(max(variance * inverse[2, 2], 0)))
+    return abs(float(coefficients[2])) / error if error > 0 else float("inf")

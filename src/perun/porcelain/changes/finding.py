@@ -1,0 +1,78 @@
+"""The verb: changes of level of all series of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Final
+
+from perun.errors import ProfileNotFound
+from perun.models.change_points import voting
+from perun.porcelain import walking
+from perun.porcelain.changes import history
+from perun.porcelain.changes.data import Changes, History, SeriesKey
+from perun.porcelain.changes.detecting import detect
+from perun.porcelain.changes.events import by_version
+from perun.porcelain.changes.remembered import Remembered
+from perun.porcelain.repository import Repository
+from perun.porcelain.trend import text_of
+from perun.wording import listed
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is done, `versions` or `series`, how many are done, and of how many."""
+READING: Final = "versions"
+DETECTING: Final = "series"
+
+
+def changes(
+    repo: Repository,
+    revision: str | None = None,
+    since: str | None = None,
+    *,
+    pattern: str = "",
+    effect: float = voting.EFFECT,
+    progress: Progress = lambda what, done, total: None,
+) -> Changes:
+    """The versions along first parents that changed the level of a series, the oldest first.
+
+    :param revision: the newest version, HEAD if None.
+    :param since: as :func:`perun.porcelain.walking.since`.
+    :param pattern: what `COLLECTOR COMMAND LOCATION` of a series contains; with `*`, `?` or `[`, what it
+        matches.
+    :param effect: the least change, as a share of the level before.
+    :raises ProfileNotFound: if there are profiles, and no series matches.
+    :raises VersionControlError: if there is no such version.
+    """
+    read = history.read(repo, revision, lambda done, total: progress(READING, done, total))
+    read = _matching(read, pattern)
+    remembered = Remembered(repo, effect)
+    found = detect(read, effect, remembered, lambda done, total: progress(DETECTING, done, total))
+    every = by_version(read, found.steps)
+    if since is not None:
+        later = {one.checksum for one in walking.since(repo, reversed(read.versions), since)}
+        every = [one for one in every if one.version.checksum in later]
+    return Changes(every, read, len(read.keys), found.short, found.spikes)
+
+
+def _matching(read: History, pattern: str) -> History:
+    """The history of the series that were measured in it and match the pattern."""
+    import numpy as np
+
+    measured = [number for number, row in enumerate(np.isfinite(read.values)) if row.any()]
+    texts = {number: _text(read.keys[number]) for number in measured}
+    rows = [number for number, text in texts.items() if _matches(text, pattern)]
+    if texts and not rows:
+        raise ProfileNotFound(
+            f"no series matches {pattern!r}", f"there are: {listed(sorted(texts.values()), 5)}"
+        )
+    return read._replace(keys=[read.keys[number] for number in rows], values=read.values[rows])
+
+
+def _text(key: SeriesKey) -> str:
+    return f"{key.configuration.collector} {text_of(key.configuration)} {key.location}"
+
+
+def _matches(text: str, pattern: str) -> bool:
+    if any(character in pattern for character in "*?["):
+        return fnmatchcase(text, f"*{pattern}*")
+    return pattern in text

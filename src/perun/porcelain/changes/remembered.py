@@ -1,0 +1,137 @@
+"""The changes that were found the last time: what a new version does not touch is not searched again.
+
+They hold for a series as long as its values are those they were found in, with a few new ones behind them
+that look like the last level. A level is not left before several versions have left it, so such a series
+cannot have changed; whether the new values look so is decided for all series at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from perun import atomic
+from perun.models.change_points.noise import deviation_of_differences
+from perun.models.change_points.voting import Change
+from perun.porcelain.repository import Repository
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+FORMAT: Final = 1
+"""To be raised whenever the search finds other changes than before."""
+NEW: Final = 12
+"""Points that may have come since a search."""
+BEFORE: Final = 24
+"""Points of the level before them that are needed."""
+QUIET: Final = 3.2
+"""Standard errors that the means of the newest points may differ from the level before them."""
+RECENT: Final = 160
+"""Points of the last level that are looked at."""
+MORE: Final = 0.5
+"""Standard errors by which they may have moved further since the last search."""
+_WIDTHS: Final = (4, 8, 16)
+_OF_NORMAL: Final = 1.4826
+_OF_MEDIAN: Final = 1.2533
+"""The standard error of a median in those of the mean, of normal values."""
+_FILE: Final = "steps.json"
+
+
+class Found(NamedTuple):
+    """What was found in the values of a series.
+
+    :param digest: of the values. :param points: how many there were. :param spikes: how many are spikes.
+    """
+
+    digest: str
+    points: int
+    spikes: int
+    changes: tuple[Change, ...]
+
+
+class _File(NamedTuple):
+    format: int
+    effect: float
+    series: dict[str, Found]
+
+
+class Remembered:
+    """The changes of the series of one repository, for one least effect."""
+
+    def __init__(self, repo: Repository, effect: float) -> None:
+        self._path = repo.store.series.path(_FILE)
+        self._effect = effect
+        self._changed = False
+        self._series = self._read()
+
+    def of(self, name: str, values: Floats) -> Found | None:
+        """What holds for the series of that name with these values, shape (n,); None if it is to be
+        searched."""
+        known = self._series.get(name)
+        if known is None or not known.points <= len(values) <= known.points + NEW:
+            return None
+        if digest(values[: known.points]) != known.digest:
+            return None
+        if len(values) == known.points:
+            return known
+        last = known.changes[-1].place if known.changes else 0
+        if known.points - last < BEFORE or not quiet(np.log(values[last:][-RECENT:]), len(values) - known.points):
+            return None
+        return known
+
+    def keep(self, name: str, found: Found) -> None:
+        """Remember it, until :meth:`save` for this process alone."""
+        self._series[name] = found
+        self._changed = True
+
+    def save(self) -> None:
+        """Write what is new; where it cannot be written, it is searched again."""
+        import msgspec
+
+        if self._changed:
+            with suppress(OSError):
+                data = msgspec.json.encode(_File(FORMAT, self._effect, self._series))
+                atomic.write(self._path, data)
+
+    def _read(self) -> dict[str, Found]:
+        import msgspec
+
+        with suppress(OSError, ValueError):
+            read = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            if (read.format, read.effect) == (FORMAT, self._effect):
+                return read.series
+        return {}
+
+
+def digest(values: Floats) -> str:
+    """What stands for the values, shape (n,)."""
+    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=12).hexdigest()
+
+
+def quiet(logs: Floats, new: int) -> bool:
+    """Whether the newest of the values of a level, shape (n,), look like those before them.
+
+    :param new: points that have come since the level was last searched. On a slow drift the newest points are
+        always a little off: what counts there is that they did not move further away by `MORE`.
+    """
+    return unlike(logs) <= max(QUIET, unlike(logs[:-new]) + MORE)
+
+
+def unlike(logs: Floats) -> float:
+    """How many standard errors the medians of the newest values, of several numbers of them, lie from the
+    median of those before, at most."""
+    found = 0.0
+    for width in _WIDTHS:
+        rest = logs[:-width]
+        if len(rest) < BEFORE // 2:
+            break
+        level = np.median(rest)
+        noise = max(deviation_of_differences(rest), float(np.median(np.abs(rest - level))) * _OF_NORMAL)
+        error = _OF_MEDIAN * noise * np.sqrt(1 / width + 1 / len(rest))
+        found = max(found, abs(float(np.median(logs[-width:]) - level)) / max(error, 1e-12))
+    return found

@@ -1,0 +1,305 @@
+"""`perun fuzz`: find inputs that make the program slow, measure them, and write the folder of results."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from perun.errors import ProfileError, Terminated
+from perun.fuzz import folder as folders
+from perun.fuzz import pages, results, rules, seeds
+from perun.fuzz.after import understand
+from perun.fuzz.campaign import Campaign
+from perun.fuzz.coverage.api import Coverage
+from perun.fuzz.events import Event
+from perun.fuzz.executing import Executor, Here, Nobody
+from perun.fuzz.journal import FORMAT, Entry, Journal
+from perun.fuzz.journal import read as read_journal
+from perun.fuzz.pool import Pool
+from perun.fuzz.seeds import SeedFile
+from perun.fuzz.settings import Settings
+from perun.plugin.api import Report, silent
+from perun.porcelain.fuzz.counting import coverage_of
+from perun.porcelain.fuzz.ending import OneInterruption
+from perun.porcelain.fuzz.options import FuzzOptions, of_settings
+from perun.porcelain.fuzz.place import Place, entered
+from perun.porcelain.fuzz.testing import Tester
+from perun.porcelain.repository import Repository
+from perun.process.command import split
+
+Watch = Callable[[Event], None]
+
+_FOR_TESTS: Final = (0.1, 60.0)
+"""Share of the time that is kept for measuring at the end, and seconds of it at most."""
+_FOR_ALL_TESTS: Final = (0.2, 180.0)
+"""... where nothing is measured before."""
+
+
+def unwatched(event: Event) -> None:
+    """A watcher that shows nothing."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What there is in the end.
+
+    :ivar folder: that of the results. :ivar campaign: what `results.json` holds. :ivar notes: for the user.
+    :ivar interruption: the exception that ended it before its time.
+    """
+
+    folder: Path
+    campaign: results.Campaign
+    notes: tuple[str, ...]
+    interruption: BaseException | None = None
+
+
+class _Started(NamedTuple):
+    """What a campaign begins with: options, seed of the random numbers, seeds, and what an earlier part
+    found."""
+
+    options: FuzzOptions
+    random_seed: int
+    seeds: tuple[SeedFile, ...]
+    notes: tuple[str, ...]
+    entries: Iterable[Entry] = ()
+
+
+def fuzz(
+    repo: Repository, options: FuzzOptions, watch: Watch = unwatched, report: Report = silent
+) -> Outcome:
+    """Fuzz a program.
+
+    An interruption ends the search; what was found by then is written, and the exception is in the outcome.
+
+    :param watch: gets what happens. :param report: gets what is prepared.
+    :raises UsageError: where an option is wrong, or the seeds cannot be used; nothing has run then.
+    :raises JobFailed: where the program cannot be fuzzed; no folder of results is left then.
+    :raises NotTrusted: if the user has not said that he trusts the repository.
+    """
+    options.check()
+    repo.require_trust("fuzzing")
+    found = seeds.read(options.samples, repo.working_root, options.filter)
+    number = secrets.randbits(32) if options.seed is None else options.seed
+    started = _Started(options, number, found.seeds, found.notes)
+    existed = options.output.exists()
+    folders.prepare(options.output)
+    try:
+        return _Session(repo, started, watch, report).run()
+    except BaseException:
+        _forget(options.output, existed)
+        raise
+
+
+def resume(
+    repo: Repository,
+    folder: Path,
+    changes: Callable[[FuzzOptions], FuzzOptions],
+    watch: Watch = unwatched,
+    report: Report = silent,
+) -> Outcome:
+    """Go on with a campaign that was interrupted, killed, or has ended as its time was over.
+
+    :param changes: what is different now, e.g. how long it takes. :raises ProfileError: if `folder` holds
+        none.
+    """
+    repo.require_trust("fuzzing")
+    head = next(read_journal(folder), None)
+    if head is None or head.kind != "campaign":
+        raise ProfileError(f"{folder} holds no campaign that has begun", "fuzz without --resume")
+    options = changes(replace(of_settings(head.values["settings"]), output=folder))
+    options.check()
+    folders.probe(folder)
+    members = (one for one in read_journal(folder) if one.kind == "seed")
+    found = tuple(SeedFile(Path(one.member().name), one.member().data) for one in members)
+    entries = islice(read_journal(folder), 1, None) if found else ()
+    if not found:
+        found = seeds.read(options.samples, repo.working_root, options.filter).seeds
+    started = _Started(options, int(head.values["random_seed"]), found, (), entries)
+    return _Session(repo, started, watch, report, resumed=bool(entries)).run()
+
+
+class _Session:
+    """One run of the verb."""
+
+    def __init__(
+        self, repo: Repository, started: _Started, watch: Watch, report: Report, *, resumed: bool = False
+    ) -> None:
+        self._repo = repo
+        self._started = started
+        self._options = started.options
+        self._watch = watch
+        self._report = report
+        self._resumed = resumed
+        self._notes = list(started.notes)
+        first = started.seeds[0]
+        regex = self._path(self._options.regex_rules)
+        dictionary = self._path(self._options.dictionary)
+        self._rules = rules.for_seed(first.data, first.path, regex, dictionary=dictionary)
+        self._limit = self._size_limit()
+
+    def run(self) -> Outcome:
+        """Prepare, search, measure, write."""
+        options = self._options
+        split("command", f"{options.cmd} {options.args}")
+        with ExitStack() as stack:
+            signals = stack.enter_context(OneInterruption())
+            place = stack.enter_context(entered(self._repo, options, self._report))
+            dice = random.Random(self._started.random_seed)
+            tester = Tester(self._repo, options, place, dice)
+            executor = self._executor(place, stack)
+            journal = Journal(options.output)
+            stack.callback(journal.close)
+            if not self._resumed:
+                number = self._started.random_seed
+                settings = options.as_settings()
+                journal.write("campaign", format=FORMAT, settings=settings, random_seed=number)
+            campaign = Campaign(self._rules, executor, self._settings(), tester, journal, self._random())
+            return self._search(campaign, place, signals)
+
+    def _search(self, campaign: Campaign, place: Place, signals: OneInterruption) -> Outcome:
+        interruption: BaseException | None = None
+        try:
+            for event in self._events(campaign):
+                self._watch(event)
+        except (KeyboardInterrupt, Terminated) as problem:
+            interruption = problem
+        if not campaign.seeds:
+            raise interruption or KeyboardInterrupt
+        written = self._write(campaign, place)
+        if interruption is None:
+            try:
+                written = self._understand(written, place)
+            except (KeyboardInterrupt, Terminated) as problem:
+                interruption = problem
+                written = results.load(self._options.output)
+        signals.hold_back()
+        self._notes += self._draw(written)
+        return Outcome(self._options.output, written, tuple(self._notes), interruption)
+
+    def _events(self, campaign: Campaign) -> Iterator[Event]:
+        if self._resumed:
+            campaign.restore(self._started.entries)
+            yield from campaign.search()
+        else:
+            yield from campaign.run(self._started.seeds)
+        share, most = _FOR_TESTS if campaign.settings.tests_between else _FOR_ALL_TESTS
+        yield from campaign.measure_rest(min(share * self._options.seconds, most))
+
+    def _settings(self) -> Settings:
+        options = self._options
+        between = options.seed is None or not options.coverage
+        share, most = _FOR_TESTS if between else _FOR_ALL_TESTS
+        kept = min(share * options.seconds, most) if options.coverage else 0.0
+        kept += self._for_understanding()
+        return Settings(
+            options.seconds - kept,
+            self._limit,
+            options.hang,
+            options.executions,
+            options.gathering,
+            options.interesting,
+            options.rate,
+            options.strategy,
+            between,
+            options.coverage,
+            options.ignore_failure,
+        )
+
+    def _for_understanding(self) -> float:
+        return min(0.15 * self._options.seconds, 120.0) if self._options.minimize else 0.0
+
+    def _random(self) -> random.Random:
+        """The dice of the search; a resumed one goes on with others than it began with."""
+        number = self._started.random_seed
+        return random.Random(f"{number} resumed {secrets.randbits(32)}" if self._resumed else number)
+
+    def _executor(self, place: Place, stack: ExitStack) -> Executor:
+        """What runs inputs, started."""
+        options = self._options
+        if not options.coverage:
+            return Nobody()
+        self._report("starting the program", 0, 0)
+        if options.jobs == 1:
+            here = Here(self._coverage(place, "counting")())
+            stack.callback(here.close)
+            return here
+        makers = [self._coverage(place, f"counting-{number}") for number in range(options.jobs)]
+        pool = Pool(makers, place.environ)
+        stack.callback(pool.close)
+        return pool
+
+    def _coverage(self, place: Place, name: str) -> Callable[[], Coverage]:
+        """What makes the coverage of one process, with a scratch folder of its own."""
+        return coverage_of(self._options, place, self._started.seeds[0].path.suffix, name)
+
+    def _write(self, campaign: Campaign, place: Place) -> results.Campaign:
+        options = self._options
+        program = results.Program(
+            options.cmd,
+            options.args,
+            str(self._repo.working_root),
+            place.version.checksum,
+            place.uncommitted,
+            options.build,
+            options.backend if options.coverage else "",
+        )
+        settings = options.as_settings()
+        return folders.write(options.output, campaign, program, settings, self._started.random_seed)
+
+    def _understand(self, written: results.Campaign, place: Place) -> results.Campaign:
+        """Minimise the best results, and find how their cost grows."""
+        options = self._options
+        if not options.minimize or not options.coverage or not written.results:
+            return written
+        with closing(self._coverage(place, "understanding")()) as coverage:
+            coverage.start()
+            return understand(
+                options.output,
+                written,
+                coverage.run,
+                best=options.minimize,
+                max_size=self._limit,
+                hang_timeout=options.hang,
+                unit=f"executed {coverage.unit}",
+                seconds=self._for_understanding(),
+                report=lambda text: self._report(text, 0, 0),
+                keep=partial(results.save, options.output),
+            )
+
+    def _draw(self, written: results.Campaign) -> Iterable[str]:
+        """The page and the graphs; what the user should know of them."""
+        return pages.write(self._options.output, written, plots=self._options.plotting)
+
+    def _size_limit(self) -> int:
+        largest = max(self._started.seeds, key=lambda one: len(one.data))
+        size = self._options.size
+        limit = size.of(len(largest.data))
+        if size.absolute is not None and size.absolute < len(largest.data):
+            self._notes.append(
+                f"--max-size {size.absolute} is less than the seed {largest.path} has: mutations have up to "
+                f"{limit} bytes, as that"
+            )
+        return limit
+
+    def _path(self, name: str) -> Path | None:
+        return self._repo.working_root / name if name else None
+
+
+def _forget(folder: Path, existed: bool) -> None:
+    """Remove what nothing was found for, so that the same name can be given again."""
+    journal = folder / results.LOGS / "campaign.jsonl"
+    with contextlib.suppress(OSError):
+        if not any(one.name != results.LOGS for one in folder.iterdir()):
+            journal.unlink(missing_ok=True)
+            (folder / results.LOGS).rmdir()
+    if not existed:
+        with contextlib.suppress(OSError):
+            folder.rmdir()

@@ -1,0 +1,107 @@
+"""What the user of `perun fuzz` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from perun.errors import UsageError
+from perun.fuzz.sizes import SizeLimit
+from perun.fuzz.strategies import DEFAULT
+
+BACKENDS: Final = ("auto", "gcov", "sancov")
+INPUTS: Final = ("file", "stdin", "argument")
+SECONDS: Final = 1800.0
+HANG: Final = 10.0
+GATHERING: Final = 100
+INTERESTING: Final = 20
+RATE: Final = 1.5
+CHECK: Final = "hodges_lehmann_ratio"
+NO_LIMIT: Final = SizeLimit()
+MINIMIZED: Final = 10
+"""Results that are minimised."""
+
+
+@dataclass(frozen=True)
+class FuzzOptions:
+    """How to fuzz; the manual's section 10.3.1 says more.
+
+    :ivar cmd: the program with its first arguments, :ivar args: the others; `@@` in them is the input.
+    :ivar samples: files and folders of seeds. :ivar output: the folder of results, absolute.
+    :ivar collector: and :ivar postprocessors: with their parameters, to measure what was found.
+    :ivar checks: methods that judge these measurements. :ivar minor: the version; None for the working
+        directory as it is. :ivar filter: a regular expression for paths of seeds.
+    :ivar coverage: False for `--skip-coverage-testing`. :ivar source: and :ivar gcno: folders.
+    :ivar seconds: for everything. :ivar hang: seconds. :ivar executions: at most.
+    :ivar gathering: executions, and :ivar interesting: inputs between tests.
+    :ivar rate: threshold of the coverage. :ivar strategy: of mutations per rule.
+    :ivar regex_rules: a YAML file; :ivar dictionary: a file of words.
+    :ivar build: a command that builds the instrumented program; `{flags}` and `{cc}` in it are filled in.
+    :ivar seed: of the random numbers; None for another one each time. :ivar jobs: processes.
+    :ivar minimize: how many of the results; 0 for none. :ivar plotting: draw graphs.
+    """
+
+    cmd: str
+    args: str
+    samples: tuple[str, ...]
+    output: Path
+    collector: str = "time"
+    collector_params: Mapping[str, Any] = field(default_factory=dict)
+    postprocessors: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    checks: tuple[str, ...] = (CHECK,)
+    minor: str | None = None
+    filter: str = ""
+    coverage: bool = True
+    source: str = ""
+    gcno: str = ""
+    seconds: float = SECONDS
+    hang: float = HANG
+    executions: int | None = None
+    size: SizeLimit = NO_LIMIT
+    gathering: int = GATHERING
+    interesting: int = INTERESTING
+    rate: float = RATE
+    strategy: str = DEFAULT
+    regex_rules: str = ""
+    dictionary: str = ""
+    backend: str = BACKENDS[0]
+    input: str = INPUTS[0]
+    build: str = ""
+    seed: int | None = None
+    jobs: int = 1
+    minimize: int = MINIMIZED
+    plotting: bool = True
+    ignore_failure: bool = False
+
+    def check(self) -> None:
+        """:raises UsageError: where something lacks, or options contradict each other."""
+        for option, value in (("--cmd (-b)", self.cmd), ("--input-sample (-w)", self.samples)):
+            if not value:
+                raise UsageError(f"{option} is missing", "e.g. perun fuzz -b ./prog -w seeds -o results")
+        self.size.check()
+        if self.build and not self.coverage:
+            raise UsageError(
+                "--build builds for coverage, which --skip-coverage-testing does without", "give one of them"
+            )
+
+    def as_settings(self) -> dict[str, Any]:
+        """All of it as JSON values, for the results and for `--resume`."""
+        found = {name: value for name, value in asdict(self).items() if name != "size"}
+        return {**found, "output": str(self.output), "size": list(self.size)}
+
+
+def of_settings(settings: Mapping[str, Any]) -> FuzzOptions:
+    """The options that :meth:`FuzzOptions.as_settings` wrote."""
+    known = {one.name for one in fields(FuzzOptions)}
+    values = {name: value for name, value in settings.items() if name in known}
+    pairs: Sequence[tuple[str, Mapping[str, Any]]] = [tuple(one) for one in values["postprocessors"]]
+    values |= {
+        "output": Path(values["output"]),
+        "samples": tuple(values["samples"]),
+        "checks": tuple(values["checks"]),
+        "postprocessors": tuple(pairs),
+        "size": SizeLimit(*values["size"]),
+    }
+    return FuzzOptions(**values)
