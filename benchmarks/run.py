@@ -30,6 +30,7 @@ import instructions
 import kernel
 import memory
 import moving_average
+import optimizations
 import profiles
 import regression
 import tables
@@ -56,6 +57,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),
     bounds: (bounds.bounds,),
+    optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,
         verdicts.slowed,

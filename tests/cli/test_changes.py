@@ -71,7 +71,8 @@ def history(project, perun, made):
 
 
 def write(project, name, origin, kind, rows):
-    header = {"type": kind, "cmd": "./app", "args": "", "workload": "", "units": {"mixed": "ms", "memory": "B"}}
+    units = {"mixed": "ms", "memory": "B"}
+    header = {"type": kind, "cmd": "./app", "args": "", "workload": "", "units": units}
     collector = {"name": kind, "params": {}}
     profile = Profile({"origin": origin, "header": header, "collector_info": collector})
     profile.update_resources(rows)
