@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy
 
@@ -73,7 +73,8 @@ def read_module(path: Path) -> Module:
     with path.open("rb") as file:
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                elf = ELFFile(data)
+                stream: Any = data  # it reads and seeks, though it is no IO
+                elf = ELFFile(stream)
                 if elf.elfclass != 64 or not elf.little_endian:
                     raise NotElf("it is not for a 64-bit little-endian processor")
                 return _Reader(elf).module(path)
