@@ -23,6 +23,8 @@ from types import ModuleType
 import bench_start
 import check
 import documents
+import fuzz
+import fuzz_speed
 import instructions
 import kernel
 import memory
@@ -49,6 +51,8 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     tables: (tables.tables,),
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
+    fuzz_speed: (fuzz_speed.fuzz_speed,),
+    fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),
     verdicts: (
         verdicts.unchanged,
