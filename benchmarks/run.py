@@ -21,8 +21,11 @@ from pathlib import Path
 from types import ModuleType
 
 import bench_start
+import bounds
 import check
 import documents
+import fuzz
+import fuzz_speed
 import instructions
 import kernel
 import memory
@@ -50,7 +53,10 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     tables: (tables.tables,),
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
+    fuzz_speed: (fuzz_speed.fuzz_speed,),
+    fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),
+    bounds: (bounds.bounds,),
     optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,
