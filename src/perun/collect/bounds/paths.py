@@ -177,7 +177,7 @@ def _all(
             place = min(waiting, key=order.__getitem__)
             states = waiting.pop(place)
             if len(states) > MAX_STATES and place != cut:
-                # Paths from earlier locations pass it, those from here on end there. It lies ahead of them all.
+                # Paths from earlier locations pass it, those from here on end there; it lies ahead of all.
                 cuts.add(place)
                 heappush(starts, (order[place], place))
                 ends.update(((key, place, None), state) for key, state in states.items())
