@@ -17,7 +17,7 @@ from .parsing import NotReadable, as_written, guess, parse
 from .pieces import Piece, needed, pieces
 from .preprocessing import Preprocessed, preprocess
 from .spans import Span, loop_spans
-from .tokens import Place, Places, tokens
+from .tokens import Place, Places, tokens, without_system_bodies
 from .unit import Function, Loop, ReadOptions, Unit, Unreadable, UnreadLoop
 
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".h++")
@@ -58,7 +58,7 @@ class _Reader:
 
     def __init__(self, path: str, text: str, problems: list[Unreadable]) -> None:
         self.path = path
-        self.text = text
+        self.text = text = without_system_bodies(text)
         self.problems = problems
         standard: Standardised = standardised(text)
         self.edits = standard.edits
