@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from many_functions import guilty, source
 from perun.cli.commands.collect import METHODS
 from perun.collect._calls.optimizations import settings
 from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.params import TraceParams
 from perun.plugin.params import specs
+from perun.profile.factory import load_profile
 
 CODE = """\
 volatile int sink;
@@ -140,3 +142,42 @@ def test_a_profile_says_what_was_not_traced_and_check_knows(
     assert "not compared: 1 function not traced in the target (cg-shaping 1): leaf" in comparison["notes"]
     assert {one["result"] for one in comparison["changes"]}.isdisjoint({"NotInTarget", "NotInBaseline"})
     assert "leaf" not in {one["location"] for one in comparison["changes"]}
+
+
+@pytest.mark.slow
+def test_a_tenth_of_the_calls_names_the_same_function(
+    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str]
+) -> None:
+    """In each of ten versions, in which another function was made slower, beside everything traced."""
+    if why := ": ".join(filter(None, EbpfEngine(os.environ).unavailable())):
+        pytest.skip(f"ebpf: {why}")
+    config = "vcs: {type: git, url: ..}\ndegradation: {strategies: [{method: exclusive_time_outliers}]}\n"
+    (project.path / ".perun/local.yml").write_text(config)
+
+    def traced(name: str, *options: str) -> int:
+        command = ("collect", "-c", "./prog", *options, "-pn", f"{name}.perf", "trace", "-e", "ebpf")
+        perun(*command)
+        return int(load_profile(project.path / ".perun/jobs" / f"{name}.perf")["trace"]["calls"])
+
+    def named(name: str) -> str:
+        jobs = project.path / ".perun/jobs"
+        pair = str(jobs / "base.perf"), str(jobs / f"{name}.perf")
+        (comparison,) = perun("check", "profiles", *pair, "--json").json["comparisons"]
+        worse = [
+            change
+            for change in comparison["changes"]
+            if change["type"] == "time"
+            and "Degradation" in change["result"]
+            and not change["result"].startswith("Total")
+        ]
+        worst = max(worse, key=lambda change: change["rate"], default={"location": ""})
+        return str(worst["location"]).rpartition(":")[2]
+
+    built("Begin", source())
+    whole = traced("base")
+    perun("collect", "-c", "./prog", "trace", "--only-extract-cg")
+    for name in guilty():
+        built(f"Make {name} slower", source(name))
+        assert traced(f"{name}-basic", "-op", "basic") <= 0.1 * whole
+        traced(f"{name}-whole")
+        assert named(f"{name}-basic") == named(f"{name}-whole") == name
