@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun import atomic
+from perun.errors import DamagedStore
 from perun.models.change_points.noise import deviation_of_differences
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
+from perun.store import tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,8 +103,8 @@ class Remembered:
     def _read(self) -> dict[str, Found]:
         import msgspec
 
-        with suppress(OSError, ValueError):
-            read = msgspec.json.decode(self._path.read_bytes(), type=_File)
+        with suppress(DamagedStore, OSError, ValueError):  # msgspec raises kinds of ValueError
+            read = msgspec.json.decode(tree.read(self._path) or b"", type=_File)
             if (read.format, read.effect) == (FORMAT, self._effect):
                 return read.series
         return {}
