@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 import bench_start
+import bounds
 import check
 import documents
 import fuzz
@@ -29,6 +30,7 @@ import instructions
 import kernel
 import memory
 import moving_average
+import optimizations
 import profiles
 import regression
 import tables
@@ -54,6 +56,8 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     fuzz_speed: (fuzz_speed.fuzz_speed,),
     fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),
+    bounds: (bounds.bounds,),
+    optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,
         verdicts.slowed,

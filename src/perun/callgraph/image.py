@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 _WORD: Final = struct.Struct("<Q")
@@ -13,7 +13,7 @@ _WORD: Final = struct.Struct("<Q")
 class Area(NamedTuple):
     """A section that is loaded: its bytes from `address` on; none where it holds only zeros (`.bss`).
 
-    :ivar slot: bytes of each entry, where it is a table. :ivar size: bytes in memory.
+    :ivar size: bytes in memory.
     """
 
     name: str
@@ -22,7 +22,6 @@ class Area(NamedTuple):
     size: int
     executable: bool = False
     writable: bool = False
-    slot: int = 0
 
     @property
     def end(self) -> int:
@@ -67,6 +66,8 @@ class Image(NamedTuple):
     :ivar objects: address, size and name of data, in the order of the addresses.
     :ivar imports: for each slot that the dynamic linker fills, the name of what it puts there.
     :ivar pointers: for each slot that is relocated, the address in this image that it gets.
+    :ivar resolvers: the functions among these that choose, when the program starts, which other one is meant
+        (`ifunc`).
     """
 
     build_id: str
@@ -78,6 +79,7 @@ class Image(NamedTuple):
     objects: Sequence[tuple[int, int, str]] = ()
     imports: Mapping[int, str] = {}
     pointers: Mapping[int, int] = {}
+    resolvers: Set[int] = frozenset()
 
     def area(self, address: int) -> Area | None:
         """The section that has an address."""

@@ -109,6 +109,8 @@ class _Extraction:
         stub = self._linkage.stub(leads.target)
         if stub is not None:
             yield Call(caller, self._import_name(stub) or UNKNOWN, "plt")
+            if stub.address in self._image.resolvers:
+                yield Call(caller, UNKNOWN, "indirect")
             return
         callee = self._pieces.function_at(leads.target)
         if callee >= 0 and self._names[callee] != caller:

@@ -8,7 +8,6 @@ from perun.callgraph.image import Area, Image
 from perun.callgraph.machine.decode import JUMP, KIND_OF, Decoder, relative_place
 from perun.callgraph.machine.pieces import is_linkage
 
-_SLOT: Final = 16
 _FIXED: Final = (".got", ".got.plt", ".data.rel.ro", ".rodata", ".init_array", ".fini_array")
 """Sections whose pointers do not change once the program is loaded."""
 
@@ -46,12 +45,16 @@ class Linkage:
         return Import(address=pointer) if pointer else None
 
     def _stubs_of(self, area: Area, decoder: Decoder) -> dict[int, Import]:
-        """The stubs of a table: each is as large as the section says, and jumps through its slot."""
-        size = area.slot or _SLOT
+        """The stubs of a table: each jumps through its slot, maybe after a mark (`endbr64`)."""
         found: dict[int, Import] = {}
+        start = 0
         for instruction in decoder.instructions(area.address, area.end):
+            if instruction[2] == "endbr64":
+                start = instruction[0]
+                continue
             place = relative_place(instruction) if KIND_OF[instruction[2]] == JUMP else None
             target = self.slot(place.address) if place is not None else None
             if target is not None:
-                found[area.address + (instruction[0] - area.address) // size * size] = target
+                found[start or instruction[0]] = target
+            start = 0
         return found

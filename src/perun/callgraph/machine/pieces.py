@@ -120,8 +120,11 @@ class Pieces:
     def _run_by_start(self) -> Iterator[int]:
         """The functions that are run before `main` and after it."""
         for area in self._image.areas:
-            if area.name in (".init_array", ".fini_array"):
-                yield from (self._image.pointer_at(at) for at in range(area.address, area.end, 8))
+            if area.name in (".init", ".fini"):
+                yield area.address
+            elif area.name in (".init_array", ".fini_array"):
+                end = area.address + len(area.data)
+                yield from (self._image.pointer_at(at) for at in range(area.address, end, 8))
 
     def _middles(self, start: int) -> Iterator[int]:
         """The pieces into the middle of which a piece leads."""

@@ -83,11 +83,12 @@ def _read(file: BinaryIO, path: str) -> Image:
             "graph (--use-cg-type dynamic) comes from an earlier trace",
         )
     elf = read_elf(path)
-    assert elf is not None
+    if elf is None:
+        raise ValueError("its headers contradict each other")
     areas = [_area(file, number, section) for number, section in enumerate(sections)]
     loaded = sorted((area for area in areas if area is not None), key=lambda one: one.address)
     entries = _all_entries(file, sections, path, elf.build_id)
-    imports, pointers = _relocated(file, sections)
+    imports, pointers, resolvers = _relocated(file, sections)
     objects = sorted({
         (one.address, one.size, one.name) for one in entries if one.kind == _OBJECT and one.section
     })
@@ -103,6 +104,7 @@ def _read(file: BinaryIO, path: str) -> Image:
         objects,
         imports,
         pointers,
+        frozenset(resolvers),
     )
 
 
@@ -116,7 +118,6 @@ def _area(file: BinaryIO, number: int, section: Section) -> Area | None:
         section.size,
         bool(section.flags & EXECUTABLE),
         bool(section.flags & _WRITABLE),
-        section.entry_size,
     )
 
 
@@ -180,10 +181,14 @@ def _functions(entries: Sequence[_Entry]) -> list[Symbol]:
     return symbols
 
 
-def _relocated(file: BinaryIO, sections: Sequence[Section]) -> tuple[dict[int, str], dict[int, int]]:
-    """What the dynamic linker puts where: names of what is in other files, and addresses in this one."""
+def _relocated(
+    file: BinaryIO, sections: Sequence[Section]
+) -> tuple[dict[int, str], dict[int, int], set[int]]:
+    """What the dynamic linker puts where: names of what is in other files, and addresses in this one; and the
+    functions that it asks for the address to put."""
     imports: dict[int, str] = {}
     pointers: dict[int, int] = {}
+    resolvers: set[int] = set()
     for section in sections:
         if section.type != _RELOCATIONS or not section.flags & _ALLOCATED:
             continue
@@ -194,13 +199,14 @@ def _relocated(file: BinaryIO, sections: Sequence[Section]) -> tuple[dict[int, s
         for place, kind, symbol, addend in _RELOCATION.iter_unpack(data):
             if kind in (_RELATIVE, _RESOLVED):
                 pointers[place] = addend
+                resolvers.update([addend] if kind == _RESOLVED else ())
             elif kind in (_TO_GOT, _TO_SLOT, _ABSOLUTE) and symbols is not None:
                 name, address = symbols[symbol]
                 if address:
                     pointers[place] = address + (addend if kind == _ABSOLUTE else 0)
                 elif name:
                     imports[place] = name
-    return imports, pointers
+    return imports, pointers, resolvers
 
 
 class _Dynamic:

@@ -17,10 +17,7 @@ _MAX_NAMES: Final = 1 << 20
 
 
 class Section(NamedTuple):
-    """One section: `size` bytes from `offset` of the file on, at `address`; `link` is another's number.
-
-    :ivar entry_size: bytes of each entry, where it is a table.
-    """
+    """One section: `size` bytes from `offset` of the file on, at `address`; `link` is another's number."""
 
     name: str
     type: int
@@ -29,7 +26,6 @@ class Section(NamedTuple):
     offset: int
     size: int
     link: int
-    entry_size: int = 0
 
     def content(self, file: BinaryIO) -> bytes:
         """Its bytes, fewer where the file is cut short."""
@@ -58,8 +54,8 @@ def read_sections(file: BinaryIO) -> list[Section]:
     file.seek(fields[names][4])
     text = file.read(min(fields[names][5], _MAX_NAMES))
     return [
-        Section(_text(text, name), kind, flags, address, offset, length, link, entry_size)
-        for name, kind, flags, address, offset, length, link, _, _, entry_size in fields
+        Section(_text(text, name), kind, flags, address, offset, length, link)
+        for name, kind, flags, address, offset, length, link, *_ in fields
     ]
 
 

@@ -1,0 +1,190 @@
+"""Call graphs: levels, files, graphs of recorded calls, and the name under which they are kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perun.callgraph.dynamic import mixed_graph, recorded_calls, recorded_graph
+from perun.callgraph.files import from_json, from_values, to_data, to_dot, to_json, to_values
+from perun.callgraph.graph import Block, Call, CallGraph, Fingerprints, Function
+from perun.callgraph.stored import graph_name
+from perun.errors import ProfileError
+from perun.profile.factory import Profile
+
+
+def graph_of(*pairs: str, entry: str = "main") -> CallGraph:
+    """A graph of pairs such as `main>work`; a callee that begins with `@` is of another file, `*` a pointer."""
+    calls, names = [], dict.fromkeys([entry])
+    for pair in pairs:
+        caller, _, callee = pair.partition(">")
+        names[caller] = None
+        if callee == "*":
+            calls.append(Call(caller, "", "indirect"))
+        elif callee.startswith("@"):
+            calls.append(Call(caller, callee[1:], "plt"))
+        else:
+            names[callee] = None
+            calls.append(Call(caller, callee, "direct"))
+    functions = {name: Function(name, name, name, 16 * place) for place, name in enumerate(names)}
+    return CallGraph("ab12", entry, functions, tuple(calls))
+
+
+def test_a_level_is_the_longest_way_from_the_entry() -> None:
+    graph = graph_of("main>a", "main>c", "a>b", "b>c", "c>@puts", "other>c")
+    assert graph.levels() == {"main": 0, "a": 1, "b": 2, "c": 3}
+    assert graph.reachable() == {"main", "a", "b", "c"}
+    assert graph.callers("c") == ("main", "b", "other")
+    assert graph.callees("c") == ()
+    assert graph.callers("puts") == ("c",)
+
+
+def test_functions_of_a_circle_have_one_level() -> None:
+    graph = graph_of("main>a", "a>b", "b>a", "b>c", "c>c", "main>c")
+    assert graph.levels() == {"main": 0, "a": 1, "b": 1, "c": 2}
+
+
+def test_a_deep_graph_needs_no_deep_stack() -> None:
+    graph = graph_of(*(f"f{number}>f{number + 1}" for number in range(20_000)), entry="f0")
+    assert graph.levels()["f20000"] == 20_000
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=40))
+def test_levels_grow_along_calls_but_for_circles(pairs: list[tuple[int, int]]) -> None:
+    graph = graph_of(*(f"f{one}>f{other}" for one, other in pairs), entry="f0")
+    levels = graph.levels()
+
+    def reached(start: str) -> set[str]:
+        found, queue = {start}, [start]
+        for name in queue:
+            for callee in graph.callees(name):
+                if callee not in found:
+                    found.add(callee)
+                    queue.append(callee)
+        return found
+
+    assert levels.keys() == reached("f0")
+    for caller in levels:
+        for callee in graph.callees(caller):
+            in_circle = caller in reached(callee)
+            assert levels[callee] == levels[caller] if in_circle else levels[callee] > levels[caller]
+
+
+def test_pointers_lead_to_what_has_its_address_taken_on_request() -> None:
+    graph = graph_of("main>*", "main>a", "lost>a")
+    taken = {**graph.functions, "lost": graph.functions["lost"]._replace(address_taken=True)}
+    graph = CallGraph("", "main", taken, graph.calls)
+    assert "lost" not in graph.reachable()
+    assert graph.with_pointers().callees("main") == ("a", "lost")
+    assert graph.with_pointers().reachable() == {"main", "a", "lost"}
+
+
+def whole() -> CallGraph:
+    graph = graph_of("main>f(int)", "main>*", "f(int)>@puts")
+    function = Function(
+        "f(int)", "f(int)", "_Z1fi", 64, 30, 7, Fingerprints("1", "2", "3", "4"), ("puts", "", "main"),
+        "3>1,2;2>2;2", own=False, address_taken=True,
+    )  # fmt: skip
+    return CallGraph("ab12", "main", {**graph.functions, "f(int)": function}, graph.calls)
+
+
+def test_a_graph_is_the_same_after_it_was_written_and_read() -> None:
+    graph = whole()
+    assert from_json(to_json(graph)) == graph
+    assert from_values(json.loads(json.dumps(to_values(graph)))) == graph
+    assert graph.functions["f(int)"].blocks == (Block(3, (1, 2)), Block(2, (2,)), Block(2, ()))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"[]",
+        b'{"callgraph": 1}',
+        json.dumps({**to_values(whole()), "callgraph": 99}).encode(),
+        json.dumps({**to_values(whole()), "callers": [77, 0, 1]}).encode(),
+        json.dumps({**to_values(whole()), "kinds": [0]}).encode(),
+    ],
+)
+def test_what_is_no_graph_is_refused(damage: bytes) -> None:
+    with pytest.raises(ProfileError, match="no call graph that this version"):
+        from_json(damage)
+
+
+def test_json_for_scripts_names_its_values() -> None:
+    data = json.loads(json.dumps(to_data(whole())))
+    assert data["entry"] == "main"
+    [found] = [one for one in data["functions"] if one["name"] == "f(int)"]
+    assert (found["level"], found["instructions"], found["fingerprints"]["color"]) == (1, 7, "4")
+    assert found["blocks"][0] == {"instructions": 3, "successors": [1, 2]}
+    assert {"caller": "main", "callee": None, "kind": "indirect"} in data["calls"]
+
+
+def test_dot_is_understood_by_graphviz() -> None:
+    graph = graph_of('main>operator""_x\\', "main>*", "main>@puts")
+    text = to_dot(graph)
+    assert r'"main" -> "operator\"\"_x\\";' in text
+    assert '"main" -> "" [style=dotted];' in text
+    assert '"puts" [color=gray, fontcolor=gray];' in text
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tplain"], input=text, check=True, capture_output=True, text=True)
+
+
+def profile_of(*calls: tuple[str, str, int]) -> Profile:
+    constants: dict[str, dict[str, Any]] = {}
+    resources: dict[str, dict[str, Sequence[float]]] = {}
+    for number, (caller, callee, count) in enumerate(calls):
+        key = f"{callee}#{number}"
+        constants[key] = {"type": "mixed", "subtype": "time delta", "uid": callee}
+        if caller:
+            constants[key]["caller"] = caller
+        resources[key] = {"amount": [1.0] * count}
+    return Profile(
+        header={"type": "mixed", "cmd": "./app", "workload": "", "units": {"mixed(time delta)": "us"}},
+        collector_info={"name": "trace", "params": {}},
+        resource_type_map=constants,
+        resources=resources,
+    )
+
+
+def test_recorded_calls_are_counted_and_make_a_graph() -> None:
+    profile = profile_of(("", "main", 1), ("main", "work", 5), ("work", "work", 3), ("main", "work", 2))
+    assert recorded_calls(profile) == {("", "main"): 1, ("main", "work"): 7, ("work", "work"): 3}
+    graph = recorded_graph(profile)
+    assert (graph.source, graph.entry) == ("dynamic", "main")
+    assert graph.callees("work") == ("work",)
+    assert {call.kind for call in graph.calls} == {"dynamic"}
+
+
+def test_a_profile_without_callers_has_no_graph() -> None:
+    with pytest.raises(ProfileError, match="which function called which"):
+        recorded_graph(profile_of(("", "one", 1), ("", "two", 1)))
+
+
+def test_a_mixed_graph_adds_what_only_was_recorded() -> None:
+    static = graph_of("main>a", "main>*")
+    functions = {
+        **static.functions,
+        "x.c:b": Function("x.c:b", "b"),
+        "y.c:b": Function("y.c:b", "b"),
+    }
+    static = CallGraph("ab12", "main", functions, static.calls)
+    profile = profile_of(("", "main", 1), ("main", "a", 1), ("a", "b", 1), ("a", "malloc", 1))
+    mixed = mixed_graph(static, recorded_graph(profile))
+    assert mixed.source == "mixed"
+    assert mixed.callees("a") == ("x.c:b", "y.c:b", "malloc")
+    assert [call.kind for call in mixed.calls if call.caller == "main"] == ["direct", "indirect"]
+
+
+def test_names_of_statistics_are_plain_files_and_differ() -> None:
+    assert graph_name("trace", "/usr/bin/git") == "cg--trace-git"
+    odd = [graph_name("trace", f"/x/{name}") for name in ("a b", "a\tb", "ä" * 200, "ä" * 201, "..")]
+    assert len(set(odd)) == len(odd)
+    assert all("/" not in name and len(name) < 100 for name in odd)
