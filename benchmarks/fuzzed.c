@@ -36,10 +36,11 @@ static void add(const char *text) {
 
 int main(int argc, char **argv) {
   FILE *file = argc > 1 ? fopen(argv[1], "rb") : stdin;
-  char text[256];
+  static char text[1 << 20];
   int most = 0;
   if (!file) return 1;
-  while (fscanf(file, "%255s", text) == 1) add(text);
+  text[fread(text, 1, sizeof text - 1, file)] = 0;
+  for (char *word = strtok(text, " \n"); word; word = strtok(NULL, " \n")) add(word);
   for (int i = 0; i < BUCKETS; i++)
     for (struct word *word = buckets[i]; word; word = word->next)
       if (word->count > most) most = word->count;

@@ -60,7 +60,7 @@ class Project:
         self.perun("init")
         (folder / ".perun/local.yml").write_text(CONFIG)
         self.base = self.trace(WHOLE, "base")
-        self.basic_base = self.trace("basic", "base-basic")
+        self.perun("collect", "-c", "./program", "trace", "--only-extract-cg")
 
     def git(self, *argv: str) -> None:
         """Run git."""
@@ -101,19 +101,18 @@ class Project:
             times.append(time.perf_counter() - start)
         return Measured(times)
 
-    def named(self, base: Traced, target: Traced) -> str:
-        """The function whose exclusive time `perun check` says to be worse by most; empty for none."""
-        answer: dict[str, Any] = json.loads(
-            self.perun("check", "profiles", str(base.path), str(target.path), "--json")
-        )
+    def named(self, target: Traced) -> str:
+        """The function whose exclusive time `perun check` says to be worse by most; if it can say that of
+        none, the one whose calls became slower by the largest ratio. Empty for none."""
+        both = str(self.base.path), str(target.path)
+        answer: dict[str, Any] = json.loads(self.perun("check", "profiles", *both, "--json"))
         changes = [
             change
             for comparison in answer["comparisons"]
             for change in comparison["changes"]
-            if change["type"] == "time" and "Degradation" in change["result"]
-            if not change["result"].startswith("Total")
+            if "Degradation" in change["result"] and not change["result"].startswith("Total")
         ]
-        worst = max(changes, key=lambda change: change["rate"], default=None)
+        worst = max(changes, key=lambda change: (change["type"] == "time", change["rate"]), default=None)
         return str(worst["location"]).rpartition(":")[2] if worst else ""
 
 
@@ -138,9 +137,7 @@ def measured(project: Project, slowdowns: int) -> Iterator[Row | Count]:
             traced = project.trace(pipeline, f"{name}-{pipeline}")
             found[pipeline].append(traced)
             slower[pipeline].append(traced.seconds / alone)
-            # A version of which little is traced is compared with one that was not slowed down much either.
-            base = project.base if pipeline in (WHOLE, "basic") else project.basic_base
-            right[pipeline] += project.named(base, traced) == name
+            right[pipeline] += project.named(traced) == name
     for pipeline in PIPELINES:
         limit = 0.1 if pipeline == "basic" else None
         for what, field, unit, most in (("calls", "calls", "", limit), ("profile", "size", "B", None)):

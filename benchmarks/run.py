@@ -21,12 +21,16 @@ from pathlib import Path
 from types import ModuleType
 
 import bench_start
+import bounds
 import check
 import documents
+import fuzz
+import fuzz_speed
 import instructions
 import kernel
 import memory
 import moving_average
+import optimizations
 import profiles
 import regression
 import tables
@@ -49,7 +53,11 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     tables: (tables.tables,),
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
+    fuzz_speed: (fuzz_speed.fuzz_speed,),
+    fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),
+    bounds: (bounds.bounds,),
+    optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,
         verdicts.slowed,

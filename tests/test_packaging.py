@@ -26,6 +26,7 @@ BUILT = {
     "perun/collect/_calls/perun_calibration_instrumented",
     "perun/collect/complexity/libperun_complexity.so",
     "perun/collect/memory/libperun_memory.so",
+    "perun/fuzz/coverage/libperun_fuzz.so",
     "perun/process/perun_guard",
     "perun/collect/memory/libperun_memory_analysis.so",
     "perun/process/perun_launch",

@@ -259,7 +259,7 @@ def test_the_difference_from_the_nearest_ancestor(perun: Callable[..., Any], pro
     command = ("-c", "sh", "-a", "-c true")
     lines = perun("collect", "-m", first, *command, *repeated).lines
     assert "since" not in lines[-1]
-    difference = r"  real time  .* \(n = 2\)  [+-]?[\d.]+ % \[.*, .*\] since "
+    difference = r"  real time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*, .*\] since "
     assert re.fullmatch(difference + first[:7], perun("collect", "-m", second, *command, *repeated).lines[-1])
     single = perun("collect", "-m", second, *command, *QUICK).lines[-1]
     assert re.fullmatch(rf"  real time  [\d.]+ [mµ]?s  [+-]?[\d.]+ % since {first[:7]}", single)

@@ -12,7 +12,7 @@ from perun.cli.options import UNIFORM
 from perun.cli.session import Session
 from perun.plugin.registry import Registry
 
-OTHER_MEANING = {"config", "show flamegraph", "show tableof models", "show tableof resources"}
+OTHER_MEANING = {"config", "fuzz", "show flamegraph", "show tableof models", "show tableof resources"}
 """Commands in which the manual gives `-h` another meaning than help."""
 
 
@@ -115,12 +115,14 @@ def test_one_thing_has_one_long_name_everywhere(options):
 
 
 def test_one_long_name_is_one_thing_everywhere(options):
-    """At least it takes as many values; the manual itself has one name that does not."""
+    """At least it takes as many values; the manual itself has names that do not."""
     values = {}
     for _, option in options:
         for name in (name for name in option.opts if name.startswith("--")):
             values.setdefault(name, set()).add(0 if option.is_flag or option.count else option.nargs)
-    assert {name for name, numbers in values.items() if len(numbers) > 1} == {"--sampling", "--metric"}
+    assert {name for name, numbers in values.items() if len(numbers) > 1} == {
+        "--sampling", "--metric", "--collector-params", "--postprocessor-params"
+    }  # fmt: skip
 
 
 def test_no_name_is_given_twice_in_a_command(commands):
@@ -142,7 +144,8 @@ def test_short_options_mean_what_the_manual_says(options):
     for words, option in options:
         for short in set(option.opts) & {"-c", "-m", "-cp", "-o"}:
             found.setdefault(short, {})[words] = next(name for name in option.opts if name.startswith("--"))
-    assert found["-cp"] == {"collect": "--crawl-parents", "run job": "--collector-params"}
+    params = "--collector-params"
+    assert found["-cp"] == {"collect": "--crawl-parents", "run job": params, "fuzz": params}
     assert found["-c"]["collect"] == found["-c"]["compare"] == "--cmd"
     assert found["-c"]["run"] == "--crawl-parents"
     assert found["-c"]["run job"] == "--collector"

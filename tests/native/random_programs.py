@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 PARAMETERS = ("a", "b", "n")
 SIGNED = ("i", "j", "k", "x", "y")
 UNSIGNED = ("v", "w")
-_DEPTH = 3
+_DEPTH = 2
 
 
 class _Program:
@@ -39,9 +39,14 @@ class _Program:
             return f"{self.one(*SIGNED)} {self.one('+', '-')} {self.number(0, 3)}"
         if kind == 5:
             return f"{self.one(*SIGNED, *PARAMETERS)} {self.one('+', '-')} {self.one(*SIGNED, *PARAMETERS)}"
-        return self.one(f"{self.one(*SIGNED)} / {self.number(1, 3)}", f"{self.one(*PARAMETERS)} % {self.number(2, 5)}",
-                        f"{self.one(*SIGNED)} >> 1", f"{self.one(*SIGNED)} & 7", f"2 * {self.one(*PARAMETERS)}",
-                        f"{self.one(*SIGNED)} > {self.one(*SIGNED)} ? {self.one(*SIGNED)} : {self.one(*PARAMETERS)}")
+        return self.one(
+            f"{self.one(*SIGNED)} / {self.number(1, 3)}",
+            f"{self.one(*PARAMETERS)} % {self.number(2, 5)}",
+            f"{self.one(*SIGNED)} >> 1",
+            f"{self.one(*SIGNED)} & 7",
+            f"2 * {self.one(*PARAMETERS)}",
+            f"{self.one(*SIGNED)} > {self.one(*SIGNED)} ? {self.one(*SIGNED)} : {self.one(*PARAMETERS)}",
+        )
 
     def condition(self) -> str:
         kind = self.number(0, 5)
@@ -55,16 +60,16 @@ class _Program:
         return simple
 
     def block(self, indent: int, depth: int, in_loop: bool) -> None:
-        if self.number(0, 5) == 0:
+        if self.number(0, 9) == 0:
             label = f"l{self.made}"
             self.made += 1
             self.line(indent, f"{label}: ;")
             self.labels.append(label)
-            for _ in range(self.number(1, 3)):
+            for _ in range(self.number(1, 2)):
                 self.statement(indent, depth, in_loop)
             self.labels.remove(label)
             return
-        for _ in range(self.number(1, 3)):
+        for _ in range(self.number(1, 2)):
             self.statement(indent, depth, in_loop)
 
     def statement(self, indent: int, depth: int, in_loop: bool) -> None:
@@ -84,8 +89,15 @@ class _Program:
             self.line(indent, f"{name} {self.one('+=', '-=')} {self.number(1, 3)};")
         elif kind == 3:
             unsigned = self.one(*UNSIGNED)
-            self.line(indent, self.one(f"{unsigned} = LESS({unsigned}, {self.number(1, 2)});", f"{unsigned}++;",
-                                       f"{unsigned} /= 2;", f"{unsigned} = u;"))
+            self.line(
+                indent,
+                self.one(
+                    f"{unsigned} = LESS({unsigned}, {self.number(1, 2)});",
+                    f"{unsigned}++;",
+                    f"{unsigned} /= 2;",
+                    f"{unsigned} = u;",
+                ),
+            )
         elif kind == 4:
             other = self.one(*SIGNED)
             self.line(indent, f"t = {name}; {name} = {other}; {other} = t;")
@@ -115,7 +127,11 @@ class _Program:
     def jump(self, indent: int, depth: int, in_loop: bool) -> None:
         name = self.one(*SIGNED)
         step = f"{name}{self.one('--', '++')};"
-        self.line(indent, f"if ({name} > {self.one('0', *PARAMETERS)} && NONDET) {{ {step} goto {self.one(*self.labels)}; }}")
+        limit, label = self.one("0", *PARAMETERS), self.one(*self.labels)
+        self.line(
+            indent,
+            f"if ({name} > {limit} && NONDET) {{ {step} goto {label}; }}",
+        )
 
     def leave(self, indent: int, depth: int, in_loop: bool) -> None:
         self.line(indent, f"if ({self.condition()}) {self.one('break', 'break', 'continue', 'return 1')};")
@@ -129,15 +145,22 @@ class _Program:
         kind = self.number(0, 10)
         if kind <= 1:
             start = self.one("0", "1", other)
-            self.line(indent, f"for ({name} = {start}; {name} {self.one('<', '<=')} {limit}; {name} += {step}) {{")
+            self.line(
+                indent, f"for ({name} = {start}; {name} {self.one('<', '<=')} {limit}; {name} += {step}) {{"
+            )
         elif kind == 2:
-            self.line(indent, f"for ({name} = {limit}; {name} {self.one('> 0', '>= 0', '> ' + other)}; {name} -= {step}) {{")
+            self.line(
+                indent,
+                f"for ({name} = {limit}; {name} > {self.one('0', '-1', other)}; {name} -= {step}) {{",
+            )
         elif kind == 3:
             self.line(indent, f"while ({name} > {self.one('0', other)}{self.one('', ' && NONDET')}) {{")
             last = f"{name} -= {step};"
         elif kind == 4:
             self.line(indent, f"while ({unsigned} {self.one('> 0', '!= 0', '>= 2')}) {{")
-            last = self.one(f"{unsigned} = LESS({unsigned}, {step});", f"{unsigned} /= 2;", f"{unsigned} >>= 1;")
+            last = self.one(
+                f"{unsigned} = LESS({unsigned}, {step});", f"{unsigned} /= 2;", f"{unsigned} >>= 1;"
+            )
         elif kind == 5:
             self.line(indent, f"while ({name} > {self.number(0, 2)}) {{")
             last = self.one(f"{name} /= 2;", f"{name} >>= 1;", f"{name} = {name} - 1;", f"{name} /= 3;")
@@ -153,7 +176,9 @@ class _Program:
             self.line(indent, f"while ({name} < {limit}) {{")
             last = self.one(f"{name}++;", f"{name} += {step};", f"if (NONDET) {name}++; else {name} += 2;")
         elif kind == 9:
-            self.line(indent, f"while ({name} > 0 && {self.one(*SIGNED)} {self.one('<', '>', '!=')} {other}) {{")
+            self.line(
+                indent, f"while ({name} > 0 && {self.one(*SIGNED)} {self.one('<', '>', '!=')} {other}) {{"
+            )
             last = self.one(f"{name}--;", f"{name}--; {self.one(*SIGNED)}++;")
         else:
             self.line(indent, f"while ({self.condition()}) {{")

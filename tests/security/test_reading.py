@@ -28,6 +28,9 @@ ALLOWED = {
     "perun.cli.output": "writes what the user names",
     "perun.cli.metrics": "the file that the user names",
     "perun.cli.options": "the file that the user names",
+    "perun.fuzz.folder": "makes a file",
+    "perun.fuzz.journal": "in the folder that the user names, which Perun has written",
+    "perun.fuzz.seeds": "files that the user names, or in folders that he names",
     "perun.porcelain.bench.matrix": "a program of the user, to see whether it is compiled",
     "perun.porcelain.compare.identical": "programs and files of working copies, which the user lets run",
     "perun.porcelain.compare.sides": "files of the user, links as links",
@@ -40,6 +43,15 @@ ALLOWED = {
     "perun.store.pending": "makes a file",
     "perun.store.checksums": "writes at the end of a file, never through a link",
     "perun.store.lock": "an empty file, never read",
+    "perun.fuzz.coverage.elf": "the program of the user, to see how it is compiled",
+    "perun.fuzz.coverage.files": "counters of the program, in a scratch folder",
+    "perun.fuzz.coverage.gcno": "what the compiler of the user noted beside the program",
+    "perun.fuzz.coverage.gcov": "/proc, and libraries that the program has loaded",
+    "perun.fuzz.coverage.inputs": "writes inputs into a scratch folder",
+    "perun.fuzz.coverage.shared": "shared memory of its own",
+    "perun.fuzz.folder": "tries how much can be written",
+    "perun.fuzz.journal": "the folder that the user names for the results",
+    "perun.fuzz.seeds": "inputs that the user names",
     "perun.process.ending": "/proc",
     "perun.process.execution": "the current folder",
     "perun.process.launching": "what the launcher has written into a scratch folder",
@@ -52,8 +64,8 @@ ALLOWED = {
     "perun.workload.textfile": "writes",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
-COLLECTORS = "perun.collect"
-"""Collectors open programs, and what these recorded in a folder of their own; the user let them run."""
+COLLECTORS = ("perun.collect", "perun.fuzz.coverage")
+"""These open programs, and what they recorded in a folder of their own; the user let them run."""
 
 
 def modules():

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "perun"
 SLOW = {
     "asyncio", "bokeh", "capstone", "click", "concurrent", "dataclasses", "elftools", "http.client",
     "importlib.metadata", "ipaddress", "matplotlib",
-    "memray", "msgspec", "multiprocessing", "numpy", "pandas", "pyarrow",
+    "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow",
     "pycparser", "rich", "ruamel", "scipy",
     "sqlite3", "tabulate", "unittest", "urllib.request", "xml", "z3",
 }  # fmt: skip

@@ -41,7 +41,7 @@ class BoundClasses:
       Degradation, the reverse a Severe Optimization. * In the same class the terms that grow fastest are
       compared: 3 × n after 2 × n is a Maybe Degradation with the ratio 1.5, and from `factor` (2) on a
       Degradation. Variables that were renamed are taken for what they were. * What could not be read is
-      Unknown, and between two versions of the analysis a change is a Maybe at most.
+      Unknown, and between two versions of the analysis, or what they count, a change is a Maybe.
 
     Functions are matched by name, in renamed files too, and loops of a function by their order, whatever
     their lines are.
@@ -105,7 +105,8 @@ def _doubted(change: DegradationInfo) -> DegradationInfo:
     if change.result in _DOUBTED:
         change.result = _DOUBTED[change.result]
         change.rule += (
-            "; the profiles are of two versions of the analysis: collect the baseline again to be certain"
+            "; two versions of the analysis, or other options, made the profiles: collect the baseline again"
+            " to be certain"
         )
     return change
 

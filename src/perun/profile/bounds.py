@@ -24,6 +24,8 @@ UNBOUNDED: Final = "O(∞)"
 REGION: Final = "bounds"
 """The region of the profile that says what could not be read; see :func:`unreadable`."""
 
+_COUNTING: Final = ("calls", "count")
+"""Parameters of the collector that change what a bound says."""
 _POLYNOMIAL: Final = re.compile(r"O\((?:1|(?P<n>n(?:\^(?P<degree>\d+(?:\.\d+)?))?)?\s*(?P<log>log n)?)\)")
 _EXPONENTIAL: Final = re.compile(r"O\(\d+(?:\.\d+)?\^n\)")
 
@@ -159,9 +161,13 @@ def unreadable(profile: Profile) -> Iterator[Unread]:
 
 
 def analysis_of(profile: Profile) -> str:
-    """The version of the analysis that made the profile; empty where it does not say."""
+    """The version of the analysis that made the profile, and what it was told to count; empty where the
+    profile does not say."""
     region = profile.get(REGION)
-    return str(region.get("analysis") or "") if isinstance(region, Mapping) else ""
+    version = region.get("analysis") if isinstance(region, Mapping) else None
+    params = profile.get("collector_info", {}).get("params")
+    told = [f"{name}={params.get(name)}" for name in _COUNTING] if isinstance(params, Mapping) else []
+    return " ".join((str(version), *told)) if version else ""
 
 
 def _function(source: str, name: str, found: list[Bound]) -> FunctionBounds:

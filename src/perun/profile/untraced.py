@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.wording import counted, listed
@@ -26,6 +26,8 @@ _NUMBER: Final = "calls"
 _SUMS: Final = (_NUMBER, "total")
 _EXCLUSIVE: Final = "time"
 """The type of changes of exclusive times."""
+_FEWEST: Final = 5
+"""Functions from which on their differences tell what recording a call costs."""
 _SURE: Final = (
     PerformanceChange.Unknown,
     PerformanceChange.NoChange,
@@ -111,8 +113,8 @@ class Alike:
         missing = hidden_in(baseline), hidden_in(target)
         self.notes = tuple(_notes(missing, (target, baseline)))
         self._slowed = _all_callers(baseline, set(missing[1])), _all_callers(target, set(missing[0]))
-        self.baseline = _without(baseline, set(missing[1]))
-        self.target = _without(target, set(missing[0]))
+        self.baseline = _without(baseline, set(missing[1]), target)
+        self.target = _without(target, set(missing[0]), baseline)
 
     def judged(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
         """The changes; those that may only show how much was traced become Unknown, and their rule says so.
@@ -174,26 +176,30 @@ def _notes(missing: Sequence[Mapping[str, str]], others: Sequence[Profile]) -> I
             yield f"not compared: {functions} not traced in the {name} ({told}): {listed(names, 5)}"
 
 
-def _without(profile: Profile, hidden: set[str]) -> Profile:
+def _without(profile: Profile, hidden: set[str], other: Profile) -> Profile:
     """The profile without the calls of these functions, whose exclusive times become those of their callers.
 
-    Each caller gets it in its calls by their shares of its time.
+    Each caller gets it in its calls by their shares of its time; but not what recording the hidden calls has
+    cost, as far as the comparison with the other profile shows that.
     """
     if not hidden & _uids(profile):
         return profile
-    more = _exclusive_of_callers(profile, hidden)
-    totals = {uid: sum(_times(own, "amount").sum() for own in _of(profile, uid)) for uid in more}
-    kept = type(profile)()
+    moved = _moved(profile, hidden)
+    own, others = _exclusive(profile), _exclusive(other)
+    cost = _cost_of_call(moved, own, others)
+    totals = {uid: sum(_times(one, "amount").sum() for one in _of(profile, uid)) for uid in moved}
     groups = []
     for group in profile.groups():
         uid = _uid(group)
         if uid in hidden:
             continue
-        if more.get(uid) and totals[uid] and "exclusive" in group.columns:
-            share = _times(group, "amount") * (more[uid] / totals[uid])
+        if uid in moved and totals[uid] and "exclusive" in group.columns:
+            more = max(moved[uid].time - cost * moved[uid].calls, 0.0)
+            share = _times(group, "amount") * (more / totals[uid])
             columns = {**group.columns, "exclusive": (_times(group, "exclusive") + share).tolist()}
             group = group._replace(columns=columns)
         groups.append(group)
+    kept = type(profile)()
     kept.add_groups(groups, {})
     for region, value in profile.regions().items():
         if region not in ("resources", "resource_type_map"):
@@ -201,33 +207,73 @@ def _without(profile: Profile, hidden: set[str]) -> Profile:
     return kept
 
 
-def _exclusive_of_callers(profile: Profile, hidden: set[str]) -> dict[str, float]:
-    """How much exclusive time each other function gets from these, in nanoseconds.
+def _cost_of_call(
+    moved: Mapping[str, _Moved], own: Mapping[str, float], others: Mapping[str, float]
+) -> float:
+    """What recording one hidden call has added to the time of its callers, in nanoseconds.
+
+    It is the median, over the functions that both profiles have, of how much more time the profile with the
+    calls has, by the number of the calls. Most functions are as fast in both, and those that are not do not
+    move the median. Few functions tell nothing.
+    """
+    from statistics import median
+
+    costs = [
+        (own.get(uid, 0.0) + one.time - others[uid]) / one.calls
+        for uid, one in moved.items()
+        if uid in others and one.calls > 0
+    ]
+    return max(median(costs), 0.0) if len(costs) >= _FEWEST else 0.0
+
+
+class _Moved(NamedTuple):
+    """What a function gets of hidden ones: exclusive time in nanoseconds, and the number of calls."""
+
+    time: float
+    calls: float
+
+
+def _moved(profile: Profile, hidden: set[str]) -> dict[str, _Moved]:
+    """What each other function gets of the hidden ones.
 
     That of one which is called by another of them goes on to the callers of that, by the time of the calls of
     each.
     """
-    times: dict[str, dict[str, float]] = {}
-    left: dict[str, float] = {}
+    shares: dict[str, dict[str, float]] = {}
+    left: dict[str, _Moved] = {}
     for group in profile.groups():
         uid = _uid(group)
         if uid in hidden:
             caller = str(group.constants.get("caller", ""))
-            own = times.setdefault(uid, {})
+            own = shares.setdefault(uid, {})
             own[caller] = own.get(caller, 0.0) + float(_times(group, "amount").sum())
-            left[uid] = left.get(uid, 0.0) + float(_times(group, "exclusive").sum())
-    found: dict[str, float] = {}
+            _add(left, uid, float(_times(group, "exclusive").sum()), group.size)
+    found: dict[str, _Moved] = {}
     for _ in range(_DEEPEST):
-        moved: dict[str, float] = {}
-        for uid, time in left.items():
-            callers = {one: share for one, share in times[uid].items() if one != uid}
+        next_: dict[str, _Moved] = {}
+        for uid, one in left.items():
+            callers = {name: share for name, share in shares[uid].items() if name != uid}
             total = sum(callers.values())
             for caller, share in callers.items() if total else ():
-                place = moved if caller in hidden and caller in times else found
-                place[caller] = place.get(caller, 0.0) + time * share / total
-        left = moved
+                part = share / total
+                place = next_ if caller in hidden and caller in shares else found
+                _add(place, caller, one.time * part, one.calls * part)
+        left = next_
         if not left:
             break
+    return found
+
+
+def _add(found: dict[str, _Moved], uid: str, time: float, calls: float) -> None:
+    before = found.get(uid, _Moved(0.0, 0.0))
+    found[uid] = _Moved(before.time + time, before.calls + calls)
+
+
+def _exclusive(profile: Profile) -> dict[str, float]:
+    """The exclusive time of each function in nanoseconds."""
+    found: dict[str, float] = {}
+    for group in profile.groups():
+        found[_uid(group)] = found.get(_uid(group), 0.0) + float(_times(group, "exclusive").sum())
     return found
 
 

@@ -34,6 +34,7 @@ static int head(int loop) { heads[loop]++; return step(); }
 static int enter(int loop) { entries[loop]++; return 0; }
 static int jump(void) { jumps++; return step(); }
 static int nondet(void) { return next_number() % 4 != 0; }
+static int unknown() { return next_number() % 3; }
 static unsigned less(unsigned a, unsigned b) { if (a < b) siglongjmp(out, 1); return a - b; }
 static void stopped(int number) { (void)number; siglongjmp(out, 1); }
 

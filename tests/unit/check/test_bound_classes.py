@@ -188,6 +188,9 @@ def test_another_version_of_the_analysis_makes_changes_uncertain() -> None:
     assert "collect the baseline again" in found.rule
     old["bounds"] = {**old["bounds"], "analysis": "b"}
     assert compare(old, new)[0].result is Kind.SevereDegradation
+    new["collector_info"] = {"name": "bounds", "params": {"calls": True}}
+    old["collector_info"] = {"name": "bounds", "params": {"calls": False}}
+    assert compare(old, new)[0].result is Kind.MaybeDegradation
 
 
 def test_other_profiles() -> None:

@@ -10,9 +10,11 @@ from perun.callgraph.difference import difference
 from perun.callgraph.graph import Call, CallGraph, Fingerprints, Function
 from perun.collect._calls.optimizations.composing import choose
 from perun.collect._calls.optimizations.plan import Earlier, Seen
+from perun.collect._calls.optimizations.resources import complexity_of
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.collect._calls.optimizations.shaping import levels_of
 from perun.errors import UsageError
+from perun.profile.bounds import Growth
 
 MODES = ("soft", "semistrict", "strict", "color")
 
@@ -150,6 +152,23 @@ def test_low_bounds_are_dropped_below_the_top():
     assert {"main", "f1", "leaf0", "f9"} == set(choice.kept)
     linear = make_settings(on=["baseline-static"], arguments=[("static-complexity", "linear")])
     assert "f9" not in choose(graph, None, Earlier(bounds=bounds), linear).kept
+
+
+@pytest.mark.parametrize(
+    ("growth", "name"),
+    [
+        ("O(1)", "constant"),
+        ("O(log n)", "logarithmic"),
+        ("O(n)", "linear"),
+        ("O(n log n)", "linearithmic"),
+        ("O(n^2)", "quadratic"),
+        ("O(n^2 log n)", "cubic"),
+        ("O(n^4)", "polynomial"),
+        ("O(2^n)", "exponential"),
+    ],
+)
+def test_bounds_have_the_names_of_their_classes(growth, name):
+    assert complexity_of(Growth.of(growth)) == name
 
 
 def test_sampling_follows_counts_or_levels():

@@ -123,3 +123,19 @@ def test_who_traces_less_is_faster_for_that_reason():
     assert judged(profile_of(WHOLE), less) == sure
     sure = [*(("SevereOptimization", place) for place in all_places), ("Degradation", "f [calls]")]
     assert judged(less, profile_of(WHOLE)) == sure
+
+
+def test_what_recording_hidden_calls_cost_is_taken_from_the_functions_that_did_not_change():
+    """Each hidden call made its caller 5 us slower, which is no time of the program."""
+    names = [f"f{number}" for number in range(9)]
+    whole, less = [("main", "", 10_000.0, 0)], [("main", "", 1_000.0, 0)]
+    for number, name in enumerate(names):
+        hidden = 10 + number
+        whole.append((name, "main", 1000.0, 40_000))
+        whole += [("g", name, 7.0, 7_000)] * hidden
+        slower = 90_000 if name == "f4" else 0
+        less.append((name, "main", 100.0, 40_000 + 2_000 * hidden + slower))
+    target = profile_of(less, **{"not-traced": {"g": ["cg-shaping", ""]}})
+    baseline = exclusive(Alike(profile_of(whole), target).baseline)
+    found = {name: now[0] - baseline[name][0] for name, now in exclusive(target).items() if name != "main"}
+    assert found == {name: pytest.approx(90_000 if name == "f4" else 0, abs=1) for name in names}

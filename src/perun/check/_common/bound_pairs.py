@@ -42,11 +42,10 @@ def paired(baseline: Profile, target: Profile) -> Iterator[BoundPair]:
     """
     old, new = functions_of(baseline), functions_of(target)
     gaps = _Gaps(baseline), _Gaps(target)
-    before = _matches(old, new)
+    matches = _matches(old, new)
     for function in new:
-        other = before.pop((function.source, function.name), None)
-        yield from _pairs(other, function, gaps)
-    matched = {id(one) for one in _matches(old, new).values()}
+        yield from _pairs(matches.get((function.source, function.name)), function, gaps)
+    matched = {id(one) for one in matches.values()}
     for function in old:
         if id(function) not in matched:
             yield from _pairs(function, None, gaps)

@@ -172,6 +172,8 @@ def _key_data(key: SeriesKey) -> dict[str, Any]:
         **key.configuration._asdict(),
         "machine": key.machine,
         "location": key.location,
+        "type": key.type,
+        "subtype": key.subtype,
         "unit": key.unit,
         "exact": key.exact,
         "larger_is_better": key.larger_is_better,

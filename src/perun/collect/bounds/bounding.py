@@ -26,10 +26,12 @@ from perun.collect.bounds.constraints import (
 from perun.collect.bounds.expression import INFINITY, ONE, ZERO, Expression, number
 from perun.collect.bounds.linear import Linear
 from perun.collect.bounds.paths import System, Transition
-from perun.collect.bounds.program import Location, components, reachable
+from perun.collect.bounds.program import Location, Reach, components, reachable
 
-STEPS = 4_000
+STEPS = 1_000
 """The most sets of transitions and norms that are looked at for one loop."""
+MAX_PARTIAL = 6
+"""The most norms that are tried to pay for some transitions of a set while others pay for the rest."""
 MAX_CANDIDATES = 24
 """The most norms that are tried for one set of transitions."""
 
@@ -59,6 +61,8 @@ class Bounding:
         self._circles: set[object] = set()
         self._circular: dict[object, frozenset[object]] = {}
         self._steps = 0
+        self._without: dict[frozenset[int], Reach] = {}
+        self._coverage: dict[tuple[frozenset[int], frozenset[int]], frozenset[int]] = {}
         self._smaller: dict[tuple[Norm, int], frozenset[int]] = {}
         self._flowing: dict[tuple[Norm, frozenset[Location], bool], Inflow] = {}
         self._guarding: dict[int, list[Norm]] = {}
@@ -190,7 +194,7 @@ class Bounding:
         found = expression.best(entire)
         if not found.infinite:
             return found
-        for covered, norm, decreasing in sorted(partial, key=lambda each: -len(each[0])):
+        for covered, norm, decreasing in sorted(partial, key=lambda each: -len(each[0]))[:MAX_PARTIAL]:
             price = self._price(norm, covered, decreasing)
             if price.infinite:
                 continue
@@ -231,17 +235,23 @@ class Bounding:
 
     def _covered(self, numbers: frozenset[int], decreasing: frozenset[int]) -> frozenset[int]:
         """The transitions between any two of which a decreasing one is taken."""
-        covered = set(numbers)
-        while True:
-            lost = self._free(covered, decreasing, [self.system.transitions[each].target for each in covered])
-            if not lost:
-                return frozenset(covered)
-            covered -= lost
+        key = (numbers, decreasing)
+        if key not in self._coverage:
+            covered = set(numbers)
+            while lost := self._free(covered, decreasing, [self._target(each) for each in covered]):
+                covered -= lost
+            self._coverage[key] = frozenset(covered)
+        return self._coverage[key]
+
+    def _target(self, number: int) -> Location:
+        return self.system.transitions[number].target
 
     def _free(self, numbers: Iterable[int], decreasing: frozenset[int], starts: list[Location]) -> set[int]:
         """Those that are not decreasing and can be reached without taking one that is."""
-        pairs = [(e.source, e.target) for e in self.system.transitions if e.number not in decreasing]
-        free = reachable(starts, pairs)
+        if decreasing not in self._without:
+            pairs = [(e.source, e.target) for e in self.system.transitions if e.number not in decreasing]
+            self._without[decreasing] = Reach(pairs)
+        free = self._without[decreasing].of(starts)
         return {e for e in numbers if e not in decreasing and self.system.transitions[e].source in free}
 
     def _price(self, norm: Norm, covered: frozenset[int], decreasing: frozenset[int]) -> Expression:
@@ -287,7 +297,7 @@ class Bounding:
                     return Inflow((), (), unlimited=True)
                 added = next((one for one in changes if isinstance(one, Add)), None)
                 fixed = next((one for one in changes if isinstance(one, SetToInput)), None)
-                if added is None or (limits and added.amount > 0 and fixed is not None):
+                if added is None or (fixed is not None and self._settles(each, added, fixed, limits)):
                     resets.extend((each, one) for one in changes if not isinstance(one, Add))
                     continue
                 if added.amount > 0:
@@ -296,6 +306,12 @@ class Bounding:
                     seen.add(each.source)
                     work.append(each.source)
         return Inflow(tuple(increments), tuple(resets))
+
+    def _settles(self, transition: Transition, added: Add, fixed: SetToInput, limits: bool) -> bool:
+        """Whether to take a transition as one that sets a norm rather than one that adds to it."""
+        if transition.source == self.system.program.entry:
+            return True
+        return (limits and added.amount > 0) or (fixed.value.is_constant and fixed.value.constant <= 0)
 
     def _increments(self, flows: Inflow) -> Expression:
         groups: dict[int, set[int]] = {}
@@ -364,7 +380,7 @@ class Bounding:
     def _resets(self, flows: Inflow) -> Expression:
         """What all resets together bring: each as often as it is taken, exclusive ones the largest of them.
         """
-        takers = _takers(flows)
+        takers = [each for each in _takers(flows) if self._best_reset(each, flows) != ZERO]
         once = [each for each in takers if self._component[each.source] != self._component[each.target]]
         repeated = [each for each in takers if each not in once]
         if len(once) > 1 and self._once(each.number for each in once):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from perun.collect.bounds.invariants import Invariants
-from perun.collect.bounds.linear import Linear
+from perun.collect.bounds.linear import Linear, constant, variable
 from perun.collect.bounds.paths import System, Transition
 from perun.collect.bounds.program import Location
 from perun.collect.bounds.solver import Solver
@@ -109,12 +109,14 @@ class Constraints:
         if self.is_input(shorter):
             yield SetToInput(shorter)
             return
+        if self._solver.entails(self._invariants.before(transition), -after):
+            yield SetToInput(constant(0))
         amount = self._compared(transition, before, after)
         if amount is not None:
             yield Add(amount)
-        if not any(name.startswith("?") for name in after.names):
+        if _is_known(after):
             yield from self._to_norm(after)
-            if shorter != after and not any(name.startswith("?") for name in shorter.names):
+            if shorter != after and _is_known(shorter):
                 yield from self._to_norm(shorter)
             yield from self._limited_by_inputs(transition, after)
             return
@@ -185,10 +187,25 @@ def rank_norms(system: System, numbers: Iterable[int]) -> list[Norm]:
     """The norms of guards of these transitions: `value + 1`, for `value >= 0` (section 4.1)."""
     found: dict[Norm, None] = {}
     for number in numbers:
-        for guard in system.transitions[number].guards:
-            if not any(name.startswith("?") for name in guard.names):
+        transition = system.transitions[number]
+        for guard in transition.guards:
+            if _is_known(guard) or _is_known(guard := _afterwards(transition, guard)):
                 found[Norm(guard + 1)] = None
     return list(found)
+
+
+def _is_known(value: Linear) -> bool:
+    """Whether an expression mentions variables only, not unknown values."""
+    return not any(name.startswith("?") for name in value.names)
+
+
+def _afterwards(transition: Transition, guard: Linear) -> Linear:
+    """A guard on values that a transition gives to variables, as one on these variables."""
+    given = {
+        value.terms[0][0]: variable(name) for name, value in transition.updates.items()
+        if value.constant == 0 and len(value.terms) == 1 and value.terms[0][1] == 1
+    }  # fmt: skip
+    return guard.substitute({name: value for name, value in given.items() if name.startswith("?")})
 
 
 def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> list[Norm]:
@@ -199,6 +216,7 @@ def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> 
             moved = _followed(transitions, norm.value, start)
             if moved is not None:
                 found[moved] = None
+    found.update((Norm(norm.value + 1), None) for norm in norms if not norm.value.is_constant)
     for index, one in enumerate(norms):
         for other in norms[index + 1 :]:
             value = one.value + other.value

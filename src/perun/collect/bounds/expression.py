@@ -197,7 +197,7 @@ def maximum(arguments: Iterable[Expression]) -> Expression:
     """The largest of these: constants are folded, nested maxima of one term flattened, what another covers
     dropped."""
     flat: list[Expression] = []
-    for each in arguments:
+    for each in _uncovered(arguments):
         if each.infinite:
             return INFINITY
         atom = each._only_atom
@@ -205,16 +205,22 @@ def maximum(arguments: Iterable[Expression]) -> Expression:
             flat += atom.arguments
         else:
             flat.append(each)
-    kept: list[Expression] = []
-    for index, each in enumerate(flat):
-        others = [*kept, *flat[index + 1 :]]
-        if not any(at_least(other, each) for other in others):
-            kept.append(each)
+    kept = _uncovered(flat)
     base = next((each.constant for each in kept if each.constant), None)
     if base is not None and len(kept) > 1:
         return number(base) + maximum(each + number(-base) for each in kept)
     kept.sort(key=lambda each: (each.constant is None, str(each)))
     return kept[0] if len(kept) == 1 else _collected([((Maximum(tuple(kept)),), 1)])
+
+
+def _uncovered(arguments: Iterable[Expression]) -> list[Expression]:
+    """Those that no other is surely no less than."""
+    given = list(dict.fromkeys(arguments))
+    kept: list[Expression] = []
+    for index, each in enumerate(given):
+        if not any(at_least(other, each) for other in [*kept, *given[index + 1 :]]):
+            kept.append(each)
+    return kept
 
 
 def non_negative(expression: Expression) -> bool:

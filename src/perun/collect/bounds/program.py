@@ -127,16 +127,36 @@ def components(nodes: Iterable[Location], pairs: Iterable[tuple[Location, Locati
     return component
 
 
+class Reach:
+    """What can be reached in a graph from each location, found when it is asked for."""
+
+    def __init__(self, pairs: Iterable[tuple[Location, Location]]) -> None:
+        self._successors: dict[Location, list[Location]] = {}
+        for source, target in pairs:
+            self._successors.setdefault(source, []).append(target)
+        self._known: dict[Location, frozenset[Location]] = {}
+
+    def of(self, starts: Iterable[Location]) -> set[Location]:
+        """All that can be reached from these, themselves included."""
+        found: set[Location] = set()
+        for start in starts:
+            if start not in found:
+                found |= self._from(start)
+        return found
+
+    def _from(self, start: Location) -> frozenset[Location]:
+        if start not in self._known:
+            found = {start}
+            work = [start]
+            while work:
+                for following in self._successors.get(work.pop(), ()):
+                    if following not in found:
+                        found.add(following)
+                        work.append(following)
+            self._known[start] = frozenset(found)
+        return self._known[start]
+
+
 def reachable(starts: Iterable[Location], pairs: Iterable[tuple[Location, Location]]) -> set[Location]:
     """All that can be reached from these, themselves included."""
-    successors: dict[Location, list[Location]] = {}
-    for source, target in pairs:
-        successors.setdefault(source, []).append(target)
-    found = set(starts)
-    work = list(found)
-    while work:
-        for following in successors.get(work.pop(), ()):
-            if following not in found:
-                found.add(following)
-                work.append(following)
-    return found
+    return Reach(pairs).of(starts)

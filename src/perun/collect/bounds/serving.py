@@ -26,11 +26,17 @@ _STACK: Final = 512 << 20
 
 def main(descriptor: int) -> None:
     """Answer tasks until the other side is gone, with a stack for deeply nested sources."""
-    sys.setrecursionlimit(_DEPTH)
-    threading.stack_size(_STACK)
-    thread = threading.Thread(target=_serve, args=(Connection(descriptor),))
-    thread.start()
-    thread.join()
+    connection = Connection(descriptor)
+    for part in (1, 8):
+        sys.setrecursionlimit(_DEPTH // part)
+        threading.stack_size(_STACK // part)
+        thread = threading.Thread(target=_serve, args=(connection,))
+        try:
+            thread.start()
+        except RuntimeError:  # the memory of the process is limited
+            continue
+        thread.join()
+        return
 
 
 def _serve(connection: Connection) -> None:

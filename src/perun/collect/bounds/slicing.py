@@ -43,7 +43,7 @@ def relevant_variables(program: Program) -> set[str]:
                 if name in relevant:
                     relevant |= value.names if value is not None else frozenset()
                     if edge.source in cyclic:
-                        for branch in controlled.get(edge.source, ()):
+                        for branch in (edge.source, *controlled.get(edge.source, ())):
                             for other in after[branch]:
                                 for guard in other.guards:
                                     relevant |= guard.names

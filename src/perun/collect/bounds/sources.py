@@ -73,7 +73,8 @@ def _listed(path: str, folder: Path) -> list[str]:
     for entry in entries:
         name = entry.get("file") if isinstance(entry, dict) else None
         if isinstance(name, str) and name.endswith(SUFFIX):
-            place = Path(os.path.normpath(folder / str(entry.get("directory", "")) / name))
+            # Clang's rule is that `directory` is absolute; one that is not is seen from the database.
+            place = Path(os.path.normpath((folder / path).parent / str(entry.get("directory", "")) / name))
             inside = place.is_relative_to(folder)
             found.append(str(place.relative_to(folder) if inside else place))
     missing = [one for one in found if not (folder / one).is_file()]

@@ -72,6 +72,11 @@ def select(
                 f"--rules, --sampling and --size need an ELF program, but {program} is something else",
                 "name the program that the command runs with --binary (-b)",
             )
+        if is_wanted(params):
+            raise UsageError(
+                f"optimizations need an ELF program, but {program} is something else",
+                "name the program that the command runs with --binary (-b)",
+            )
         return Selection(encoded([], only_listed=False), "", {}, [])
     with Binary(program, ctx.cache) as binary:
         notes: list[str] = list(binary.notes)

@@ -60,6 +60,10 @@ def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> 
         )
     mains = [number for number, probe in enumerate(kept) if probe.function.symbol == "main"]
     entry = mains[0] if mains else -1
+    if params.follow_children:
+        applied = applied._replace(
+            notes=(*applied.notes, "the functions of programs that the command executes are all traced")
+        )
     return Optimized(
         plan._replace(probes=tuple(kept), switching=applied.switching, entry=entry), applied
     )

@@ -1,9 +1,9 @@
 """Change points that several detectors see and that a test of their own confirms.
 
-Each detector fails in its own way; of five, those places stay that `VOTES` of them name within `TOLERANCE`
-points. Places of noise, drift and autocorrelation are then taken out, the weakest first: a change stays if
-its two levels differ by `EFFECT` and more, and by more than the noise of so many points that hang together,
-and if the series jumps there, where it would also be possible that it only climbs.
+Each detector fails in its own way, so that all places that one of them names are tested together. The weakest
+are taken out first: a change stays if its two levels differ by `EFFECT` and more, and by more than the noise
+of so many points that hang together, if the series jumps there, where it could also climb, and if `VOTES`
+detectors see it within `TOLERANCE` points, or the difference is `CLEAR`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ DETECTORS: Final[Mapping[str, Callable[[Floats], list[int]]]] = {
 }
 VOTES: Final = 2
 """Detectors that see a change, at least: the test that follows is the stricter judge."""
+CLEAR: Final = 12.0
+"""|t| of a change that one detector is enough for, as of a level of few points between two changes."""
 TOLERANCE: Final = 5
 """Points by which detectors may disagree on the place."""
 EFFECT: Final = 0.01
@@ -89,27 +91,30 @@ def change_points(values: Floats, effect: float = EFFECT) -> Found:
     if len(usual) < 2 * FEWEST:
         return Found([], odd)
     votes = {name: detect(usual) for name, detect in DETECTORS.items()}
-    places = [_placed(usual, place, chosen) for chosen in [_voted(votes)] for place in chosen]
-    confirmed = _confirmed(usual, sorted(set(places)), effect)
+    places = _voted(votes)
+    places = sorted({_placed(usual, place, places) for place in places})
+    confirmed = _confirmed(usual, places, effect, votes)
     found = []
     for place, before, after, error in confirmed:
-        seen = tuple(
-            name for name, own in votes.items() if any(abs(place - one) <= TOLERANCE for one in own)
-        )
-        found.append(Change(int(position[place]), seen, float(np.exp(before)), float(np.exp(after)), error))
+        levels = (float(np.exp(before)), float(np.exp(after)))
+        found.append(Change(int(position[place]), _seen(place, votes), *levels, error))
     return Found(found, odd)
 
 
+def _seen(place: int, votes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    """The detectors that see a change at the place."""
+    return tuple(
+        name for name, own in votes.items() if any(abs(place - one) <= TOLERANCE for one in own)
+    )
+
+
 def _voted(votes: Mapping[str, Sequence[int]]) -> list[int]:
-    """Places that at least `VOTES` detectors name, those of most votes first, `TOLERANCE` apart."""
+    """Places that detectors name, those of most votes first, `TOLERANCE` apart."""
     every = sorted(place for own in votes.values() for place in own)
 
-    def count(place: int) -> int:
-        return sum(any(abs(place - one) <= TOLERANCE for one in own) for own in votes.values())
-
     chosen: list[int] = []
-    for place in sorted(set(every), key=lambda place: (-count(place), place)):
-        if count(place) >= VOTES and all(abs(place - other) > TOLERANCE for other in chosen):
+    for place in sorted(set(every), key=lambda place: (-len(_seen(place, votes)), place)):
+        if all(abs(place - other) > TOLERANCE for other in chosen):
             chosen.append(place)
     return sorted(chosen)
 
@@ -128,7 +133,7 @@ def _placed(values: Floats, place: int, chosen: Sequence[int]) -> int:
 
 
 def _confirmed(
-    values: Floats, places: list[int], effect: float
+    values: Floats, places: list[int], effect: float, votes: Mapping[str, Sequence[int]]
 ) -> list[tuple[int, float, float, float]]:
     """Place, level before, level after and error of the changes that stay when the weakest are taken out."""
     import numpy as np
@@ -149,7 +154,7 @@ def _confirmed(
             weak = (
                 short
                 or abs(after - before) < np.log1p(effect)
-                or strength < CONFIRMED
+                or strength < (CONFIRMED if len(_seen(place, votes)) >= VOTES else CLEAR)
                 or _jump(near, place - begin, rho) < SLOPE
             )
             judged.append((0.0 if short else strength, weak, (place, before, after, error)))

@@ -80,9 +80,9 @@ class Remembered:
         if len(values) == known.points:
             return known
         last = known.changes[-1].place if known.changes else 0
-        if known.points - last < BEFORE or not quiet(np.log(values[last:][-RECENT:]), len(values) - known.points):
-            return None
-        return known
+        level = np.log(values[last:][-RECENT:])
+        long_enough = known.points - last >= BEFORE
+        return known if long_enough and quiet(level, len(values) - known.points) else None
 
     def keep(self, name: str, found: Found) -> None:
         """Remember it, until :meth:`save` for this process alone."""

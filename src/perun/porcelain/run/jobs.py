@@ -62,11 +62,9 @@ def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) ->
     cmds = texts(repo.config.get("cmds"))
     collectors = repo.config.get("collectors") or []
     units = _configured_units(repo, "collect", "collectors")
-    for key, lacks in (
-        ("cmds", not cmds and any(needs_command(repo.registry, unit.name) for unit in units)),
-        ("collectors", not collectors),
-    ):
-        if lacks:
+    only_sources = units and not any(needs_command(repo.registry, unit.name) for unit in units)
+    for key, there in (("cmds", cmds or only_sources), ("collectors", collectors)):
+        if not there:
             raise ConfigError(
                 f"the job matrix is empty: {key} is not set in {where}",
                 "set it with: perun config edit  (or run one job with: perun run job --help)",

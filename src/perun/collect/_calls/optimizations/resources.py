@@ -197,10 +197,10 @@ class Resources:
         except PerunError as problem:
             self._note(f"the bounds are not used: {problem.message}")
             return {}
-        return {name: _complexity(growth) for name, growth in growths.items() if growth.is_bounded}
+        return {name: complexity_of(growth) for name, growth in growths.items() if growth.is_bounded}
 
 
-def _complexity(growth: Growth) -> str:
+def complexity_of(growth: Growth) -> str:
     """The lowest of the classes that parameters name which grows as fast; `growth` is bounded."""
     reached = (name for name in COMPLEXITIES if growth <= Growth.of(_CLASSES[name]))
     return next(reached, COMPLEXITIES[-1])

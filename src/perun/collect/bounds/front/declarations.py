@@ -88,6 +88,16 @@ class Declarations:
         return None
 
 
+def with_prototype(node: c_ast.Node) -> None:
+    """Give a definition in the style of K&R, with parameters declared behind it, the form of today."""
+    if not isinstance(node, c_ast.FuncDef) or not node.param_decls or node.decl.type.args is None:
+        return
+    declared = {one.name: one for one in node.param_decls}
+    arguments = node.decl.type.args
+    arguments.params = [declared.get(getattr(one, "name", None), one) for one in arguments.params]
+    node.param_decls = None
+
+
 def _has_enum(node: c_ast.Node) -> bool:
     waiting = [node]
     while waiting:

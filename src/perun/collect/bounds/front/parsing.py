@@ -16,7 +16,7 @@ from .tokens import Place, Token
 _DEEPEST = 20_000
 _MESSAGE = re.compile(r"^(?P<file>.*?):(?P<line>\d+)(?::\d+)?:? *(?P<message>.*)$", re.DOTALL)
 _PRAGMA = re.compile(r"^[ \t]*#[ \t]*(?:pragma|ident|warning|sccs)[^\n]*", re.MULTILINE)
-_FOREIGN = re.compile(r"[^\x00-\x7f]")
+_FOREIGN = re.compile(r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|[^\x00-\x7f]""")
 _ENCODED = re.compile(r"_u([0-9a-f]{6})")
 
 
@@ -38,7 +38,8 @@ def parse(text: str, place: Place, types: list[str]) -> list[c_ast.Node]:
     prelude = f"typedef int {', '.join(sorted(types))};\n" if types else "\n"
     name = place.file.replace("\\", "/").replace('"', "'").replace("\n", " ")
     code = _PRAGMA.sub("", f'{prelude}# {place.line} "{name}"\n{text}')
-    code = _FOREIGN.sub(lambda match: f"_u{ord(match.group()):06x}", code)
+    if not code.isascii():
+        code = _FOREIGN.sub(_in_ascii, code)
     try:
         with _deep_recursion():
             nodes: list[c_ast.Node] = c_parser.CParser().parse(code, place.file).ext
@@ -47,6 +48,11 @@ def parse(text: str, place: Place, types: list[str]) -> list[c_ast.Node]:
     except (c_parser.ParseError, AssertionError) as error:
         raise _explained(error, place) from None
     return nodes[len(types) :]
+
+
+def _in_ascii(match: re.Match[str]) -> str:
+    literal = match.group(1)
+    return re.sub(r"[^\x00-\x7f]", "?", literal) if literal else f"_u{ord(match.group()):06x}"
 
 
 def as_written(name: str) -> str:

@@ -10,7 +10,7 @@ from pycparser import c_ast
 
 from perun.errors import UsageError
 
-from .declarations import Declarations
+from .declarations import Declarations, with_prototype
 from .dialect import BUILT_IN_TYPES, KEYWORDS, Edit, Standardised, edited, standardised
 from .original import Original
 from .parsing import NotReadable, as_written, guess, parse
@@ -96,6 +96,7 @@ class _Reader:
                 self.problems.append(self.unreadable(piece, text, problem))
             return
         for node in nodes:
+            with_prototype(node)
             self.types |= self.declarations.add(node)
             if isinstance(node, c_ast.FuncDef):
                 function = self.function(piece, node, text)

@@ -34,7 +34,7 @@ def lower(
 ) -> Program:
     """The graph of a function.
 
-    `costly` are functions whose calls are recorded, with the names of their parameters. The graph is built twice:
+    `costly` are functions whose calls are recorded, with the names of their parameters. It is built twice, as
     only then all globals and fields are known that a call early in the text may change.
     """
     mentioned = mentions(function.node.body)

@@ -1,0 +1,183 @@
+"""Options of the optimisations: on `collect`, on its collectors and in the job matrix."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from many_functions import guilty, source
+from perun.cli.commands.collect import METHODS
+from perun.collect._calls.optimizations import settings
+from perun.collect.complexity.params import ComplexityParams
+from perun.collect.trace.engines.ebpf import EbpfEngine
+from perun.collect.trace.params import TraceParams
+from perun.plugin.params import specs
+from perun.profile.factory import load_profile
+
+CODE = """\
+volatile int sink;
+__attribute__((noinline)) int leaf(int x) { sink++; return x + 1; }
+__attribute__((noinline)) int middle(int n) { int s = 0; for (int i = 0; i < n; i++) s += leaf(i); return s; }
+int main(void) { return middle(2000) == 0; }
+"""
+ALONE = ("-oa", "diff-keep-leaf", "0", "-oa", "cg-proj-keep-leaf", "0")
+
+
+@pytest.fixture
+def built(project: Any) -> Callable[[str, str], str]:
+    """Compile and commit a program; returns its version."""
+    if not shutil.which("gcc"):
+        pytest.skip("there is no gcc")
+
+    def build(subject: str, code: str) -> str:
+        (project.path / "prog.c").write_text(code)
+        command = ["gcc", "-O1", "-g", "-Wl,--build-id", "-o", "prog", "prog.c"]
+        subprocess.run(command, cwd=project.path, check=True)
+        return str(project.commit(subject, {"prog.c": code, ".gitignore": "prog\n.perun\n"}))
+
+    return build
+
+
+def rows(answer: Any) -> dict[str, tuple[bool, str]]:
+    return {row["uid"]: (row["traced"], row["method"]) for row in answer["functions"]}
+
+
+def test_the_command_has_the_options_that_its_collectors_have() -> None:
+    assert set(METHODS) == set(settings.METHODS)
+    for params in (TraceParams, ComplexityParams):
+        known = {spec.name: spec.info.choices for spec in specs(params)}
+        assert set(known["optimization_on"]) == set(METHODS)
+        assert known["optimization_pipeline"] == tuple(settings.PIPELINES)
+        assert known["use_cg_type"] == settings.GRAPH_TYPES
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-op", "basic", "time"), "time does not choose functions, so that --optimization-pipeline"),
+        (("-on", "cg-shapes", "trace"), "'cg-shapes' is not one of"),
+        (("-oa", "cg-mod", "match", "trace"), "unknown parameter 'cg-mod'"),
+        (("-oa", "cg-mode", "mach", "trace"), "cg-mode must be one of match, bottom-up, top-down"),
+        (("-p", "optimization_on=[diff-trace]", "trace"), "not 'diff-trace'"),
+        (("-on", "cg-shaping", "-off", "cg-shaping", "trace"), "cg-shaping is both on and off"),
+        (("trace", "--json"), "--json needs --dry-run"),
+    ],
+)
+def test_wrong_options_are_named(
+    perun: Callable[..., Any], arguments: tuple[str, ...], message: str
+) -> None:
+    failed = perun("collect", "-c", "true", *arguments, check=False)
+    assert failed.code != 0
+    assert message in failed.err.replace("\n", " ")
+
+
+def test_what_changed_since_an_earlier_version_is_traced(
+    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    first = built("Begin", CODE)
+    graph = tmp_path / "graph.json"
+    out = perun("collect", "-c", "./prog", "trace", "-cg", "--callgraph", str(graph)).out
+    assert "3 calls" in out or "calls" in out
+    assert {"main", "middle", "leaf"} <= {one["name"] for one in json.loads(graph.read_text())["functions"]}
+    built("Slow down", CODE.replace("sink++; return", "sink += 2; sink++; return"))
+    asked = ("collect", "-c", "./prog", "-on", "diff-tracing", *ALONE, "trace", "--dry-run", "--json")
+    answer = perun(*asked).json
+    assert rows(answer) == {
+        "main": (True, ""),
+        "middle": (False, "diff-tracing"),
+        "leaf": (True, "diff-tracing"),
+    }
+    assert (answer["previous"], answer["changed"]) == (first, {"leaf": "its control flow changed (color)"})
+    # Nothing was run: there is no profile.
+    assert perun("status", "--json").json["pending"] == []
+    text = perun(*asked[:-1]).out
+    assert "dropped  middle  diff-tracing: it did not change" in text
+    # What is kept can be removed.
+    perun("collect", "-c", "./prog", "--optimization-reset-cache", "trace", "-cg")
+    assert perun(*asked).json["previous"] == ""
+
+
+def test_the_job_matrix_has_the_same_parameters(
+    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str]
+) -> None:
+    built("Begin", CODE)
+    params = {
+        "optimization_pipeline": "basic",
+        "optimization_off": ["baseline-dynamic"],
+        "optimization_args": {"cg-proj-levels": 1, "cg-proj-keep-leaf": 0},
+        "dry_run": True,
+    }
+    config = {"vcs": {"type": "git", "url": ".."}, "cmds": ["./prog"]}
+    config["collectors"] = [{"name": "trace", "params": params}]
+    (project.path / ".perun/local.yml").write_text(json.dumps(config))
+    out = perun("run", "matrix", "-q").out
+    assert "optimizations: cg-shaping (pipeline basic; static call graph)" in out
+    assert "dropped  middle  cg-shaping: it is on level 1 of 3, the first 1 are kept" in out
+
+
+def test_a_profile_says_what_was_not_traced_and_check_knows(
+    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str]
+) -> None:
+    if why := ": ".join(filter(None, EbpfEngine(os.environ).unavailable())):
+        pytest.skip(f"ebpf: {why}")
+    built("Begin", CODE)
+    perun("collect", "-c", "./prog", "trace", "-e", "ebpf")
+    perun("add", "0@p")
+    built("Call leaf less", CODE.replace("2000", "1900"))
+    asked = ("collect", "-c", "./prog", "-on", "cg-shaping", "-oa", "cg-proj-levels", "2", *ALONE)
+    perun(*asked, "trace", "-e", "ebpf")
+    shown = perun("show", "0@p", "bars", "sum", "--per", "uid", "--of", "amount", "--terminal")
+    assert "1 function was not traced (cg-shaping 1): their time counts as that of" in shown.err + shown.out
+    perun("add", "0@p")
+    answer = perun("check", "head", "--json").json
+    (comparison,) = answer["comparisons"]
+    assert "not compared: 1 function not traced in the target (cg-shaping 1): leaf" in comparison["notes"]
+    assert {one["result"] for one in comparison["changes"]}.isdisjoint({"NotInTarget", "NotInBaseline"})
+    assert "leaf" not in {one["location"] for one in comparison["changes"]}
+
+
+@pytest.mark.slow
+def test_a_tenth_of_the_calls_names_the_same_function(
+    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str]
+) -> None:
+    """In each of ten versions, in which another function was made slower, beside everything traced."""
+    if why := ": ".join(filter(None, EbpfEngine(os.environ).unavailable())):
+        pytest.skip(f"ebpf: {why}")
+    config = "vcs: {type: git, url: ..}\ndegradation: {strategies: [{method: exclusive_time_outliers}]}\n"
+    (project.path / ".perun/local.yml").write_text(config)
+
+    def traced(name: str, *options: str) -> int:
+        command = ("collect", "-c", "./prog", *options, "-pn", f"{name}.perf", "trace", "-e", "ebpf")
+        perun(*command)
+        return int(load_profile(project.path / ".perun/jobs" / f"{name}.perf")["trace"]["calls"])
+
+    def named(name: str) -> str:
+        jobs = project.path / ".perun/jobs"
+        pair = str(jobs / "base.perf"), str(jobs / f"{name}.perf")
+        (comparison,) = perun("check", "profiles", *pair, "--json").json["comparisons"]
+        worse = [
+            change
+            for change in comparison["changes"]
+            if change["type"] == "time"
+            and "Degradation" in change["result"]
+            and not change["result"].startswith("Total")
+        ]
+        worst = max(worse, key=lambda change: change["rate"], default={"location": ""})
+        return str(worst["location"]).rpartition(":")[2]
+
+    built("Begin", source())
+    whole = traced("base")
+    perun("collect", "-c", "./prog", "trace", "--only-extract-cg")
+    for name in guilty():
+        built(f"Make {name} slower", source(name))
+        assert traced(f"{name}-basic", "-op", "basic") <= 0.1 * whole
+        traced(f"{name}-whole")
+        assert named(f"{name}-basic") == named(f"{name}-whole") == name

@@ -1,0 +1,274 @@
+"""The loop, with a program that is a function: what it finds, repeats, keeps and survives."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from in_process import SEED, InProcess, campaign, events_of
+
+from perun.errors import JobFailed, ProfileError
+from perun.fuzz import folder as folders
+from perun.fuzz import results
+from perun.fuzz.events import Began, Found, Status
+from perun.fuzz.events import Tested as Said
+from perun.fuzz.executing import Here
+from perun.fuzz.journal import FILE, read
+from perun.fuzz.results import Confirmation, Program
+from perun.fuzz.seeds import SeedFile
+
+PROGRAM = Program("./prog", "", "/project")
+
+
+def names(one):
+    return [member.name for member in one.interesting]
+
+
+def test_it_finds_what_is_quadratic(tmp_path):
+    one = campaign(tmp_path)
+    events = events_of(one)
+    assert isinstance(events[0], Began)
+    assert events[0].base == one.base == sum([100, 15, 4, 1])
+    assert isinstance(events[-1], Status)
+    assert one.ended == "600 executions were made"
+    best = max(one.interesting, key=lambda member: member.lines)
+    assert best.icov > 3
+    assert b"     " in best.data
+    assert len(best.data) <= 200
+    assert best.rules
+    assert best.seed == "words.txt"
+    assert [point.value for point in one.coverage] == sorted({point.value for point in one.coverage})
+    assert one.coverage[-1].value == one.best == best.icov
+
+
+def test_the_same_seed_makes_the_same_search(tmp_path):
+    first, second, other = (
+        campaign(tmp_path / name, seed=seed) for name, seed in (("a", 5), ("b", 5), ("c", 6))
+    )
+    for one in (first, second, other):
+        events_of(one)
+    assert names(first) == names(second)
+    assert [tally.result() for tally in first.mutator.tallies.values()] == [
+        tally.result() for tally in second.mutator.tallies.values()
+    ]
+    assert names(first) != names(other)
+
+
+def test_it_goes_on_where_the_journal_ends(tmp_path):
+    first = campaign(tmp_path, executions=100)
+    events_of(first)
+    second = campaign(tmp_path, executions=500, seed=9)
+    second.restore(islice(read(tmp_path), 1, None))
+    assert names(second) == names(first)
+    assert (second.base, second.best, second.executions) == (first.base, first.best, first.executions)
+    assert second.compass.best.tolist() == first.compass.best.tolist()
+    assert second.compass.holders.tolist() == first.compass.holders.tolist()
+    list(second.search())
+    assert second.executions == 500
+    assert second.best >= first.best
+    assert len(second.corpus) > len(first.corpus)
+    assert len({member.number for member in second.corpus}) == len(second.corpus)
+
+
+@pytest.mark.parametrize("cut", [1, 40, 300])
+def test_a_torn_line_loses_no_other_one(tmp_path, cut):
+    """A kill tears the last line at most."""
+    one = campaign(tmp_path, executions=300)
+    events_of(one)
+    journal = tmp_path / FILE
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines)[:-cut] if cut < len(lines[-1]) else b"".join(lines[:-1]))
+    again = campaign(tmp_path, executions=300)
+    again.restore(islice(read(tmp_path), 1, None))
+    assert names(again) == names(one)
+    list(again.search())
+    third = campaign(tmp_path)
+    third.restore(islice(read(tmp_path), 1, None))
+    assert names(third) == names(again)
+
+
+def test_no_journal_is_told(tmp_path):
+    with pytest.raises(ProfileError, match="holds no campaign to resume"):
+        next(read(tmp_path))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / FILE).write_text("nonsense\n")
+    with pytest.raises(ProfileError, match="is no journal of this version"):
+        next(read(tmp_path))
+
+
+def test_faults_and_hangs_are_kept_apart(tmp_path):
+    class Fragile(InProcess):
+        def run(self, data, timeout):
+            if b"  " * 4 in data:
+                return super().run(b"crash", timeout)
+            if data.count(b"\n") > 3:
+                return super().run(b"stop", timeout)
+            return super().run(data, timeout)
+
+    one = campaign(tmp_path, Here(Fragile()), hang=1.0)
+    events = events_of(one)
+    assert one.faults
+    assert all("SIGSEGV" in member.ending for member in one.faults)
+    assert one.hangs
+    assert one.hangs[0].ending == "did not end within 1 s"
+    assert {event.kind for event in events if isinstance(event, Found)} == {"slow", "fault", "hang"}
+    written = folders.write(tmp_path, one, PROGRAM, {}, 1)
+    for kind, members in (("fault", one.faults), ("hang", one.hangs)):
+        stored = written.of_kind(kind)
+        assert [(tmp_path / found.file).read_bytes() for found in stored] == [one.data for one in members]
+        assert all(found.lines is None and found.ratio is None for found in stored)
+
+
+def test_more_faults_than_anybody_reads_are_counted(tmp_path):
+    class Broken(InProcess):
+        def run(self, data, timeout):
+            return super().run(data if data == SEED.data else b"crash", timeout)
+
+    one = campaign(tmp_path, Here(Broken()))
+    events_of(one)
+    assert len(one.faults) == 100
+    assert one.status().faults == 600 - 2
+
+
+def test_what_is_stopped_early_is_tried_again(tmp_path):
+    """Runs of 2 s are longer than anything is given at first, but no hang."""
+    stopped = []
+
+    class Slow(InProcess):
+        def run(self, data, timeout):
+            if data.count(b" ") > 20 and timeout < 2.0:
+                stopped.append(data)
+                return super().run(b"stop", timeout)
+            return super().run(data, timeout)
+
+    now = [0.0]
+
+    def clock():
+        now[0] += 0.01
+        return now[0]
+
+    one = campaign(tmp_path, Here(Slow()), clock=clock)
+    events_of(one)
+    assert stopped
+    assert {member.data for member in one.interesting} & set(stopped)
+    assert not one.hangs
+
+
+def test_a_test_raises_the_score_and_its_rules(tmp_path):
+    def test(member, seed, seconds):
+        assert seed.data == SEED.data
+        slower = len(member.data) % 2
+        return Said("ok", Confirmation("Degradation" if slower else "NoChange", float(slower), "fake"))
+
+    one = campaign(tmp_path, test=test, tests_between=True, executions=300, interesting=200)
+    events_of(one)
+    list(one.measure_rest(1e6))
+    slower = [member for member in one.interesting if member.pcr]
+    assert slower
+    assert all(member.score == 2 * member.icov for member in slower)
+    assert sum(tally.degradations for tally in one.mutator.tallies.values())
+    written = folders.write(tmp_path, one, PROGRAM, {}, 1)
+    assert {found.confirmation.change for found in written.results} == {"Degradation"}
+    assert [found.score for found in written.results] == sorted(
+        (found.score for found in written.results), reverse=True
+    )
+    assert [point.value for point in written.degradations.points] == list(range(len(written.results) + 1))
+
+
+def test_without_coverage_each_mutation_is_measured(tmp_path):
+    measured = []
+
+    def test(member, seed, seconds):
+        measured.append(member.data)
+        slower = member.data.count(b" ") > seed.data.count(b" ")
+        return Said("ok", Confirmation("Degradation", float(slower), "fake", ratio=1.0 + slower))
+
+    program = InProcess()
+    one = campaign(tmp_path, Here(program), test=test, coverage=False, tests_between=True, executions=60)
+    events_of(one)
+    assert program.runs == 0
+    assert len(measured) == 60
+    assert one.interesting
+    assert all(member.pcr for member in one.interesting)
+    assert one.best == 2.0
+    written = folders.write(tmp_path, one, PROGRAM, {}, 1)
+    assert all(found.lines is None for found in written.results)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "says"),
+    [
+        (b"crash", 0, "ends well with no seed: it was killed by SIGSEGV"),
+        (b"stop", 0, "ends well with no seed: it did not end within 10 s"),
+        (b"fine", 3, "fails on every seed .words.txt: status 3"),
+    ],
+)
+def test_a_program_that_fails_on_all_seeds_is_refused(tmp_path, data, code, says):
+    one = campaign(tmp_path, Here(InProcess(code=code)))
+    with pytest.raises(JobFailed, match=says):
+        events_of(one, SeedFile(Path("words.txt"), data))
+    assert one.executions == 0
+
+
+def test_a_program_that_may_fail_is_fuzzed(tmp_path):
+    one = campaign(tmp_path, Here(InProcess(code=3)), ignore_failure=True, executions=50)
+    events_of(one)
+    assert one.executions >= 50
+
+
+def test_nothing_that_is_counted_is_refused(tmp_path):
+    one = campaign(tmp_path, Here(InProcess(lambda data: [0, 0, 0, 0])))
+    with pytest.raises(JobFailed, match="executes no line that is counted"):
+        events_of(one)
+
+
+def test_seeds_that_fail_are_left_out_and_named(tmp_path):
+    seeds = SEED, SeedFile(Path("bad.txt"), b"crash")
+    one = campaign(tmp_path, executions=20)
+    began = events_of(one, *seeds)[0]
+    assert list(one.seeds) == ["words.txt"]
+    assert "no seed: bad.txt: the program was killed by SIGSEGV (Segmentation fault)" in began.notes
+
+
+def test_a_program_that_is_not_deterministic_is_told(tmp_path):
+    program = InProcess(lambda data: [100 + 7 * program.runs])
+    began = events_of(campaign(tmp_path, Here(program), executions=5))[0]
+    assert "another number of lines for the same input (107 and 114)" in began.notes[0]
+
+
+def test_results_survive_the_way_through_the_file(tmp_path):
+    one = campaign(tmp_path, executions=300)
+    events_of(one)
+    written = folders.write(tmp_path, one, PROGRAM, {"timeout": 3.0}, 7)
+    assert results.load(tmp_path) == written
+    assert folders.write(tmp_path, one, PROGRAM, {"timeout": 3.0}, 7).results == written.results
+    for found in written.results:
+        assert len((tmp_path / found.file).read_bytes()) == found.size
+        assert (tmp_path / found.diff).is_file()
+    assert (tmp_path / written.seeds[0].path).read_bytes() == SEED.data
+    for log in ("coverage_plot_data", "degradation_plot_data", "results_data"):
+        assert (tmp_path / "logs" / f"{log}.txt").read_text().startswith("# ")
+
+
+def test_results_that_lead_elsewhere_are_refused(tmp_path):
+    one = campaign(tmp_path, executions=300)
+    events_of(one)
+    folders.write(tmp_path, one, PROGRAM, {}, 7)
+    path = tmp_path / results.FILE
+    first = results.load(tmp_path).results[0].file
+    path.write_text(path.read_text().replace(f'"file": "{first}"', '"file": "../../secret"'))
+    with pytest.raises(ProfileError, match="lies outside of its folder"):
+        results.load(tmp_path)
+
+
+def test_markup_in_inputs_is_text(tmp_path):
+    one = campaign(tmp_path, executions=300)
+    name = "<b>&.txt"
+    events_of(one, SeedFile(Path(name), b"<script>alert(1)</script> \0 \xff\n"))
+    written = folders.write(tmp_path, one, PROGRAM, {}, 7)
+    assert written.results
+    for found in written.results:
+        text = (tmp_path / found.diff).read_text()
+        assert "<script" not in text
+        assert "<b>&" not in text

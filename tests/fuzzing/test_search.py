@@ -1,0 +1,181 @@
+"""The arithmetic of the search: what the manual's sections 9.6 and 9.7 say, number by number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+from perun.errors import UsageError
+from perun.fuzz.compass import Compass
+from perun.fuzz.intervals import choose, divide
+from perun.fuzz.mutating import Mutation
+from perun.fuzz.patience import Patience, Waiting
+from perun.fuzz.results import Point, Series
+from perun.fuzz.score import Threshold, change_rate, score
+from perun.fuzz.sizes import SizeLimit
+from perun.fuzz.strategies import mixed, probabilistic, proportional, unitary
+from perun.profile.changes import PerformanceChange
+
+
+def same(value):
+    return value
+
+
+def test_similar_scores_are_in_the_same_interval():
+    groups = dict(divide([1, 1.1, 9, 10, 90, 100], same))
+    assert groups == {1: [1, 1.1], 3: [9, 10], 5: [90, 100]}
+
+
+def test_the_best_interval_weighs_five_times_the_worst():
+    chosen = Counter(choose([1, 100], same, Random(number)) for number in range(6000))
+    assert chosen[100] / chosen[1] == pytest.approx(5, rel=0.15)
+
+
+def test_members_of_one_score_are_alike():
+    pair = [(1, "a"), (1, "b")]
+    chosen = Counter(choose(pair, lambda one: one[0], Random(number)) for number in range(400))
+    assert min(chosen.values()) > 150
+
+
+def test_a_score_of_nothing_is_the_lowest():
+    assert dict(divide([0, 1], same)) == {1: [0], 5: [1]}
+
+
+@pytest.mark.parametrize(("successes", "number"), [(0, 1), (7, 8), (99, 100), (500, 100)])
+def test_proportional(successes, number):
+    assert proportional(successes, 1000, Random(0)) == number
+    assert unitary(successes, 1000, Random(0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("successes", "total", "share"), [(0, 0, 1), (0, 100, 0.1), (5, 100, 0.1), (60, 100, 0.6)]
+)
+def test_probabilistic_and_mixed(successes, total, share):
+    dice = Random(2)
+    rounds = 3000
+    applied = sum(probabilistic(successes, total, dice) for _ in range(rounds))
+    assert applied / rounds == pytest.approx(share, abs=0.03)
+    many = [mixed(successes, total, dice) for _ in range(rounds)]
+    assert set(many) <= {0, successes + 1}
+    assert np.count_nonzero(many) / rounds == pytest.approx(share, abs=0.03)
+
+
+def test_score_is_coverage_times_one_and_the_share_of_degradations():
+    found = [PerformanceChange.Degradation, PerformanceChange.NoChange, PerformanceChange.MaybeDegradation]
+    assert change_rate(found) == pytest.approx(1 / 3)
+    assert change_rate([]) == 0
+    assert score(4.0, 0.5) == 6
+
+
+def test_the_threshold_adapts():
+    threshold = Threshold(1.5)
+    assert threshold.is_exceeded(151, 100)
+    assert not threshold.is_exceeded(150, 100)
+    threshold.adapt(0, 20, best=1.0)
+    assert threshold.rate < 1.5
+    threshold.adapt(20, 20, best=9.0)
+    assert threshold.rate == pytest.approx(1.5)
+    for _ in range(100):
+        threshold.adapt(20, 20, best=9.0)
+    assert threshold.rate == 9.0  # beyond, nothing would be found any more
+    for _ in range(100):
+        threshold.adapt(0, 20, best=9.0)
+    assert 1 < threshold.rate < 1.02
+
+
+@pytest.mark.parametrize(
+    ("limit", "bytes_"),
+    [
+        (SizeLimit(), 1_000_100),
+        (SizeLimit(absolute=500), 500),
+        (SizeLimit(absolute=50), 100),
+        (SizeLimit(increase=7), 107),
+        (SizeLimit(ratio=1.5), 150),
+    ],
+)
+def test_sizes(limit, bytes_):
+    limit.check()
+    assert limit.of(100) == bytes_
+
+
+def test_two_limits_of_the_size_contradict_each_other():
+    with pytest.raises(UsageError, match="--max-size and --max-size-ratio limit the same size"):
+        SizeLimit(absolute=3, ratio=2.0).check()
+
+
+def test_a_count_has_to_rise_by_a_twentieth():
+    compass = Compass()
+    compass.take(np.array([0, 2]), np.array([100, 1]), 7)
+    assert compass.rises(np.array([105, 0, 1])).tolist() == []
+    assert compass.rises(np.array([106, 1, 2])).tolist() == [0, 1, 2]
+    assert compass.favoured == [7]
+    compass.close_base()
+    compass.take(np.array([2]), np.array([50]), 8)
+    assert compass.favoured == [7, 8]
+    assert compass.hottest(np.array([0, 2]), np.array([200, 50])) == (2, 50.0)
+
+
+def test_counts_that_are_not_larger_change_nothing():
+    compass = Compass()
+    compass.take(np.array([1]), np.array([9]), 1)
+    compass.take(np.array([1]), np.array([5]), 2)
+    assert compass.best.tolist() == [0, 9]
+    assert compass.favoured == [1]
+
+
+def waiting(data):
+    return Waiting(Mutation(data, None, ()), 0)  # type: ignore[arg-type]
+
+
+def test_what_was_stopped_gets_more_time_each_time_until_it_is_a_hang():
+    patience = Patience(hang=10.0, slowest=0.001)
+    one = waiting(b"x")
+    limits = [patience.limit]
+    while limits[-1] < 10.0:
+        patience.stopped(one, limits[-1])
+        one, limit = patience.next(1e6, Random(1))
+        assert one.mutation.data == b"x"  # too short for being cut
+        limits.append(limit)
+    assert limits == [1.0, 4.0, 10.0]
+
+
+def test_the_beginning_of_what_was_stopped_is_tried_too():
+    patience = Patience(hang=10.0, slowest=0.001)
+    for size in range(20, 40):
+        patience.stopped(waiting(b"a" * size), 1.0)
+    tried = [patience.next(1e6, Random(number))[0] for number in range(15)]
+    shortened = [one for one in tried if one.mutation.rules == ("C.1",)]
+    assert 0 < len(shortened) < 15
+    assert all(10 <= len(one.mutation.data) < 40 for one in shortened)
+    assert len(patience) == 20 - (15 - len(shortened))
+    assert any(len(one.mutation.data) == 20 for one in tried)
+
+
+def test_a_child_of_a_slow_parent_has_more_time_than_that():
+    patience = Patience(hang=10.0, slowest=0.001)
+    assert [patience.of(seconds) for seconds in (0.001, 0.5, 1.5, 9.0)] == [1.0, 2.0, 6.0, 10.0]
+
+
+def test_inputs_that_are_stopped_take_a_share_of_the_time_only():
+    patience = Patience(hang=10.0, slowest=0.001)
+    for seconds in range(1, 40):
+        patience.stopped(waiting(bytes([seconds])), patience.limit)
+        patience.adapt(float(seconds))
+    assert patience.limit < 0.5
+    patience.spend(Waiting(waiting(b"y").mutation, 1), 30.0)
+    assert patience.next(60.0, Random(1)) is None
+    assert patience.next(200.0, Random(1)) is not None
+
+
+def test_a_slow_program_is_given_its_time():
+    assert Patience(hang=100.0, slowest=2.0).limit == 40.0
+    assert Patience(hang=5.0, slowest=2.0).limit == 5.0
+
+
+def test_quartiles_are_the_first_points_that_reach_them():
+    points = [Point(float(second), second, value) for second, value in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])]
+    assert [one.value for one in Series(tuple(points)).quartiles()] == [2.0, 3.0, 4.0]
+    assert Series().quartiles() == ()

@@ -1,0 +1,7 @@
+// class: O(∞)
+// why: nothing says when it ends
+int never_known(int n) {
+    while (NONDET)
+        n++;
+    return n;
+}

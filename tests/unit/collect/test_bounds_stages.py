@@ -1,0 +1,160 @@
+"""The stages of the analysis of bounds, each on programs that are written down as graphs."""
+
+from __future__ import annotations
+
+from perun.collect.bounds.analysis import bounds_of
+from perun.collect.bounds.bounding import Bounding
+from perun.collect.bounds.constraints import Add, Constraints, Norm, SetToInput, SetToNorm
+from perun.collect.bounds.invariants import Invariants
+from perun.collect.bounds.linear import Linear, constant, variable
+from perun.collect.bounds.paths import System, paths
+from perun.collect.bounds.program import Edge, LoopInfo, Program, components, reachable
+from perun.collect.bounds.slicing import relevant_variables, sliced
+from perun.collect.bounds.solver import Facts, Solver
+from perun.collect.bounds.splitting import split
+
+X, J, N, S, D = (variable(name) for name in "ijnsd")
+
+
+def program(*edges: Edge, loops: int = 1, **inputs: str) -> Program:
+    """A program that starts at 0 and ends at 1."""
+    made = Program(edges=list(edges), inputs=inputs or {"n": "n"})
+    made.loops = [LoopInfo(1, 1, 0, 2, nested=False)] * loops
+    return made
+
+
+def counting(*extra: tuple[str, Linear | None]) -> Program:
+    """`for (i = 0; i < n; i++)`, with more updates in its body."""
+    return program(
+        Edge(0, 2, (), (("i", constant(0)), ("s", constant(0)))),
+        Edge(2, 3, (N - X - 1,)),
+        Edge(3, 2, (), (("i", X + 1), *extra), loop=0),
+        Edge(2, 1, (X - N,)),
+    )
+
+
+def test_components_and_what_can_be_reached() -> None:
+    pairs = [(0, 1), (1, 2), (2, 1), (2, 3)]
+    found = components([0], pairs)
+    assert found[1] == found[2]
+    assert len({found[0], found[1], found[3]}) == 3
+    assert reachable([2], pairs) == {1, 2, 3}
+
+
+def test_slicing_keeps_what_decides_on_loops() -> None:
+    assert relevant_variables(counting(("s", S + X))) == {"i", "n"}
+    assert not any(name == "s" for edge in sliced(counting(("s", S + X))).edges for name, _ in edge.updates)
+
+
+def test_paths_become_transitions() -> None:
+    system = paths(sliced(counting()))
+    around = [each for each in system.transitions if each.loop == 0]
+    assert [(each.source, each.target, each.guards, each.updates) for each in around] == [
+        (2, 2, (N - X - 1,), {"i": X + 1})
+    ]
+
+
+def test_paths_that_contradict_themselves_are_dropped() -> None:
+    edges = [
+        Edge(0, 2, (), (("i", N),)), Edge(2, 3, (X - 5,)), Edge(3, 4, (-X + 4,)), Edge(4, 2, loop=0),
+        Edge(2, 1, (-X + 4,)),
+    ]  # fmt: skip
+    assert not any(each.loop == 0 for each in paths(program(*edges)).transitions)
+
+
+def test_joins_of_many_paths_are_kept_as_locations() -> None:
+    edges = [Edge(0, 2, (), tuple((f"x{index}", constant(0)) for index in range(8)))]
+    for index in range(8):
+        edges += [Edge(2 + index, 3 + index, (), ((f"x{index}", constant(1)),)), Edge(2 + index, 3 + index)]
+    guards = tuple(variable(f"x{index}") - X for index in range(8))
+    edges += [Edge(10, 2, guards, loop=0), Edge(10, 1)]
+    system = paths(program(*edges))
+    assert len(system.transitions) < 100
+    assert len({each.source for each in system.transitions}) > 2
+
+
+def stages(made: Program) -> tuple[System, Invariants, Constraints]:
+    system = paths(sliced(made))
+    invariants = Invariants(system, solver := Solver())
+    return system, invariants, Constraints(system, invariants, solver)
+
+
+def test_affine_equalities_relate_counters() -> None:
+    made = counting(("s", S + 2))
+    made.edges.append(Edge(1, 4, (S - 5,)))
+    system = paths(made)
+    invariants = Invariants(system, Solver())
+    assert invariants.equalities.normal(2, S - X.times(2)) == constant(0)
+
+
+def test_guards_are_invariants_where_they_are_inductive() -> None:
+    _, invariants, _ = stages(counting())
+    assert Solver().entails(Facts(invariants.at(2)), X)
+    assert not Solver().entails(Facts(invariants.at(2)), N - X - 1)
+
+
+def test_constraints_of_a_counter() -> None:
+    system, _, constraints = stages(counting())
+    enter, around = system.transitions[0], next(each for each in system.transitions if each.loop == 0)
+    left = Norm(N - X)
+    assert Add(-1) in constraints.changes(around, left)
+    assert constraints.changes(enter, left) == (SetToInput(N),)
+    assert constraints.changes(around, Norm(X))[0] == Add(1)
+    assert constraints.positive(around, left)
+
+
+def test_constraints_of_copies() -> None:
+    made = program(
+        Edge(0, 2, (), (("i", N), ("j", constant(0)))),
+        Edge(2, 2, (X - 1, J), (("i", J), ("j", X - 1)), loop=0),
+        Edge(2, 1),
+    )
+    system, _, constraints = stages(made)
+    around = next(each for each in system.transitions if each.loop == 0)
+    assert SetToNorm(Norm(J), 0) in constraints.changes(around, Norm(X))
+    assert not constraints.decreases(around, Norm(X))
+    assert constraints.decreases(around, Norm(X + J))
+
+
+def test_a_counter_that_is_reset_pays_as_often() -> None:
+    bounds, _ = bounds_of(counting())
+    assert str(bounds[0].backedges) == "max(n, 0)"
+
+
+def test_what_any_value_is_added_to_has_no_bound() -> None:
+    bounds, _ = bounds_of(counting(("i", None)))
+    assert bounds[0].backedges.infinite
+    assert bounds[0].reason
+
+
+def test_a_decrease_below_zero_pays_for_nothing() -> None:
+    made = program(Edge(0, 2, (), (("i", N),)), Edge(2, 2, (X + 100,), (("i", X - 1),), loop=0), Edge(2, 1))
+    assert str(bounds_of(made)[0][0].backedges) == "max(0, (n + 101))"
+
+
+def test_exclusive_resets_cost_the_largest() -> None:
+    made = program(
+        Edge(0, 3, (), (("i", N),)), Edge(0, 3, (), (("i", variable("m")),)), Edge(3, 2),
+        Edge(2, 2, (X - 1,), (("i", X - 1),), loop=0), Edge(2, 1, (-X,)), n="n", m="m",
+    )  # fmt: skip
+    assert str(bounds_of(made)[0][0].backedges) == "max(0, m, n)"
+
+
+def test_locations_are_split_by_flags() -> None:
+    made = program(
+        Edge(0, 2, (), (("i", constant(0)), ("d", constant(0)))),
+        Edge(2, 3, (D, -D)),
+        Edge(3, 2, (N - X - 1,), (("i", X + 1),), loop=0),
+        Edge(3, 2, (X - N,), (("d", constant(1)),), loop=0),
+        Edge(2, 1, (D - 1,)),
+    )
+    system = paths(sliced(made))
+    assert len(split(system).transitions) == 4
+    assert str(bounds_of(made)[0][0].backedges) == "1 + max(n, 0)"
+
+
+def test_bounds_of_values() -> None:
+    system, _, constraints = stages(counting())
+    bounding = Bounding(system, constraints)
+    assert str(bounding.value(Norm(N - X), 2)) == "max(n, 0)"
+    assert str(bounding.value(Norm(X), 2)) == "max(n, 0)"
