@@ -87,20 +87,20 @@ def test_a_kept_graph_is_mixed_with_the_recorded_calls_and_compared() -> None:
         "  rare  [changed: its control flow changed (color); see above]",
     ]
     assert "since" not in shown(RUN, Kept(changed, before), baseline="none")
-    assert "callback" not in shown(RUN, Kept(STATIC), graph="static")
+    assert "callback" not in shown(RUN, Kept(STATIC), use_cg_type="static")
 
 
 def test_a_focus_shows_so_many_levels_and_finds_plain_names() -> None:
     graph = graph_of(("main", "f(int)"), ("f(int)", "g"), ("g", "h"))
-    text = shown(RUN, Kept(graph), graph="static", focus="f", levels=1)
+    text = shown(RUN, Kept(graph), use_cg_type="static", focus="f", levels=1)
     assert text.splitlines()[2:] == ["f(int)", "  g  [...]"]
 
 
 @pytest.mark.parametrize(
     ("options", "kept", "message"),
     [
-        ({"graph": "static"}, None, "no call graph of the program is kept"),
-        ({"graph": "mixed"}, Kept(None), "no call graph of the program is kept"),
+        ({"use_cg_type": "static"}, None, "no call graph of the program is kept"),
+        ({"use_cg_type": "mixed"}, Kept(None), "no call graph of the program is kept"),
         ({"focus": "wrok"}, None, "no function 'wrok'"),
         ({"baseline": "v1"}, None, "--baseline needs the call graphs of machine code"),
         ({"baseline": "v1"}, Kept(STATIC), "no call graph of the program is kept of v1"),
