@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -216,8 +217,6 @@ def _cost_of_call(
     calls has, by the number of the calls. Most functions are as fast in both, and those that are not do not
     move the median. Few functions tell nothing.
     """
-    from statistics import median
-
     costs = [
         (own.get(uid, 0.0) + one.time - others[uid]) / one.calls
         for uid, one in moved.items()
