@@ -1,10 +1,10 @@
-"""How much slower the worst input is that a search of a minute finds: ours beside AFL++ with its own scheduling.
+"""How much slower the worst input is that a search of a minute finds: ours beside AFL++ with its scheduling.
 
     python benchmarks/fuzz.py [SECONDS [PROGRAM...]]
 
-Both begin with the same seed, on the same program compiled by afl-clang-fast, whose counters both read; inputs
-have at most so many bytes. What each has found is then run once more, in the program compiled with gcov, whose
-executed lines decide. Without AFL++ (`apt-get install afl++`) the table says so.
+Both begin with the same seed, on the same program compiled by afl-clang-fast, whose counters both read;
+inputs have at most so many bytes. What each has found is then run once more, in the program compiled with
+gcov, whose executed lines decide. Without AFL++ (`apt-get install afl++`) it says so.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_along_first_parents(perun, measured, write_profile):
 
 def test_nothing_is_registered(perun, project):
     done = perun("trend")
-    assert done.out == "nothing is registered in 3 versions\n"
+    assert done.out == "no measured value is registered in 3 versions\n"
     assert "perun run --crawl-parents matrix" in done.err
     assert perun("trend", "--json").json["series"] == []
 

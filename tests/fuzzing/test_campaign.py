@@ -161,7 +161,7 @@ def test_a_test_raises_the_score_and_its_rules(tmp_path):
         slower = len(member.data) % 2
         return Said("ok", Confirmation("Degradation" if slower else "NoChange", float(slower), "fake"))
 
-    one = campaign(tmp_path, test=test, tests_between=True, executions=300)
+    one = campaign(tmp_path, test=test, tests_between=True, executions=300, interesting=200)
     events_of(one)
     list(one.measure_rest(1e6))
     slower = [member for member in one.interesting if member.pcr]

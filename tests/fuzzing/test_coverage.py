@@ -350,8 +350,9 @@ def test_notes_that_are_elsewhere_or_of_another_build(opened: Open, tmp_path: Pa
         opened(program)
 
 
-def test_programs_of_afl(compile_once: CompilerCache, opened: Open) -> None:
-    coverage = opened(compile_once("gcc", PROGRAMS / "afl.c"))
+@pytest.mark.parametrize("flags", [(), ("-DNEWER",)], ids=["older", "newer"])
+def test_programs_of_afl(compile_once: CompilerCache, opened: Open, flags: tuple[str, ...]) -> None:
+    coverage = opened(compile_once("gcc", PROGRAMS / "afl.c", *flags))
     ran = coverage.run(b"aab", SECONDS)
     assert (ran.outcome, ran.code, ran.total) == ("ok", 0, 6)
     assert len(ran.counts) == 100_000 and ran.counts[ord("a")] == 2 and ran.counts[-1] == 3
@@ -359,6 +360,17 @@ def test_programs_of_afl(compile_once: CompilerCache, opened: Open) -> None:
     assert coverage.run(b"~", 0.2).outcome == "hang"
     assert coverage.run(b"b", SECONDS).total == 2
     assert "255" in coverage.note
+
+
+@pytest.mark.slow
+def test_a_program_that_afl_has_built(compile_once: CompilerCache, opened: Open) -> None:
+    if shutil.which("afl-clang-fast") is None:
+        pytest.skip("there is no afl-clang-fast (apt-get install afl++)")
+    coverage = opened(compile_once("afl-clang-fast", "-O0", COUNTING))
+    one, two, three = (total(coverage, b" " * n) for n in (1, 2, 3))
+    assert two - one == three - two > 10
+    assert coverage.run(b" !", SECONDS).outcome == "fault"
+    assert coverage.run(b"~", 0.3).outcome == "hang"
 
 
 @pytest.mark.parametrize("backend", ["gcov", "sancov"])

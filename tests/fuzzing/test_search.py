@@ -137,8 +137,26 @@ def test_what_was_stopped_gets_more_time_each_time_until_it_is_a_hang():
     while limits[-1] < 10.0:
         patience.stopped(one, limits[-1])
         one, limit = patience.next(1e6, Random(1))
+        assert one.mutation.data == b"x"  # too short for being cut
         limits.append(limit)
     assert limits == [1.0, 4.0, 10.0]
+
+
+def test_the_beginning_of_what_was_stopped_is_tried_too():
+    patience = Patience(hang=10.0, slowest=0.001)
+    for size in range(20, 40):
+        patience.stopped(waiting(b"a" * size), 1.0)
+    tried = [patience.next(1e6, Random(number))[0] for number in range(15)]
+    shortened = [one for one in tried if one.mutation.rules == ("C.1",)]
+    assert 0 < len(shortened) < 15
+    assert all(10 <= len(one.mutation.data) < 40 for one in shortened)
+    assert len(patience) == 20 - (15 - len(shortened))
+    assert any(len(one.mutation.data) == 20 for one in tried)
+
+
+def test_a_child_of_a_slow_parent_has_more_time_than_that():
+    patience = Patience(hang=10.0, slowest=0.001)
+    assert [patience.of(seconds) for seconds in (0.001, 0.5, 1.5, 9.0)] == [1.0, 2.0, 6.0, 10.0]
 
 
 def test_inputs_that_are_stopped_take_a_share_of_the_time_only():

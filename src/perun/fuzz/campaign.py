@@ -39,6 +39,8 @@ _TICK: Final = 1.0
 """Seconds between two lines of the journal with the counts."""
 _ASIDE: Final = 0.25
 """Share of the time for tests of a campaign that goes on."""
+_ROUNDS: Final = 2
+"""Times as many inputs are measured at the end as are enough for a round before."""
 _RUNS: Final = 6
 """Runs of an input that a test takes at least."""
 _DRY: Final = 1000
@@ -127,7 +129,7 @@ class Campaign:
         """Measure what was not yet, the best first, for about so many seconds."""
         self.phase = "measuring"
         deadline = self._clock() + seconds
-        for member in self._candidates():
+        for member in self._candidates()[: _ROUNDS * self.settings.interesting]:
             left = deadline - self._clock()
             if left <= 0:
                 break
@@ -185,7 +187,7 @@ class Campaign:
         for seed in tried.seeds:
             self._numbers += 1
             member = seed.member
-            member.number = self._numbers
+            member.number, member.execution = self._numbers, self.executions
             self.seeds[member.name] = member
             self._seen.add(hash(member.data))
             self.corpus.add(member)
@@ -219,7 +221,7 @@ class Campaign:
             if dry > _DRY:
                 self.ended = "the rules make no input that is new"
                 break
-            limit = self._patience.limit
+            limit = self._patience.of(batch[0].parent.seconds if batch else 0.0)
             tasks = [Task(number, one.data, limit) for number, one in enumerate(batch)]
             for mutation, observed in zip(batch, self._executor.run(tasks), strict=True):
                 event = self._judge(Waiting(mutation, 0), observed, limit)
@@ -433,7 +435,7 @@ class Campaign:
             self.seeds[member.name] = member
             self.base = max(self.base, member.lines)
             self.compass.close_base()
-            self.coverage = [Point(0.0, len(self.seeds), 1.0)]
+            self.coverage = [Point(0.0, member.execution, 1.0)]
             return
         if member.interesting:
             self.interesting.append(member)

@@ -17,12 +17,20 @@ _MORE: Final = (0, 0, 0, 1, 1, 3, 7)
 and what is between is not faster than the parent."""
 _OTHERS: Final = 8
 """Members whose parts rules may take."""
-_COST: Final = 400
+_COST: Final = 200
 """Runs of the seeds that one iteration may cost, judged by the executed lines of the parent. A parent that
 takes a second has few children, so that the others are not starved."""
 _CHEAP: Final = 200_000
 """Executed lines that take less time than all around a run."""
-_FEWEST: Final = 2
+
+
+def cut(data: bytes, random: Random, corpus: Sequence[bytes]) -> bytes | None:
+    """Rule C.1: leave out the end, up to half of it."""
+    return data[: random.randrange((len(data) + 1) // 2, len(data))] if len(data) > 1 else None
+
+
+CUT: Final = Rule("C.1", "cut", "Leave out the end of the input.", "splice", cut)
+"""Where longer inputs are much slower, one of a length in between is slow but ends."""
 
 
 @dataclass
@@ -61,7 +69,7 @@ class Mutator:
     """
 
     def __init__(self, rules: Sequence[Rule], strategy: str, limit: int, random: Random) -> None:
-        self.tallies = {rule.label: Tally(rule) for rule in rules}
+        self.tallies = {rule.label: Tally(rule) for rule in (*rules, CUT)}
         self._strategy = STRATEGIES[strategy]
         self._limit = limit
         self._random = random
@@ -79,7 +87,8 @@ class Mutator:
             for _ in range(self._strategy(tally.successes, total, self._random))
         ]
         self._random.shuffle(planned)
-        most = max(_FEWEST, int(_COST * max(base, _CHEAP) / max(parent.lines, 1)))
+        affordable = _COST * max(base, _CHEAP) / max(parent.lines, 1)
+        most = int(affordable + self._random.random())
         for tally in planned[:most]:
             made = self._mutate(parent, tally, others)
             if made is not None:

@@ -7,11 +7,10 @@ them are run again, each time for longer, and what is slow but ends is found amo
 
 from __future__ import annotations
 
-from collections import deque
 from random import Random
 from typing import Final, NamedTuple
 
-from perun.fuzz.mutating import Mutation
+from perun.fuzz.mutating import CUT, Mutation
 
 START: Final = 1.0
 """Seconds at first: as long as nothing takes longer, nothing depends on the clock."""
@@ -24,8 +23,14 @@ _LITTLE: Final = 0.05
 _STEP: Final = 4.0
 """Times as long that an input is given the next time."""
 _WAITING: Final = 64
-"""Inputs that wait for the same limit; of more the oldest are dropped."""
-_AGAIN: Final = 0.3
+"""Inputs that wait for the same limit; of more the longest is dropped: shorter ones are likelier to end."""
+_SHORTEST: Final = 0.5
+"""Share of times that the shortest one is tried; else any."""
+_OF_PARENT: Final = 4.0
+"""Times as long as its parent that an input is given in any case: else nothing slower is found by and by."""
+_CUT: Final = 0.5
+"""Share of times that only the beginning of it is tried, which is likelier to end."""
+_AGAIN: Final = 0.4
 """Share of the time for inputs that run again."""
 
 
@@ -47,7 +52,7 @@ class Patience:
         self.lost = 0.0
         self._hang = hang
         self._floor = min(hang, max(_LEAST, _LONGER * slowest))
-        self._waiting: dict[int, deque[Waiting]] = {}
+        self._waiting: dict[int, list[Waiting]] = {}
         self._spent: dict[int, float] = {}
         self._judged_at = 0.0
         self._lost_then = 0.0
@@ -62,7 +67,14 @@ class Patience:
         else:
             self.spend(one, seconds)
         level = one.level + 1
-        self._waiting.setdefault(level, deque(maxlen=_WAITING)).append(one._replace(level=level))
+        waiting = self._waiting.setdefault(level, [])
+        waiting.append(one._replace(level=level))
+        waiting.sort(key=lambda other: len(other.mutation.data))
+        del waiting[_WAITING:]
+
+    def of(self, parent: float) -> float:
+        """Seconds for an input at first, whose parent takes so long."""
+        return min(self._hang, max(self.limit, _OF_PARENT * parent))
 
     def spend(self, one: Waiting, seconds: float) -> None:
         """A run again has taken so long."""
@@ -98,8 +110,14 @@ class Patience:
             return None
         level = min(levels, key=lambda one: (self._spent.get(one, 0.0), one))
         waiting = self._waiting[level]
-        waiting.rotate(-random.randrange(len(waiting)))
-        return waiting.popleft(), self.time_of(level)
+        place = 0 if random.random() < _SHORTEST else random.randrange(len(waiting))
+        data = waiting[place].mutation.data
+        shorter = CUT.apply(data, random, ()) if random.random() < _CUT else None
+        if not shorter:
+            return waiting.pop(place), self.time_of(level)
+        mutation = waiting[place].mutation
+        shortened = mutation._replace(data=shorter, rules=(*mutation.rules, CUT.label))
+        return Waiting(shortened, level), self.time_of(level)
 
     def time_of(self, level: int) -> float:
         """Seconds for what was stopped so often."""

@@ -234,6 +234,8 @@ def _nested(data: bytes, repeated: Iterable[Run]) -> Iterator[Pattern]:
             if other.start >= end and min(one.times, other.times) * 2 > max(one.times, other.times):
                 unit = data[one.start : one.start + one.period]
                 close = data[other.start : other.start + other.period]
+                if unit == close:
+                    continue  # each of them alone says the same
                 after = data[other.start + other.covered :]
                 middle = data[end : other.start]
                 yield Pattern("nested", data[: one.start], unit, after, middle, close, times=one.times)

@@ -11,8 +11,17 @@ unsigned char *__afl_area_ptr;
 static void serve(void)
 {
     int word = 0, status;
+#ifdef NEWER
+    const char words[] = "some words";
+    int answers[] = {0x41464c01, 0x801, 100000, sizeof words}, reply = 0;
+    if (write(199, answers, 4) != 4 || read(198, &reply, 4) != 4 || reply != ~answers[0]
+        || write(199, answers + 1, 12) != 12 || write(199, words, sizeof words) != sizeof words
+        || write(199, answers, 4) != 4)
+        _exit(1);
+#else
     if (write(199, &word, 4) != 4)
         return;
+#endif
     while (read(198, &word, 4) == 4) {
         pid_t copy = fork();
         if (copy == 0) {

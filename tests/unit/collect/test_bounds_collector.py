@@ -262,6 +262,14 @@ def test_a_killed_process_loses_its_source_only(collect: Any, monkeypatch: pytes
     assert collect.notes == ["a.c:1: the analysis of it was ended by SIGSEGV"]
 
 
+def test_why_a_process_ends_is_told(collect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a library is there but cannot be loaded."""
+    write(collect, "a.c", LOOP.format("f"))
+    monkeypatch.setattr(workers, "_START", "raise ImportError('libz3.so cannot be loaded')")
+    with pytest.raises(JobFailed, match=r"ended with status 1: ImportError: libz3\.so cannot be loaded"):
+        collect("a.c")
+
+
 def test_an_interruption_ends_all_processes(collect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
     popen = subprocess.Popen

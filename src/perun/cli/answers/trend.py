@@ -40,7 +40,7 @@ def answer(session: Session, found: Trend) -> None:
         _series(session, series, title, machines)
     empty = found.versions - found.measured
     if not found.series:
-        session.say(f"nothing is registered in {plural(found.versions, 'version')}")
+        session.say(f"no measured value is registered in {plural(found.versions, 'version')}")
         session.note(
             "hint: measure this version with: perun bench --save CMD; and then those of the past with: "
             "perun run --crawl-parents matrix"

@@ -38,8 +38,8 @@ class BoundsParams:
     )
     calls: bool = param(
         False,
-        help="Count the loops of the functions that a function calls in its bounds, too, as far as their "
-        "definitions are in the same source.",
+        help="Count what a function calls in its total bound, too, as far as that is defined in the same "
+        "source.",
     )
     count: str = param(
         "iterations",

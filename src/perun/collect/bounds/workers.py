@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final, NamedTuple
 
 from perun.collect.bounds.found import Gap, SourceBounds
@@ -125,12 +126,13 @@ class _Process:
 
     def __init__(self, setup: Setup, folder: Path, environ: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
+        self._errors = TemporaryFile()  # noqa: SIM115  # closed by `end`
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _START, str(theirs.fileno()), *sys.path],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=self._errors,
                 cwd=folder,
                 env=environ,
                 pass_fds=[theirs.fileno()],
@@ -160,4 +162,8 @@ class _Process:
         self._process.kill()
         status = self._process.wait()
         self.connection.close()
-        return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        with self._errors as errors:
+            errors.seek(0)
+            said = errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        return f"{how}: {said}" if said and status > 0 else how

@@ -6,9 +6,10 @@ For each function gcc writes a description, `__gcov_.NAME`, which says what the 
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy
 
@@ -71,12 +72,15 @@ def read_module(path: Path) -> Module:
 
     with path.open("rb") as file:
         try:
-            elf = ELFFile(file)
-        except ELFError as problem:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                stream: Any = data  # it reads and seeks, though it is no IO
+                elf = ELFFile(stream)
+                if elf.elfclass != 64 or not elf.little_endian:
+                    raise NotElf("it is not for a 64-bit little-endian processor")
+                return _Reader(elf).module(path)
+        # What the library raises of damaged files; a `ValueError` also of an empty one.
+        except (ELFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as problem:
             raise NotElf(str(problem)) from None
-        if elf.elfclass != 64 or not elf.little_endian:
-            raise NotElf("it is not for a 64-bit little-endian processor")
-        return _Reader(elf).module(path)
 
 
 class _Reader:

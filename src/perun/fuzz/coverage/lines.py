@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy
 
-from perun.fuzz.coverage.gcno import ON_TREE, Graph
+from perun.fuzz.coverage.gcno import ON_TREE, DamagedNotes, Graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,8 +113,10 @@ def _sums(graph: Graph, first: int) -> Iterable[tuple[Line, list[Terms]]]:
 def _solve(graph: Graph, first: int) -> list[Terms]:
     """The count of each arc as terms of counters, the first of which is number `first`.
 
-    :raises ValueError: if arcs without counters are no tree, so that their counts do not follow.
+    :raises DamagedNotes: if arcs without counters are no tree, so that their counts do not follow.
     """
+    if graph.blocks < 2:
+        raise DamagedNotes(f"the function {graph.name} has no blocks")
     ends = [(arc.source, arc.target) for arc in graph.arcs]
     found: list[Terms | None] = []
     counter = first
@@ -144,7 +146,7 @@ def _solve(graph: Graph, first: int) -> list[Terms]:
             if missing[end] == 1:
                 ready.append(end)
     if any(one is None for one in found):
-        raise ValueError("the counts of some arcs do not follow from those of others")
+        raise DamagedNotes(f"the arcs of the function {graph.name} do not belong together")
     return [one for one in found[:-1] if one is not None]
 
 

@@ -31,7 +31,10 @@ def line_map(functions: Sequence[Function], folders: Sequence[Path]) -> Lines:
     :param folders: where `.gcno` files are looked for that are not where they were written.
     :raises UsageError: if one is missing, is of another build, or cannot be read.
     """
-    return Lines(_placed(functions, folders))
+    try:
+        return Lines(_placed(functions, folders))
+    except DamagedNotes as problem:
+        raise UsageError(f"the notes of gcc are damaged: {problem}", "build the program again") from None
 
 
 def _placed(functions: Sequence[Function], folders: Sequence[Path]) -> Iterator[tuple[Graph, int]]:

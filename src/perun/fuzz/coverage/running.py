@@ -26,6 +26,10 @@ _CONTROL: Final = 198
 _START: Final = 60.0
 """Seconds until a fork server is ready, at most."""
 
+_NEWER: Final = range(0x41464C01, 0x41464D00)
+_TELLS_SIZE, _TELLS_WORDS = 0x1, 0x800
+"""Versions that newer servers of AFL begin with, and what they tell: the size of the map, words."""
+
 _CRASHES: Final = {signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE,
                     signal.SIGSEGV}
 
@@ -85,7 +89,7 @@ class ForkServer:
         if (protector := guard()) is not None:
             protector.add(self.pid)
         try:
-            self.hello = self._answer(_START)
+            self._greet()
         except BaseException as problem:
             self.close()
             if isinstance(problem, (TimeoutError, EOFError)):
@@ -127,6 +131,22 @@ class ForkServer:
         _kill(self.pid)
         self._process.wait()
         self._close_pipes()
+
+    def _greet(self) -> None:
+        """Wait until the server is ready. Newer ones of AFL agree on a version, and tell what they have."""
+        hello = self._answer(_START)
+        if not _NEWER.start <= hello < _NEWER.stop:
+            return
+        os.write(self._write, (hello ^ 0xFFFFFFFF).to_bytes(4, "little"))
+        options = self._answer(_START)
+        if options & _TELLS_SIZE:
+            self._answer(_START)
+        if options & _TELLS_WORDS:
+            left = self._answer(_START)
+            while left > 0:
+                left -= len(os.read(self._read, left)) or left
+        if self._answer(_START) != hello:
+            raise EOFError
 
     def _end_copy(self, pid: int) -> None:
         pid = pid or (self._record.copy if self._record is not None else 0)

@@ -68,7 +68,7 @@ def chart(title: str, x: Axis, y: Axis, series: Sequence[Drawn], marks: Sequence
     up = _Scale(y, [value for one in shown for value in one.y], HEIGHT - _BELOW, _ABOVE)
     parts = [f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">']
     parts += [f"<title>{escape(title)}</title>", *_axes(x, y, across, up)]
-    parts += [_mark(one, across) for one in marks if not x.log or one.x > 0]
+    parts += [_mark(number, one, across) for number, one in enumerate(marks) if not x.log or one.x > 0]
     for number, one in enumerate(shown):
         parts += _series(one, min(number, 2), across, up)
     parts += [_legend(one.name, number) for number, one in enumerate(shown)] if len(shown) > 1 else []
@@ -138,10 +138,14 @@ def _number(value: float, axis: Axis) -> str:
     return escape(readable(value, axis.unit))
 
 
-def _mark(one: Mark, across: _Scale) -> str:
-    at = across(one.x)
+def _mark(number: int, one: Mark, across: _Scale) -> str:
+    """A line with its name, one below the other, as several may be at one place."""
+    at, height = across(one.x), _ABOVE + 10 + 14 * number
     line = f'<path class="quartile" d="M{at:.1f} {_ABOVE}V{HEIGHT - _BELOW}"/>'
-    return f'{line}<text x="{at + 3:.1f}" y="{_ABOVE + 10}">{escape(one.name)}</text>'
+    is_late = at > (_LEFT + WIDTH) / 2
+    anchor = "end" if is_late else "start"
+    place = f'x="{at - 3 if is_late else at + 3:.1f}" text-anchor="{anchor}"'
+    return f'{line}<text {place} y="{height}">{escape(one.name)}</text>'
 
 
 def _series(one: Drawn, colour: int, across: _Scale, up: _Scale) -> list[str]:

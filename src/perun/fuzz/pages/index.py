@@ -17,6 +17,8 @@ from perun.wording import counted
 FILE: Final = "index.html"
 _DETAILED: Final = 50
 """Results that are shown with their inputs; the others are rows of the table."""
+_RULES: Final = 8
+"""The last rules of a result that the ranking has; all are with its input."""
 _LISTED: Final = 1000
 """Rows of the table."""
 _TITLES: Final = {HANG: "hang", FAULT: "fault"}
@@ -91,7 +93,7 @@ def _ranked(number: int, one: Result) -> list[str]:
         escape(_measured(one)),
         escape(readable(one.size, "B")),
         escape(_growth_text(one)),
-        escape(" ".join(one.rules)),
+        escape(" ".join((*("…" for _ in one.rules[:-_RULES][:1]), *one.rules[-_RULES:]))),
     ]
 
 
