@@ -177,7 +177,8 @@ def test_what_is_likeliest_a_hang_is_run_for_the_whole_time_early():
     assert patience.next_hang(30.0) is None  # no time for it yet
     found, limit = patience.next_hang(40.0)
     assert (len(found.mutation.data), limit) == (100, 10.0)  # though the longest are not kept to run again
-    patience.stopped(waiting(b"b" * 5), 1.0)
+    patience.stopped(waiting(b"b" * 5), 2.5)  # it was given more, and took that as well
+    patience.stopped(waiting(b"c" * 9), 1.0)
     assert patience.next_hang(40.0) is None
     assert patience.next_hang(80.0)[0].mutation.data == b"b" * 5
 

@@ -59,7 +59,7 @@ class Patience:
         self._spent: dict[int, float] = {}
         self._judged_at = 0.0
         self._lost_then = 0.0
-        self._likeliest: Waiting | None = None
+        self._likeliest: tuple[float, int, Waiting] | None = None
         self._hangs_sought = 0.0
 
     def __len__(self) -> int:
@@ -73,8 +73,10 @@ class Patience:
             self.spend(one, seconds)
         level = one.level + 1
         one = one._replace(level=level)
-        if self._likeliest is None or _likelihood(one) > _likelihood(self._likeliest):
-            self._likeliest = one
+        # What took longer than others were given, and of these the longest, is likeliest to be a hang.
+        size = len(one.mutation.data)
+        if self._likeliest is None or (seconds, size) > self._likeliest[:2]:
+            self._likeliest = seconds, size, one
         waiting = self._waiting.setdefault(level, [])
         waiting.append(one)
         waiting.sort(key=lambda other: len(other.mutation.data))
@@ -114,7 +116,7 @@ class Patience:
         """
         if self._likeliest is None or self._hangs_sought + self._hang > _FOR_A_HANG * seconds:
             return None
-        found, self._likeliest = self._likeliest, None
+        found, self._likeliest = self._likeliest[2], None
         self._hangs_sought += self._hang
         waiting = self._waiting.get(found.level, [])
         if found in waiting:
@@ -148,8 +150,3 @@ class Patience:
         """Seconds for what was stopped so often."""
         longer = self.limit * _STEP**level
         return self._hang if longer * _STEP**0.5 > self._hang else longer
-
-
-def _likelihood(one: Waiting) -> tuple[int, int]:
-    """What is stopped more often, and what is longer, is likelier to be a hang."""
-    return one.level, len(one.mutation.data)
