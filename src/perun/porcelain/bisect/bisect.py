@@ -149,16 +149,14 @@ class _Bisection:
             return self._answer(ends, result, why=_SPENT if result.spent else self._why_range(result))
         into = self._into_merge(result)
         merge = result.range[0] if into is not None else None
-        return self._confirmed(ends, into or result, line, merge)
+        return self._confirmed(ends, into or result, result, merge)
 
-    def _confirmed(
-        self, ends: Ends, result: _Result, line: Sequence[MinorVersion], merge: MinorVersion | None
-    ) -> Bisected:
+    def _confirmed(self, ends: Ends, result: _Result, main: _Result, merge: MinorVersion | None) -> Bisected:
         if result.spent or len(result.range) > 1:
             why = _SPENT if result.spent else self._why_range(result)
             return self._answer(ends, result, why=why, merge=merge)
         try:
-            answer = self._judge.confirm(result.parent, result.range[0])
+            answer = self._judge.confirm(self._parent_to_confirm(result, main), result.range[0])
         except BudgetSpent:
             return self._answer(ends, result, why=_SPENT, merge=merge)
         if answer.why and self._judge.forget_stored():
@@ -174,10 +172,10 @@ class _Bisection:
         """Narrow the change down along the line, whose ends are known."""
         is_bad = {0: False, len(line) - 1: True}
         skipped: set[int] = set()
-        for place, version in enumerate(line[1:-1], 1):
+        for number, version in enumerate(line[1:-1], 1):
             seen = self._judge.stored(version)
             if seen is not None:
-                is_bad[place] = seen.like is Like.BAD
+                is_bad[number] = seen.like is Like.BAD
         found = bounds(is_bad, skipped)
         for version in (line[found.low], line[found.high]):
             seen = self._judge.stored(version)
@@ -209,10 +207,16 @@ class _Bisection:
             if len(line) < 2:
                 continue
             self._watcher.note(f"{result.range[0].checksum[:7]} is a merge: looking at what it brought")
-            likes = [self._like(version) for version in (line[0], line[-1])]
-            if likes == [Like.GOOD, Like.BAD]:
+            # Where they branched off is a part of what is good; it need not build.
+            if self._like(line[-1]) is Like.BAD and self._like(line[0]) is not Like.BAD:
                 return self._search(line)
         return None
+
+    def _parent_to_confirm(self, result: _Result, main: _Result) -> MinorVersion:
+        """The parent, or where that cannot be measured, the one of the merge that brought the change."""
+        seen = self._seen.get(result.parent.checksum)
+        is_good = seen is None or seen.like is Like.GOOD
+        return result.parent if is_good else main.parent
 
     def _like(self, version: MinorVersion) -> Like:
         known = {self._good.checksum: Like.GOOD, self._bad.checksum: Like.BAD}

@@ -46,8 +46,8 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no step was done."""
-        return not self._known
+        """Whether nothing was found that would be measured again."""
+        return all(key[0] == "skipped" for key in self._known)
 
     def end(self) -> None:
         """The bisection has come to its end: nothing is left to resume."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from perun.errors import JobFailed, PerunError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.data import Like, Ratio, Seen
-from perun.porcelain.bisect.measuring import Compared, Measuring, Skipped, check_runs, quotient
+from perun.porcelain.bisect.measuring import Compared, Measuring, Skipped, quotient, unusable_end
 from perun.porcelain.bisect.scripting import Script
 from perun.profile.changes import PerformanceChange
 from perun.profile.verdict import DEFAULTS
@@ -112,9 +112,9 @@ class ByCost(Judge):
         except Skipped as problem:
             is_base = str(problem).startswith("base (")
             end = ("good", good) if is_base else ("bad", bad)
-            raise check_runs(problem, *end) from None
+            raise unusable_end(problem, *end) from None
         except JobFailed as problem:
-            raise check_runs(problem, "good", good) from None
+            raise unusable_end(problem, "good", good) from None
 
     def stored(self, version: MinorVersion) -> Seen | None:
         """By a stored value that is that of an end, or clearly nearer to one of them."""
@@ -209,7 +209,7 @@ class ByScript(Judge):
             try:
                 is_bad = self._script.is_bad(version)
             except (Skipped, JobFailed) as problem:
-                raise check_runs(problem, name, version) from None
+                raise unusable_end(problem, name, version) from None
             if is_bad != (name == "bad"):
                 said = "bad" if is_bad else "good"
                 raise JobFailed(

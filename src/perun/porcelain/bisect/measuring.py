@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import re
 import tempfile
 import time
 import uuid
@@ -16,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.errors import JobFailed, PerunError
+from perun.errors import JobFailed
 from perun.plugin.api import MinorVersion
 from perun.porcelain import saving
 from perun.porcelain.bisect.data import SECONDS, Asked, Ratio
@@ -48,7 +49,11 @@ Tell = Callable[[str], None]
 
 
 class Skipped(Exception):
-    """A version that cannot be built or run; the text says why."""
+    """A version that cannot be built or run; the text says why. :ivar hint: what to do next, where known."""
+
+    def __init__(self, why: str, hint: str = "") -> None:
+        super().__init__(why)
+        self.hint = hint
 
 
 class Compared(NamedTuple):
@@ -209,7 +214,7 @@ class Measuring:
             yield
         except (JobFailed, NoSuchLocation) as problem:
             self._journal.keep(problem.message, "skipped", version.checksum)
-            raise Skipped(problem.message) from problem
+            raise Skipped(problem.message, problem.hint) from problem
         finally:
             self.spent += time.monotonic() - begun
 
@@ -313,10 +318,10 @@ def _compared(data: dict[str, Any]) -> Compared:
     )
 
 
-def check_runs(problem: PerunError | Skipped, end: str, version: MinorVersion) -> PerunError:
+def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> JobFailed:
     """The error where an end cannot be built or run. :param end: `good` or `bad`."""
-    message = problem.message if isinstance(problem, PerunError) else str(problem)
+    message = re.sub(r"^(base|head) \(\w+\): ", "", str(problem))  # as pairs of runs name them
     return JobFailed(
         f"the {end} end, {version.checksum[:7]}, cannot be measured: {message}",
-        f"name another {end} version that builds and runs",
+        problem.hint or f"name another {end} version that builds and runs",
     )

@@ -13,6 +13,7 @@ from perun.porcelain.compare.instruments import Collected, Reading
 from perun.porcelain.compare.metrics import FREE, PEAK, Recorded, clock, is_printed, summed, wanted
 from perun.porcelain.compare.plan import Case
 from perun.porcelain.repository import Repository
+from perun.profile.amounts import is_time
 from perun.profile.measurements import Metric, measurements
 from perun.wording import listed
 
@@ -77,7 +78,7 @@ class OneNumber:
         if not self._wanted.location:
             metric = chosen(reading.values, "")
             assert metric is not None
-            return reading._replace(values={metric: reading.values[metric]})
+            return reading._replace(values={_counted(metric): reading.values[metric]})
         collector = str(reading.profile["collector_info"]["name"])
         found = {
             series.metric: float(series.values.mean() if is_printed(series.metric) else series.values.sum())
@@ -87,7 +88,13 @@ class OneNumber:
         metric = chosen(found, self._wanted.location)
         if metric is None:
             raise _missing(self._wanted, found)
-        return reading._replace(values={metric: found[metric]})
+        return reading._replace(values={_counted(metric): found[metric]})
+
+
+def _counted(metric: Metric) -> Metric:
+    """The metric as one that may be counted: what is no time, such as a number that the program prints, is if
+    a few runs say the same."""
+    return metric if metric.type == "time" or is_time(metric.unit) else metric._replace(exact=True)
 
 
 def chosen(metrics: Iterable[Metric], location: str) -> Metric | None:
@@ -161,7 +168,7 @@ def _by_version(read: History, rows: list[int]) -> dict[str, float]:
     import numpy as np
 
     values = read.values[rows]
-    known: list[bool] = np.isfinite(values).any(axis=0).tolist()
+    known = [bool(column.any()) for column in np.isfinite(values).T]
     sums: list[float] = np.nansum(values, axis=0).tolist()
     places = zip(read.measured, sums, known, strict=True)
     return {read.versions[place].checksum: value for place, value, is_known in places if is_known}

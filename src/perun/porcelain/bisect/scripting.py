@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from perun.errors import JobFailed
@@ -14,8 +17,8 @@ from perun.porcelain.compare.instruments import BudgetSpent
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run.pre_run import environment
 from perun.process.execution import Execution
-from perun.process.streams import Output
 from perun.process.outcome import exit_status
+from perun.process.streams import Output
 
 SKIP: Final = 125
 ABORT: Final = 128
@@ -74,6 +77,9 @@ class Script:
             return SKIP
         self._tell(f"running the script at {version.checksum[:7]}")
         run = Run(self._command, cwd=folder, environ=environment(self._repo))
-        scratch = self._repo.root / PERUN_FOLDER / "tmp"
-        with Execution(run, scratch, 0.0, output=Output.DISCARD) as execution:
+        prefix, place = f"collect-{os.getpid()}-", self._repo.root / PERUN_FOLDER / "tmp"
+        with (
+            tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as scratch,
+            Execution(run, Path(scratch), 0.0, output=Output.DISCARD) as execution,
+        ):
             return exit_status(execution.run().status)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from perun import leftovers
 from perun.atomic import temporary_name
 from perun.errors import NotPerunRepository
 from perun.regular import read_regular
@@ -186,6 +187,7 @@ def _append(descriptor: int, path: Path, line: Any) -> None:
 
 
 def _prune(folder: Path) -> None:
+    leftovers.sweep(folder)
     for path in _paths(folder)[: -MAX_JOURNALS + 1]:
         journal = _open(path)
         if journal is not None:
