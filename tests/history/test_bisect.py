@@ -347,7 +347,7 @@ def test_the_answer(make: Callable[..., History]) -> None:
 def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, project.Made]:
     """The history of the C program, whose five per cent hide among commits that do not build."""
     folder = tmp_path_factory.mktemp("program") / "words"
-    return folder, project.make(folder, 20, hidden=True)
+    return folder, project.make(folder, project.FEWEST, hidden=True)
 
 
 def test_each_change_of_a_program_is_found_alone(
