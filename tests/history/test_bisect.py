@@ -21,12 +21,13 @@ import project
 import pytest
 
 from perun.errors import JobFailed, NotTrusted, PerunError, UsageError
-from perun.porcelain import trust
+from perun.porcelain import saving, trust
 from perun.porcelain.bisect.bisect import bisect
 from perun.porcelain.bisect.data import Asked, Bisected, Like
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
 from perun.porcelain.run import journal_file
+from perun.profile.factory import Profile
 
 COLLECTOR = '''
 import random
@@ -260,6 +261,57 @@ def _killed(history: History, last: int, *, resume: bool) -> bool:
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, -signal.SIGKILL)
     return status != 0
+
+
+def store(history: History, costs: Mapping[int, float]) -> None:
+    """Register what the collector would have measured of these commits."""
+    wanted = []
+    for number, cost in costs.items():
+        header = {"type": "instructions", "units": {"instructions": ""}}
+        header |= {"cmd": "sh build.sh", "args": "", "workload": ""}
+        profile = Profile({"header": header, "collector_info": {"name": "counter", "params": {"noise": 0.0}}})
+        profile.update_resources(
+            [
+                {"amount": cost / 2, "type": "instructions", "subtype": "exclusive", "uid": uid}
+                for uid in ("main", "sort")
+            ]
+        )
+        wanted.append(saving.Wanted(profile, history.commits[number], registers=True))
+    saving.save_together(history.repository, wanted)
+
+
+def test_a_change_that_is_stored(make: Callable[..., History]) -> None:
+    """The versions between the last one of the old level and the first one of the new level are searched."""
+    history = make([1.0] * 6 + [2.0] * 6)
+    with pytest.raises(UsageError, match="shows no degradation"):
+        history.bisect(metric="")
+    store(history, {number: 1.0 if number < 4 else 2.0 for number in range(12) if number not in (4, 5, 6)})
+    found = history.bisect(metric="")
+    assert found.first is not None and found.first.subject == "Commit 6" and found.confirmed
+    assert (found.good.subject, found.bad.subject) == ("Commit 3", "Commit 7")
+    assert set(history.runs) == {5, 6}  # the ends are known
+    by_name = history.bisect(6, metric="", location="main")
+    assert by_name.first is not None and by_name.first.subject == "Commit 6"
+    with pytest.raises(UsageError, match="the commit of each degradation is known"):
+        history.bisect(metric="")
+
+
+def test_what_is_stored_and_does_not_hold_today_is_forgotten(make: Callable[..., History]) -> None:
+    history = make([1.0, 1.0, 1.0, 1.0, 2.0, 2.0])
+    store(history, {0: 1.0, 2: 2.0, 1: 1.0, 5: 2.0})  # commit 2 was measured with another compiler, say
+    found = history.bisect(0, 5)
+    assert found.first is not None and found.first.subject == "Commit 4" and found.confirmed
+    assert found.stored == 0
+
+
+def test_a_spent_budget_can_be_resumed(make: Callable[..., History]) -> None:
+    history = make([1.0, 1.0, 2.0])
+    nothing = history.bisect(0, 2, budget=1e-9)
+    assert (nothing.first, nothing.range) == (None, ())
+    assert "perun bisect --resume" in nothing.why
+    found = history.bisect(resume=True)
+    assert found.first is not None and found.first.subject == "Commit 2"
+    assert history.leftovers == []
 
 
 def test_scripts_speak_as_for_git_bisect_run(make: Callable[..., History]) -> None:

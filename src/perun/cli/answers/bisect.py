@@ -129,6 +129,8 @@ def _no_difference(found: Bisected) -> str:
 
 
 def _next_without(found: Bisected) -> str:
+    if "--resume" in found.why:
+        return "go on with: perun bisect --resume --budget SECONDS"
     if "certain" in found.why:
         return "give it more time: --budget SECONDS, --max-pairs N; or choose --metric instructions"
     return "name other versions, or another --metric or --location; perun changes shows what is stored"

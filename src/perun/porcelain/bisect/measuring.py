@@ -192,7 +192,8 @@ class Measuring:
             if seconds <= 0:
                 raise BudgetSpent
             known = self._measured(base, head, thresholds, seconds)
-            self._journal.keep(known, *key)
+            if known["settled"]:  # else more time may decide
+                self._journal.keep(known, *key)
         return _compared(known)
 
     def check_known(self, version: MinorVersion) -> None:
@@ -285,6 +286,7 @@ def _as_data(trial: Trial) -> dict[str, Any]:
         "unit": decision.metric.unit,
         "change": change.name,
         "exact": bool(counted),
+        "settled": bool(repeats or decision.settled or not trial.reason),
         "rule": decision.verdict.rule,
         "larger_is_better": decision.metric.larger_is_better,
         "kind": decision.metric.type,
