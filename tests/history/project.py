@@ -22,7 +22,7 @@ from typing import Final
 
 FIRST_DATE: Final = 1_800_000_000
 AUTHORS: Final = ("Ada <ada@example.org>", "Ben <ben@example.org>", "Cleo <cleo@example.org>")
-FEWEST: Final = 20
+FEWEST: Final = 24
 """Commits that a history has at least: fewer have no room for what happens in it."""
 PATTERN: Final = r"^(?P<name>\w+): (?P<value>\d+)$"
 """What the collector `regex` reads of the output of the program."""
@@ -331,8 +331,8 @@ def _data(text: str) -> str:
 
 def _places(count: int) -> tuple[dict[str, int], set[int]]:
     """Where along first parents what happens, and which commits do not build."""
-    shares = {"leak": 0.2, "quadratic": 0.36, "five_percent": 0.58, "merge": 0.7, "revert": 0.82}
-    broken = {int(share * count) for share in (0.1, 0.26, 0.44, 0.9)}
+    shares = {"leak": 0.25, "quadratic": 0.38, "five_percent": 0.58, "merge": 0.68, "revert": 0.77}
+    broken = {int(share * count) for share in (0.1, 0.3, 0.44, 0.9)}
     return {name: int(share * count) for name, share in shares.items()}, broken | {int(0.44 * count) + 1}
 
 

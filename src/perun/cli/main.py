@@ -26,6 +26,7 @@ COMMANDS = {
         "perun.cli.commands.explain:explain",
         "Say why a version costs more: functions, and lines of the diff.",
     ),
+    "ack": ("perun.cli.commands.ack:ack", "Acknowledge a change of performance, which fails nothing then."),
     "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
     "bench": ("perun.cli.commands.bench:bench", "Measure commands now, and keep the times by commit."),
     "run": ("perun.cli.commands.run:run", "Run a batch of jobs, or the job matrix."),

@@ -315,6 +315,7 @@ def test_json() -> None:
     assert data["summary"] == {
         "compared": 1, "optimizations": 4, "degradations": 5, "severe": 3, "other": 3, "inconclusive": 1,
         "ignored": 2,
+        "acknowledged": 0,
     }  # fmt: skip
     assert data["nothing_compared"] is None
     assert [one["cmd"] for one in data["unpaired"]] == ["./gone"]

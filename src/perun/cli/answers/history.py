@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from perun.cli.answers.check.json import entry_data
 from perun.cli.answers.data import write_json
+from perun.cli.answers.history_reports import entry_of, remark_of, result_of
 from perun.cli.answers.measured import SHORT
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
-from perun.models.change_points.voting import DETECTORS
+from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Gone, Level, SeriesKey, Step, VersionChanges
 from perun.porcelain.changes.detecting import FEWEST
 from perun.porcelain.trend import text_of
@@ -21,13 +23,13 @@ MOST: Final = 12
 """Steps of one version that are printed, unless the user asks for more."""
 
 
-def answer(session: Session, found: Changes, *, every: bool) -> None:
+def answer(session: Session, found: Changes, acknowledged: Acknowledged, *, every: bool) -> None:
     """Print each version that changed something, the newest first. :param every: all steps of each."""
     measured = len(found.history.measured)
     for number, one in enumerate(reversed(found.found)):
         if number:
             session.say()
-        _version(session, one, every)
+        _version(session, one, acknowledged, every)
     if not measured:
         session.say(f"nothing is registered in {plural(len(found.history.versions), 'version')}")
         session.note("hint: measure versions of the past with: perun run --crawl-parents matrix")
@@ -39,7 +41,7 @@ def answer(session: Session, found: Changes, *, every: bool) -> None:
         session.warn(message)
 
 
-def write_data(session: Session, found: Changes) -> None:
+def write_data(session: Session, found: Changes, acknowledged: Acknowledged) -> None:
     """Write it as JSON, schema `perun.changes/1`."""
     write_json(
         session.out,
@@ -51,7 +53,7 @@ def write_data(session: Session, found: Changes) -> None:
             "short": found.short,
             "spikes": found.spikes,
             "damaged": found.history.damaged,
-            "changes": [_version_data(one) for one in found.found],
+            "changes": [_version_data(one, acknowledged) for one in found.found],
         },
     )
 
@@ -66,7 +68,7 @@ def _notes(found: Changes, measured: int) -> Iterator[str]:
         yield f"note: {plural(found.spikes, 'point')} far from the others: a spike, and no change"
 
 
-def _version(session: Session, one: VersionChanges, every: bool) -> None:
+def _version(session: Session, one: VersionChanges, acknowledged: Acknowledged, every: bool) -> None:
     version = one.version
     name = session.paint(version.checksum[:SHORT], "yellow")
     session.say(f"{name} {version.date[:10]} {one_line(version.subject)} ({one_line(version.author)})")
@@ -80,7 +82,7 @@ def _version(session: Session, one: VersionChanges, every: bool) -> None:
     steps = one.steps if every else one.steps[:MOST]
     for title, group in groupby(sorted(steps, key=_title), key=_title):
         session.say(f"  {one_line(title)}")
-        _steps(session, list(group))
+        _steps(session, one, list(group), acknowledged)
     if len(steps) < len(one.steps):
         session.say(f"  and {len(one.steps) - len(steps)} more; show them with: --all")
     _gone(session, one.gone, every)
@@ -91,16 +93,19 @@ def _title(step: Step) -> str:
     return f"{text_of(configuration)} ({configuration.collector})"
 
 
-def _steps(session: Session, steps: Sequence[Step]) -> None:
+def _steps(
+    session: Session, one: VersionChanges, steps: Sequence[Step], acknowledged: Acknowledged
+) -> None:
     rows = [_cells(step) for step in steps]
     rooms = [max(width(row[place]) for row in rows) for place in range(3)]
     for (location, ratio, amounts), step in zip(rows, steps, strict=True):
         colour = "red" if step.is_degradation else "green"
+        entry = entry_of(one, step, acknowledged)
         cells = (
             location + " " * (rooms[0] - width(location)),
             session.paint(ratio, colour) + " " * (rooms[1] - width(ratio)),
             amounts + " " * (rooms[2] - width(amounts)),
-            _remark(step),
+            one_line(", ".join(filter(None, (remark_of(step), entry.text if entry else "")))),
         )
         session.say(f"    {'  '.join(cells)}".rstrip())
 
@@ -112,20 +117,6 @@ def _cells(step: Step) -> tuple[str, str, str]:
     return one_line(step.series.location), f"{step.ratio:.3g}x{interval}", f"{before} -> {after}"
 
 
-def _remark(step: Step) -> str:
-    parts = []
-    if step.votes != ("exact",):
-        parts.append(f"{len(step.votes)} of {len(DETECTORS)} detectors")
-    if step.moved_with:
-        where = listed([one_line(one) for one in step.moved_with], 2)
-        parts.append(f"moved {'from' if step.ratio > 1 else 'to'} {where}")
-    if step.taken_back:
-        parts.append(f"taken back by {step.taken_back[:SHORT]}")
-    if step.takes_back:
-        parts.append(f"takes back {step.takes_back[:SHORT]}")
-    return ", ".join(parts)
-
-
 def _gone(session: Session, gone: Sequence[Gone], every: bool) -> None:
     for appeared, text in ((False, "went away"), (True, "came")):
         names = [one_line(one.series.location) for one in gone if one.appeared == appeared]
@@ -133,7 +124,7 @@ def _gone(session: Session, gone: Sequence[Gone], every: bool) -> None:
             session.say(f"  {text}: {listed(names, len(names) if every else 5)}")
 
 
-def _version_data(one: VersionChanges) -> dict[str, Any]:
+def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, Any]:
     return {
         "version": one.version.checksum,
         "date": one.version.date,
@@ -141,7 +132,10 @@ def _version_data(one: VersionChanges) -> dict[str, Any]:
         "subject": one.version.subject,
         "since": one.since.checksum,
         "possible": [other.checksum for other in one.possible],
-        "steps": [_step_data(step) for step in one.steps],
+        "steps": [
+            {**_step_data(step), "acknowledged": entry_data(entry_of(one, step, acknowledged))}
+            for step in one.steps
+        ],
         "gone": [{**_key_data(own.series), "value": own.last} for own in one.gone if not own.appeared],
         "came": [{**_key_data(own.series), "value": own.last} for own in one.gone if own.appeared],
     }
@@ -153,6 +147,7 @@ def _step_data(step: Step) -> dict[str, Any]:
         "ratio": step.ratio,
         "interval": [step.low, step.high],
         "degradation": step.is_degradation,
+        "result": result_of(step).name,
         "before": _level_data(step.before),
         "after": _level_data(step.after),
         "votes": list(step.votes),

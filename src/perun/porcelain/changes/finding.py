@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -10,12 +10,14 @@ from perun.errors import ProfileNotFound
 from perun.models.change_points import voting
 from perun.porcelain import walking
 from perun.porcelain.changes import history
-from perun.porcelain.changes.data import Changes, History, SeriesKey
+from perun.porcelain.changes.data import Changes, History, SeriesKey, Step, VersionChanges
 from perun.porcelain.changes.detecting import detect
 from perun.porcelain.changes.events import by_version
 from perun.porcelain.changes.remembered import Remembered
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import text_of
+from perun.store import known_steps
+from perun.store.known_steps import KnownStep
 from perun.wording import listed
 
 Progress = Callable[[str, int, int], None]
@@ -48,10 +50,32 @@ def changes(
     remembered = Remembered(repo, effect)
     found = detect(read, effect, remembered, lambda done, total: progress(DETECTING, done, total))
     every = by_version(read, found.steps)
+    if not pattern and effect == voting.EFFECT:
+        known_steps.keep(repo.store.root, (one.checksum for one in read.versions), _known(every))
     if since is not None:
         later = {one.checksum for one in walking.since(repo, reversed(read.versions), since)}
         every = [one for one in every if one.version.checksum in later]
     return Changes(every, read, len(read.keys), found.short, found.spikes)
+
+
+def _known(every: Sequence[VersionChanges]) -> dict[str, list[KnownStep]]:
+    """The steps as lists of versions show them."""
+    found = {}
+    for one in every:
+        possible = tuple(version.checksum for version in one.possible)
+        steps = [_known_step(step, possible) for step in one.steps]
+        if steps:
+            found[one.version.checksum] = steps
+    return found
+
+
+def _known_step(step: Step, possible: tuple[str, ...]) -> KnownStep:
+    key = step.series
+    return KnownStep(
+        key.location, f"{text_of(key.configuration)} ({key.configuration.collector})",
+        step.ratio, step.low, step.high, step.before.value, step.after.value, key.unit,
+        step.is_degradation, possible, step.taken_back, step.takes_back,
+    )  # fmt: skip
 
 
 def _matching(read: History, pattern: str) -> History:

@@ -12,6 +12,7 @@ from itertools import chain
 from perun.errors import DamagedStore, ProfileError
 from perun.plugin.api import MinorVersion, Report, quiet, silent
 from perun.porcelain import lookup
+from perun.porcelain.check.acknowledging import Acknowledging
 from perun.porcelain.check.compare import Comparer, Outcome, Pair
 from perun.porcelain.check.history import History
 from perun.porcelain.check.pairing import Pairing, VersionPlan
@@ -165,12 +166,13 @@ def _reports(
 
     :param stores: store the changes of each version before its report is yielded.
     """
+    acknowledging = Acknowledging(repo)
     outcomes: list[Outcome] = []
     for item in compare(repo, options, _items(plans)):
         if isinstance(item, Outcome):
             outcomes.append(item)
             continue
-        yield _finish(repo, options, item, iter(outcomes), stores=stores)
+        yield acknowledging.report(_finish(repo, options, item, iter(outcomes), stores=stores))
         outcomes = []
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 from perun.errors import PerunError
 from perun.plugin.api import MinorVersion
+from perun.porcelain.acknowledged import Entry
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
@@ -54,6 +55,7 @@ class Comparison:
     it has the same consequence.
     `same` says that there was nothing to measure, as both sides run the same program on the same input: it
     was not compared, but nothing can have changed.
+    `acknowledged` has the locations whose degradations are acknowledged: they are no failure.
     `notes` are what else there is to say of the comparison. Where both were measured for it side by side,
     `session` says how, as JSON data.
     """
@@ -69,6 +71,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     session: Mapping[str, Any] | None = None
     same: bool = False
+    acknowledged: Mapping[str, Entry] = field(default_factory=dict)
 
     @property
     def not_compared(self) -> str:
@@ -156,12 +159,11 @@ class Verdict:
             self._trouble = self._trouble or comparison.error.exit_code
         self._compared |= comparison.same or not comparison.not_compared
         level = self._fail_on
+        kinds = [one.result for one in comparison.changes if one.location not in comparison.acknowledged]
         if level is not None and not self._failed:
-            self._failed = any(is_degradation(change.result, level) for change in comparison.changes)
+            self._failed = any(is_degradation(kind, level) for kind in kinds)
         if level == "inconclusive":
-            self._undecided |= any(
-                change.result is PerformanceChange.Unknown for change in comparison.changes
-            )
+            self._undecided |= PerformanceChange.Unknown in kinds
 
     @property
     def code(self) -> int:
@@ -201,6 +203,11 @@ NOTHING_COMPARED: Final = 13
 def is_degradation(change: PerformanceChange, level: str = "degradation") -> bool:
     """Whether `--fail-on level` fails on the change; `level` is a key of :data:`LEVELS`."""
     return change in LEVELS[level]
+
+
+def may_fail(change: PerformanceChange) -> bool:
+    """Whether some level of `--fail-on` fails on the change, so that it may be acknowledged."""
+    return change is PerformanceChange.Unknown or any(change in level for level in LEVELS.values())
 
 
 def without_ignored(comparison: Comparison, ignore: tuple[re.Pattern[str], ...]) -> Comparison:

@@ -98,7 +98,7 @@ def compare(
     except (KeyboardInterrupt, Terminated) as interruption:
         session.interruption = session.interruption or interruption
     comparisons = list(_judged(planned, found, options))
-    return Outcome(answers.report(planned, comparisons), session.interruption)
+    return Outcome(answers.report(repo, planned, comparisons), session.interruption)
 
 
 def _judged(

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from perun.errors import PerunError
+from perun.porcelain.check.acknowledging import Acknowledging
 from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
 from perun.porcelain.compare.decide import Decision, disagreements
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.compare.plan import Case, Plan
 from perun.porcelain.compare.storing import Stored
 from perun.porcelain.compare.trial import Trial
+from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
@@ -93,14 +95,14 @@ def unstored(case: Case, collector: str) -> ProfileInfo:
     return ProfileInfo("", "", Head("", job.cmd, job.args, job.workload, collector), 0)
 
 
-def report(plan: Plan, comparisons: list[Comparison]) -> VersionReport:
-    """The answer: the head, compared with the base in each configuration."""
+def report(repo: Repository, plan: Plan, comparisons: list[Comparison]) -> VersionReport:
+    """The answer: the head, compared with the base in each configuration, with what is acknowledged."""
     version = plan.head.version
     if plan.head.uncommitted:
         files = len(plan.head.uncommitted)
         changes = f"uncommitted changes to {files} file{'s' * (files != 1)} on top of: {version.subject}"
         version = version._replace(desc=changes)
-    return VersionReport(version, tuple(comparisons))
+    return Acknowledging(repo).report(VersionReport(version, tuple(comparisons)))
 
 
 def about(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) -> dict[str, Any]:

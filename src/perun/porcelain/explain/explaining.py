@@ -85,8 +85,8 @@ def _require_some(found: Sequence[Gathered]) -> None:
     if not any(one.pairs for one in found):
         reasons = [reason for one in found for reason in one.unseen]
         raise JobFailed(
-            "nothing could be measured of both versions: " + "; ".join(dict.fromkeys(reasons[:3])),
-            "perun doctor shows what can be measured on this machine",
+            ": ".join(["nothing is known of both versions", *reasons[:1]]),
+            "correct that, or name another command with -c; perun doctor shows what can be measured here",
         )
 
 
@@ -141,6 +141,7 @@ class _Case:
         self._libraries: dict[Place, tuple[Part, ...]] = {}
         self._callers: dict[Place, tuple[set[str], set[str]]] = {}
         self._sites: dict[Place, list[Site]] = {}
+        self._seen_lines: dict[Place, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._growth: dict[Place, Growth] = {}
         self._totals: list[Cost] = []
 
@@ -222,6 +223,7 @@ class _Case:
         nothing = costs.SiteTotals((), 0, 0, 0)
         for place, allocator in dict.fromkeys([*old, *new]):
             a, b = (side.get((place, allocator), nothing) for side in (old, new))
+            self._seen_lines[place] = a.lines, b.lines
             if a[1:] != b[1:]:
                 lines = ", ".join(map(str, b.lines or a.lines))
                 self._sites.setdefault(place, []).append(
@@ -251,7 +253,7 @@ class _Case:
             )
 
     def _function(self, place: Place) -> FunctionChange:
-        found = self._sources.find(place)
+        found = self._sources.find(place, self._seen_lines.get(place, ((), ())))
         new, gone = self._caller_changes(place)
         return FunctionChange(
             place.name,

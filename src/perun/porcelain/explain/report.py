@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from perun.porcelain.explain.costs import OUTSIDE
@@ -26,7 +26,7 @@ _MANY: Final = 10
 
 def sentence(one: FunctionChange) -> str:
     """`sort() executes 1.9x the instructions [exact], 22 M -> 43 M; 12 lines of it changed in sort.c:40`."""
-    name = one.name if one.name == OUTSIDE else f"{one.name}()"
+    name = f"{one.name}()" if one.name.isidentifier() else one.name
     parts = [" and ".join(_costs(one)) or "costs the same"]
     parts += _lines(one)
     if one.growth is not None and one.growth.changed:
@@ -68,7 +68,7 @@ def _costs(one: FunctionChange) -> Iterator[str]:
     felt = [cost for cost in memory if cost.share >= _FELT and cost.metric != "temporary"]
     if not any(abs(cost.share) >= _FELT for cost in running) and felt:
         running = []
-    told = [*running[:1], *(felt[:1] if running else (felt or memory)[:1])]
+    told = [*running[:1], *([_telling(felt)] if felt else [] if running else memory[:1])]
     for cost in sorted(told, key=lambda cost: -abs(cost.share)):
         before, after = readable_pair(cost.before, cost.after, cost.unit)
         verb, what = _VERBS.get(cost.metric, ("takes", f"the {cost.metric}"))
@@ -81,6 +81,12 @@ def _costs(one: FunctionChange) -> Iterator[str]:
             yield f"{verb} {ratio(cost)} {what} {sure}, {before} -> {after}"
 
 
+def _telling(memory: Sequence[Cost]) -> Cost:
+    """The largest growth of memory, but a leak that is not small beside it: it tells more."""
+    largest = max(memory, key=lambda cost: cost.share)
+    return next((one for one in memory if one.metric == "leaked" and one.share > largest.share / 10), largest)
+
+
 def _lines(one: FunctionChange) -> Iterator[str]:
     if one.name == OUTSIDE:
         return
@@ -89,7 +95,7 @@ def _lines(one: FunctionChange) -> Iterator[str]:
         yield f"{plural(one.changed_lines, 'line')} of it changed in {where}"
     elif where:
         yield f"no line of it changed in {where}"
-    else:
+    elif one.source:
         yield "its lines are not known"
     if one.near:
         places = [f"{path}:{line.new or line.old}" for path, line in one.near if line.mark == "+"]

@@ -70,13 +70,19 @@ class _Version:
             ] if path else []
         return self._functions[path]
 
-    def find(self, place: Place) -> tuple[str, Range | None]:
-        """The path of a function and its lines; an empty path where no file is meant."""
+    def find(self, place: Place, lines: Sequence[int]) -> tuple[str, Range | None]:
+        """The path of a function and its lines; an empty path where no file is meant.
+
+        :param lines: some that it has; by these a function without a name is found.
+        """
         candidates = self.candidates(place)
         for path in candidates:
             for one in self.functions(path):
                 if is_named(one.name, place.name):
                     return path, one
+            inside = [one for one in self.functions(path) if any(one.first <= n <= one.last for n in lines)]
+            if inside and place.name.startswith("<"):
+                return path, inside[-1]
         return (candidates[0], None) if len(candidates) == 1 else ("", None)
 
     def candidates(self, place: Place) -> list[str]:
@@ -128,9 +134,14 @@ class Sources:
         base, head = (side.debug for side in self._sides)
         return sorted(base.inlined ^ head.inlined)
 
-    def find(self, place: Place) -> Found:
-        """Where a function is, and which changed lines belong to it."""
-        (old_path, old), (new_path, new) = (side.find(place) for side in self._sides)
+    def find(self, place: Place, seen: Sequence[Sequence[int]] = ((), ())) -> Found:
+        """Where a function is, and which changed lines belong to it.
+
+        :param seen: lines of it that a profile of either version has.
+        """
+        (old_path, old), (new_path, new) = (
+            side.find(place, lines) for side, lines in zip(self._sides, seen, strict=True)
+        )
         path = new_path or old_path
         if not path:
             return NOWHERE

@@ -9,6 +9,7 @@ from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import Tally, troubles_of
 from perun.cli.answers.data import change_data, finite
 from perun.cli.table import clean, one_line
+from perun.porcelain.acknowledged import Entry
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -44,6 +45,7 @@ class Json:
         """What went wrong, and the numbers of what was found."""
         tally = self._tally
         summary = {"compared": tally.compared, **tally.counts._asdict(), "ignored": tally.ignored}
+        summary["acknowledged"] = tally.acknowledged
         self._page.out.write(f'\n],\n"unpaired": {json.dumps(self._unpaired)},\n')
         self._page.out.write(f'"troubles": {json.dumps(self._troubles)},\n')
         self._page.out.write(f'"nothing_compared": {json.dumps(tally.nothing_compared or None)},\n')
@@ -70,7 +72,12 @@ def comparison_data(comparison: Comparison, *, verbose: bool = False) -> dict[st
         "environment": comparison.environment or None,
         "damage": clean(comparison.error.message) if comparison.error else None,
         "changes": [
-            {"method": result.method, **change_data(change), "parts": _parts(change)}
+            {
+                "method": result.method,
+                **change_data(change),
+                "parts": _parts(change),
+                "acknowledged": entry_data(comparison.acknowledged.get(change.location)),
+            }
             for result in comparison.results
             for change in result.changes
             if verbose or change.result is not PerformanceChange.NoChange
@@ -92,6 +99,13 @@ def _parts(change: DegradationInfo) -> list[dict[str, Any]]:
         {"result": kind.name, "rate": finite(rate), "from": finite(start), "to": finite(end)}
         for kind, rate, start, end in change.partial_intervals
     ]
+
+
+def entry_data(entry: Entry | None) -> dict[str, Any] | None:
+    """What acknowledges a change, as JSON data; None if nothing does."""
+    if entry is None:
+        return None
+    return {**entry._asdict(), "until": entry.until or None, "because": entry.because or None}
 
 
 def _profile(info: ProfileInfo) -> dict[str, Any]:

@@ -91,13 +91,15 @@ class JUnit:
             cases = suites.setdefault(result.method, [])
             if result.reason:
                 cases.append(_Case(group, comparison.target.source, "skipped", "", result.reason))
-            cases += [self._case(group, change) for change in sorted(result.changes, key=importance)]
+            cases += [self._case(group, one, comparison) for one in sorted(result.changes, key=importance)]
 
-    def _case(self, group: str, change: DegradationInfo) -> _Case:
+    def _case(self, group: str, change: DegradationInfo, comparison: Comparison) -> _Case:
         kind = change.result
         message = f"{NAMES[kind]}: {values_of(change)}"
         outcome = ""
-        if kind is PerformanceChange.Unknown:
+        if (entry := comparison.acknowledged.get(change.location)) is not None:
+            message += f"; {entry.text}"
+        elif kind is PerformanceChange.Unknown:
             outcome = "skipped"
         elif is_degradation(kind, self._page.level):
             outcome = "failure"

@@ -43,6 +43,9 @@ class Manual(Tree):
             say(f"{prefix}> {label} {one_line(conditions_of(comparison))}")
         for result in shown:
             self._result(result, prefix)
+        for location, entry in comparison.acknowledged.items():
+            note = f"{location} is {entry.text}"
+            say(f"{prefix}> {paint('note:', 'dim')} {one_line(note)}")
         for note in comparison.notes:
             say(f"{prefix}> {paint('note:', 'dim')} {one_line(note)}")
         say(prefix.rstrip())

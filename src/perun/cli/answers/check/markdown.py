@@ -121,7 +121,7 @@ class Markdown:
             for change in result.changes:
                 if self._page.verbose or change.result is not PerformanceChange.NoChange:
                     self._number += 1
-                    row = _Row(importance(change), self._number, _row(change, result.method))
+                    row = _Row(importance(change), self._number, _row(change, result.method, comparison))
                     section.rows.append(row)
         if section.rows:
             self._sections.append(section)
@@ -188,16 +188,18 @@ def _title(tally: Tally) -> str:
     return f"Performance: {', '.join(filter(None, parts)) or 'no change'}"
 
 
-def _row(change: DegradationInfo, method: str) -> str:
+def _row(change: DegradationInfo, method: str, comparison: Comparison) -> str:
     name = NAMES[change.result]
-    if is_worse(change.result):
+    entry = comparison.acknowledged.get(change.location)
+    accepted = "" if entry is None else entry.text
+    if is_worse(change.result) and entry is None:
         name = f"**{name}**" + (" :rotating_light:" if is_severe(change.result) else "")
     cells: Iterable[str] = (
         name,
         code(change.location),
         *map(code, sides_of(change)),
         plain_text(size_of(change)),
-        code("; ".join(filter(None, (confidence_of(change), change.rule)))),
+        code("; ".join(filter(None, (accepted, confidence_of(change), change.rule)))),
         code(method),
     )
     return f"| {' | '.join(cells)} |\n"

@@ -90,6 +90,7 @@ class Sarif:
                 if is_worse(change.result) or self._page.verbose:
                     number = seen[result.method, change.location]
                     data = _result(comparison, minor, result.method, change, number)
+                    data |= _suppressed(comparison, change)
                     self._write({"ruleId": result.method, "ruleIndex": index, **data})
 
     def _write(self, data: dict[str, Any]) -> None:
@@ -162,6 +163,15 @@ def _result(
             **change_data(change),
         },
     }
+
+
+def _suppressed(comparison: Comparison, change: DegradationInfo) -> dict[str, Any]:
+    """That the change is acknowledged, so that no service raises an alarm for it."""
+    entry = comparison.acknowledged.get(change.location)
+    if entry is None:
+        return {}
+    text = one_line(entry.because or entry.text)
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": text}]}
 
 
 def _place(change: DegradationInfo, target: ProfileInfo, program: dict[str, str]) -> dict[str, Any]:

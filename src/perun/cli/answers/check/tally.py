@@ -34,6 +34,7 @@ class Tally:
         self.same = 0
         """Configurations that needed no measuring, as both sides are the same."""
         self.ignored = 0
+        self.acknowledged = 0
         self.unpaired = 0
         self.changes: Counter[PerformanceChange] = Counter()
         self.not_applied: dict[str, tuple[int, str]] = {}
@@ -70,7 +71,9 @@ class Tally:
             self._reasons[one_line(reason)] += 1
         else:
             self.compared += 1
-            self.changes.update(change.result for change in comparison.places)
+            places = comparison.places
+            self.changes.update(change.result for change in places)
+            self.acknowledged += sum(change.location in comparison.acknowledged for change in places)
 
     @property
     def counts(self) -> Counts:
@@ -140,6 +143,8 @@ class Tally:
     def _rest(self) -> Iterator[str]:
         if self.same:
             yield f"{self.same} the same on both sides"
+        if self.acknowledged:
+            yield f"{self.acknowledged} of them acknowledged"
         if self.ignored:
             yield f"{self.ignored} ignored"
 

@@ -5,6 +5,7 @@ The line form of the manual is :mod:`perun.cli.answers.check.manual`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from perun.cli.answers.changes import (
@@ -32,6 +33,7 @@ from perun.cli.answers.check.wording import (
     units_of,
 )
 from perun.cli.table import one_line
+from perun.porcelain.acknowledged import Entry
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo
 from perun.profile.helpers import ProfileInfo
@@ -45,6 +47,7 @@ class _Line(NamedTuple):
 
     change: DegradationInfo
     method: str = ""
+    remark: str = ""
 
 
 class Text(Tree):
@@ -128,6 +131,8 @@ class Text(Tree):
             found = [_Line(change, methods[id(change)]) for change in comparison.places]
         if len({line.method for line in found}) == 1:
             found = [line._replace(method="") for line in found]
+        known = comparison.acknowledged
+        found = [_with_remark(line, known) if line.change.location in known else line for line in found]
         return sorted(found, key=lambda line: importance(line.change))
 
     def _table(self, lines: list[_Line], target: ProfileInfo, prefix: str) -> None:
@@ -142,6 +147,10 @@ class Text(Tree):
 
     def _summary(self) -> None:
         self._page.say(self._tally.summary(self._page.paint))
+
+
+def _with_remark(line: _Line, acknowledged: Mapping[str, Entry]) -> _Line:
+    return line._replace(remark=acknowledged[line.change.location].text)
 
 
 def _worst(comparison: Comparison) -> tuple[int, int, float]:
@@ -160,4 +169,5 @@ def _cells(line: _Line, target: ProfileInfo) -> tuple[str, ...]:
         counts_of(change),
         certainty_of(change),
         one_line(line.method),
+        one_line(line.remark),
     )

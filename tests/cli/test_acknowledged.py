@@ -1,0 +1,223 @@
+"""`perun changes` and `perun ack` on the history of a real C program that counts its own work."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import project as generated
+import pytest
+
+COMMITS = 24
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Where the measured history is kept, and what its commits are, once the first test has made it."""
+    return tmp_path_factory.mktemp("measured"), []
+
+
+def measure(perun, folder, commits):
+    """Make the history in the folder and measure it: each version is built by make and run."""
+    made = generated.make(folder, commits)
+    perun("init", cwd=folder)
+    with open(folder / ".perun" / "local.yml", "a") as settings:
+        settings.write(generated.SETTINGS)
+    perun("trust", cwd=folder)
+    done = perun("run", "--crawl-parents", "matrix", cwd=folder, check=False)
+    assert done.code == 8 and "5 versions skipped" in done.err
+    perun("add", "--to-origin", *sorted((folder / ".perun" / "jobs").glob("*.perf")), cwd=folder)
+    return made
+
+
+@pytest.fixture
+def measured(perun, kept, tmp_path, monkeypatch):
+    """The commits of the measured history, in whose folder the test is."""
+    folder, commits = kept
+    if not commits:
+        commits.append(measure(perun, folder / "words", COMMITS))
+    shutil.copytree(folder / "words", tmp_path / "words", symlinks=True)
+    monkeypatch.chdir(tmp_path / "words")
+    return commits[0]
+
+
+def named(answer):
+    """The first word of the location of each step, by version."""
+    return {
+        change["version"]: {step["location"].split(" ")[0] for step in change["steps"]}
+        for change in answer["changes"]
+    }
+
+
+def expected(made):
+    return {
+        made.leak: {"in_use"},
+        made.quadratic: {"unique"},
+        made.five_percent: {"checksum"},
+        made.merge: {"fold"},
+        made.revert: {"in_use"},
+    }
+
+
+def test_changes_names_each_commit_of_the_history(perun, measured):
+    answer = perun("changes", "--json").json
+    assert named(answer) == expected(measured)
+    assert answer["measured"] == len(measured.commits) - 5
+    steps = {change["version"]: change["steps"][0] for change in answer["changes"]}
+    assert round(steps[measured.five_percent]["ratio"], 3) == 1.05
+    assert steps[measured.quadratic]["ratio"] > 50
+    assert steps[measured.leak]["taken_back"] == measured.revert
+    assert steps[measured.revert]["takes_back"] == measured.leak
+    results = {version: step["result"] for version, step in steps.items()}
+    assert results == {
+        measured.leak: "MaybeDegradation",
+        measured.quadratic: "SevereDegradation",
+        measured.five_percent: "Degradation",
+        measured.merge: "SevereDegradation",
+        measured.revert: "SevereOptimization",
+    }
+
+
+@pytest.mark.slow
+def test_changes_names_each_commit_of_a_long_history(perun, tmp_path, monkeypatch):
+    made = measure(perun, tmp_path / "words", 200)
+    monkeypatch.chdir(tmp_path / "words")
+    assert named(perun("changes", "--json").json) == expected(made)
+
+
+def test_changes_in_every_format(perun, measured, tmp_path):
+    perun("ack", measured.quadratic, "unique", "--because", "the table <was> | too large")
+    markdown = perun("changes", "--format", "markdown").out
+    assert markdown.startswith("## Performance: 4 degradations (2 severe), 1 optimization")
+    assert f"`{measured.merge[:10]}`" in markdown and "`fold [total]`" in markdown
+    suites = ElementTree.fromstring(perun("changes", "--format", "junit").out)
+    failed = {case.get("name") for case in suites.iter("testcase") if case.find("failure") is not None}
+    assert failed == {"fold [total]", "checksum [total]"}
+    target = tmp_path / "changes.sarif"
+    done = perun("changes", "--format", "sarif", "--output", target)
+    assert done.out == f"5 changes found; see {target}\n"
+    (run,) = json.loads(target.read_text())["runs"]
+    results = {one["properties"]["minor_version"]: one for one in run["results"]}
+    assert set(results) == measured.changing - {measured.revert}
+    assert results[measured.quadratic]["suppressions"] == [
+        {"kind": "external", "status": "accepted", "justification": "the table <was> | too large"}
+    ]
+    assert "suppressions" not in results[measured.merge]
+    assert perun("changes", "--json", "--format", "junit", check=False).code == 2
+
+
+def test_changes_fails_on_what_stays_and_is_not_acknowledged(perun, measured):
+    def code(*arguments):
+        return perun("changes", *arguments, check=False).code
+
+    assert code("--fail-on", "degradation") == 1
+    after = f"{measured.merge}.."
+    assert code(after, "--fail-on", "maybe") == 0  # the revert alone, which made it better
+    since = f"{measured.before(measured.merge)}.."
+    assert code(since, "--fail-on", "severe") == 1
+    perun("ack", measured.merge, "fold")
+    assert code(since, "--fail-on", "maybe") == 0
+    # The leak is taken back later, so that nothing leaks in the end.
+    until = (f"{measured.commits[0]}..{measured.before(measured.revert)}", "--series", "in_use")
+    assert code(*until, "--fail-on", "degradation") == 1
+    assert code(f"{measured.commits[0]}..{measured.leak}", "--fail-on", "degradation") == 13  # too few
+    perun("ack", measured.five_percent, "*")
+    perun("ack", measured.quadratic, "uni*")
+    assert code("--fail-on", "degradation") == 0
+    assert code("--fail-on", "maybe") == 1
+    assert code("--series", "label", "--fail-on", "maybe") == 0
+
+
+def test_check_respects_what_is_acknowledged(perun, measured):
+    version = measured.quadratic
+    words = ("check", "--fail-on", "degradation", "head", version)
+    assert perun(*words, check=False).code == 1
+    perun("ack", version, "unique", "--because", "faster later", "--until", "2999-12-31")
+    text = perun(*words).out
+    assert "92.3x  acknowledged until 2999-12-31: faster later" in text
+    assert "1 degradation, 1 of them acknowledged" in text
+    assert "> note: unique is acknowledged until 2999-12-31: faster later" in perun(
+        *words, "--format", "manual"
+    ).out
+    answer = perun(*words, "--json").json
+    (comparison,) = answer["comparisons"]
+    (change,) = comparison["changes"]
+    assert change["acknowledged"] == {
+        "version": version, "location": "unique", "until": "2999-12-31", "because": "faster later"
+    }  # fmt: skip
+    assert answer["summary"]["acknowledged"] == 1
+    suites = ElementTree.fromstring(perun(*words, "--format", "junit").out)
+    assert not list(suites.iter("failure")) and "faster later" in "".join(suites.itertext())
+    assert "acknowledged until 2999-12-31" in perun(*words, "--format", "markdown").out
+    (run,) = json.loads(perun(*words, "--format", "sarif").out)["runs"]
+    assert run["results"][0]["suppressions"][0]["status"] == "accepted"
+    # Of a baseline further back the change is among those in between.
+    later = measured.commits[-1]
+    across = ("check", "--fail-on", "degradation", "head", later, "--baseline", measured.before(version))
+    assert "fold" in perun(*across, check=False).out  # the merge, which nobody acknowledged
+    perun("ack", measured.merge, "fold")
+    assert perun(*across).code == 0
+    # Before it, it is no excuse.
+    perun("ack", "--remove", version)
+    perun("ack", measured.commits[0], "unique")
+    assert perun(*across, check=False).code == 1
+
+
+def test_the_list_of_what_is_acknowledged(perun, measured):
+    assert perun("ack").out == "nothing is acknowledged\n"
+    perun("changes")
+    done = perun("ack", measured.merge[:8], "fold", "--because", "two\nlines")
+    assert done.out == f"acknowledged: {measured.merge[:7]} at fold\n" and not done.err
+    perun("ack", measured.merge[:8], "fold", "--because", "other words")
+    unknown = perun("ack", "HEAD", "main")
+    assert "no change of" in unknown.err
+    assert perun("ack", "--list").lines == [
+        f"{measured.merge[:7]} Merge branch 'letters'",
+        "  fold  other words",
+        f"{measured.commits[-1][:7]} {perun('log', '--json', '-n', '1').json['versions'][0]['desc'].strip()}",
+        "  main",
+    ]
+    assert [one["expired"] for one in perun("ack", "--list", "--json").json["acknowledged"]] == [False, False]
+    path = Path(".perun/acknowledged.json")
+    text = path.read_text()
+    path.write_text(text.replace('"other words"', '"other words", "until": "2020-02-03"'))
+    listed = perun("ack", "--list")
+    assert "fold  expired on 2020-02-03  other words" in listed.out and "1 entry has expired" in listed.err
+    assert perun("changes", "--fail-on", "severe", f"{measured.merge}^..", check=False).code == 1
+    perun("ack", "--remove", measured.merge)
+    assert perun("ack", "--list", "--json").json["acknowledged"][0]["location"] == "main"
+
+
+WRONG = [
+    (("nowhere", "fold"), "no commit 'nowhere'"),
+    (("MERGE", "nothing"), "changed nothing at 'nothing'"),
+    (("MERGE", " "), "LOCATION is empty"),
+    (("MERGE",), "LOCATION is missing"),
+    (("MERGE", "fold", "--until", "tomorrow"), "--until tomorrow is no date"),
+    (("MERGE", "fold", "--until", "2027-02-30"), "--until 2027-02-30 is no date"),
+    (("MERGE", "fold", "--until", "2020-01-01"), "--until 2020-01-01 is over"),
+    (("--list", "MERGE", "fold"), "--list and COMMIT contradict each other"),
+    (("--remove",), "COMMIT is missing"),
+    (("--remove", "MERGE", "fold"), "nothing is acknowledged of"),
+]
+
+
+def test_what_cannot_be_acknowledged(perun, measured):
+    perun("changes")
+    for arguments, message in WRONG:
+        words = [measured.merge if word == "MERGE" else word for word in arguments]
+        failed = perun("ack", *words, check=False)
+        assert failed.code in (2, 4) and message in failed.err
+    assert perun("ack", "--list").out == "nothing is acknowledged\n"
+
+
+def test_a_damaged_list_is_named(perun, project):
+    path = project.path / ".perun" / "acknowledged.json"
+    for text in ("", "{}", "[1]", '{"schema": "perun.acknowledged/1", "acknowledged": [{}]}'):
+        path.write_text(text)
+        for words in (("ack", "HEAD", "x"), ("changes", "--fail-on", "maybe")):
+            failed = perun(*words, check=False)
+            assert failed.code == 5 and "acknowledged.json is no list of acknowledged changes" in failed.err
+        assert path.read_text() == text
