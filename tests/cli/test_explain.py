@@ -43,6 +43,11 @@ def first(answer):
     return case["functions"][0]
 
 
+def git(folder, *arguments):
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def cost(function, metric):
     return next(one for one in function["costs"] if one["metric"] == metric)
 
@@ -51,11 +56,9 @@ def marked(function, mark):
     return " ".join(line["text"] for line in function["diff"] if line["mark"] == mark)
 
 
-def test_the_quadratic_commit(history, tmp_path):
+def test_the_quadratic_commit(history):
     explain, commits, folder = history
-    page = tmp_path / "why.html"
-    sizes = "50,100,200,400,800"
-    answer = explain(commits.quadratic, *WORDS, "--sizes", sizes, "--json", "-o", page)
+    answer = explain(commits.quadratic, *WORDS, "--sizes", "50,100,200,400,800", "--json")
     assert answer.json["schema"] == "perun.explain/1"
     assert answer.json["base"]["checksum"] == commits.before(commits.quadratic)
     assert answer.json["head"]["checksum"] == commits.quadratic
@@ -68,18 +71,12 @@ def test_the_quadratic_commit(history, tmp_path):
     assert function["growth"]["after"].endswith("n^2")
     assert "memset" in marked(function, "-") and "int new = 1;" in marked(function, "+")
     start, end = function["lines"]
-    text = subprocess.run(
-        ["git", "show", f"{commits.quadratic}:words.c"], cwd=folder, capture_output=True, text=True, check=True
-    ).stdout.split("\n")
+    text = git(folder, "show", f"{commits.quadratic}:words.c").split("\n")
     assert (text[start - 1], text[end - 1]) == ("int unique(struct word *words, int count)", "}")
     assert "its order of growth went from" in function["sentence"]
     assert [one["path"] for one in answer.json["others"]] == ["version.h"]
-    document = page.read_text()
-    assert document.count("<iframe sandbox") == 2
-    assert "int new = 1;" in document
-    assert not re.search(r"(src|href)=[\"']?(https?:)?//", document)
     # Nothing of the user's has changed, and no working copy is left.
-    assert not subprocess.run(["git", "status", "--porcelain"], cwd=folder, capture_output=True).stdout
+    assert not git(folder, "status", "--porcelain")
     assert not list((folder / ".perun" / "tmp").glob("worktree*"))
 
 
@@ -94,8 +91,9 @@ def test_the_commit_of_five_percent_names_the_macro_that_the_function_uses(histo
     assert "it uses what changed in words.c:7" in function["sentence"]
 
 
-def test_the_leak_and_what_is_stored_is_used_again(history):
+def test_the_leak_and_what_is_stored_is_used_again(history, tmp_path):
     explain, commits, _ = history
+    page = tmp_path / "why.html"
     answer = explain(commits.leak, *WORDS, "--json")
     function = first(answer)
     assert function["function"] == "label"
@@ -105,9 +103,13 @@ def test_the_leak_and_what_is_stored_is_used_again(history):
     assert site["allocator"] == "malloc" and site["leaked"] == [0, 6400]
     assert "free(words[i].label);" in marked(function, "-")
     assert answer.json["stored"] == 4
-    again = explain(commits.leak, *WORDS, "--no-collect", "--json").json
+    again = explain(commits.leak, *WORDS, "--no-collect", "--json", "-o", page).json
     assert again["stored"] == 0
     assert first(answer)["costs"] == again["configurations"][0]["functions"][0]["costs"]
+    document = page.read_text()
+    assert document.count("<iframe sandbox") == 2  # instructions, and memory
+    assert "free(words[i].label);" in document
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", document)
     text = explain(commits.leak, "label", "--no-collect")
     assert "label() leaks memory that it did not before [exact]: 6.25 KiB" in text.out
     assert re.search(r"^ +73 +- +free\(words\[i\]\.label\);$", text.out, re.MULTILINE)

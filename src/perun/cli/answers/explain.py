@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from perun import atomic
 from perun.cli.answers.data import write_json
+from perun.cli.answers.explain_page import page_of
 from perun.cli.answers.measured import SHORT
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
+from perun.errors import UsageError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
 from perun.porcelain.explain.report import certainty, place, ratio, sentence
@@ -187,10 +190,6 @@ def write_page(path: Path, found: Explanation) -> None:
 
     :raises UsageError: if the file cannot be written.
     """
-    from perun import atomic
-    from perun.cli.answers.explain_page import page_of
-    from perun.errors import UsageError
-
     try:
         with atomic.writing(path) as file:
             file.write(page_of(found).encode("utf-8", "surrogateescape"))

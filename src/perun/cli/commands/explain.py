@@ -52,7 +52,7 @@ class Options:
 @with_options_of(Options, "given", output={"type": click.Path()})
 @click.pass_context
 def explain(ctx: click.Context, /, versions: str, location: str, given: Options) -> int:
-    """Say why a version costs more than the one before: functions, and lines of the diff.
+    """Say why a version costs more: functions, and lines of the diff.
 
     Counts instructions and memory of both versions, unless profiles of them are registered, and tells the
     functions whose cost changed, worst first, with the lines of the diff within them. A version is compared

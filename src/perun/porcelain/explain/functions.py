@@ -26,6 +26,7 @@ _HIDDEN: Final = re.compile(
     r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^[ \t]*#(?:\\\n|[^\n])*",
     re.DOTALL | re.MULTILINE,
 )
+_ACCESS: Final = re.compile(r"\b(?:public|private|protected)\s*:(?!:)")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -93,7 +94,7 @@ def _braces(text: str) -> Iterator[Range]:
             if depth:
                 depth += 1
             else:
-                head = text[start : found.start()]
+                head = _ACCESS.sub("", text[start : found.start()])
                 called = _called(head)
                 if not called and _SCOPES.search(head):
                     open_scopes += 1

@@ -12,10 +12,10 @@ from perun.porcelain.explain.costs import IsOwn, Place, instructions
 from perun.porcelain.explain.data import Cost, Growth
 from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
 from perun.profile.measurements import Metric, measurements
 
 if TYPE_CHECKING:
-    from perun.profile.factory import Profile
     from perun.profile.measurements import Series
 
 _SURELY: Final = frozenset(
@@ -47,8 +47,6 @@ def _over_sizes(
     side: Sequence[tuple[float, Profile]], is_own: IsOwn, places: dict[str, Place]
 ) -> Profile:
     """A profile of the sums of each function, each with its size. :param places: gets these by their uid."""
-    from perun.profile.factory import Profile
-
     rows = []
     for size, profile in side:
         for place, spent in instructions(profile, is_own).items():
