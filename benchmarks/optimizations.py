@@ -1,6 +1,6 @@
 """A program of 300 functions traced whole and with each pipeline of optimisations, in the same run.
 
-    python benchmarks/optimizations.py [--slowdowns N]
+    python benchmarks/optimizations.py [--slowdowns N] [--pipelines NAME ...]
 
 Calls that are recorded, how much slower the program is, and the size of the profile; then whether `perun
 check` names the function that was made slower, also where hardly anything else is traced.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -124,10 +124,12 @@ def optimizations(place: Place) -> Iterator[Row | Count]:
     yield from measured(Project(place.perun, place.folder / "optimizations"), SLOWDOWNS)
 
 
-def measured(project: Project, slowdowns: int) -> Iterator[Row | Count]:
+def measured(
+    project: Project, slowdowns: int, pipelines: Sequence[str] = PIPELINES
+) -> Iterator[Row | Count]:
     """The rows of a project."""
     names = guilty()[:slowdowns]
-    found: dict[str, list[Traced]] = {pipeline: [] for pipeline in (WHOLE, *PIPELINES)}
+    found: dict[str, list[Traced]] = {pipeline: [] for pipeline in (WHOLE, *pipelines)}
     right = dict.fromkeys(found, 0)
     slower: dict[str, list[float]] = {pipeline: [] for pipeline in found}
     for name in names:
@@ -138,7 +140,7 @@ def measured(project: Project, slowdowns: int) -> Iterator[Row | Count]:
             found[pipeline].append(traced)
             slower[pipeline].append(traced.seconds / alone)
             right[pipeline] += project.named(traced) == name
-    for pipeline in PIPELINES:
+    for pipeline in pipelines:
         limit = 0.1 if pipeline == "basic" else None
         for what, field, unit, most in (("calls", "calls", "", limit), ("profile", "size", "B", None)):
             ours, all_ = (
@@ -158,12 +160,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--perun", default=str(Path(sys.executable).with_name("perun")))
     parser.add_argument("--slowdowns", type=int, default=SLOWDOWNS)
+    parser.add_argument("--pipelines", nargs="+", choices=PIPELINES, default=PIPELINES)
     options = parser.parse_args()
     if not shutil.which("cc"):
         raise SystemExit("there is no compiler: install one with: apt-get install gcc")
     with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
         os.environ |= {"HOME": folder, "PERUN_CONFIG_DIR": folder, "GIT_CONFIG_GLOBAL": "/dev/null"}
-        rows = list(measured(Project(options.perun, Path(folder, "project")), options.slowdowns))
+        project = Project(options.perun, Path(folder, "project"))
+        rows = list(measured(project, options.slowdowns, options.pipelines))
     print(table(rows))
     return 0 if all(row.met for row in rows) else 1
 

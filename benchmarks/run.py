@@ -22,6 +22,7 @@ from types import ModuleType
 
 import bench_start
 import bounds
+import callgraph
 import check
 import documents
 import fuzz
@@ -57,6 +58,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),
     bounds: (bounds.bounds,),
+    callgraph: (callgraph.callgraphs,),
     optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,

@@ -37,6 +37,8 @@ _SIMPLER: Final = 0.9
 """Share of the highest rise with which a pattern that comes earlier is taken."""
 _DOUBLINGS: Final = 3
 """Doublings of the size after which patterns that rise less than half as much as another are left out."""
+_ENDED: Final = 4
+"""Patterns that hang or fail at the same size, of which the cheapest one by itself is taken."""
 _LONGEST_LOOK: Final = 2.0
 """Seconds after which a run is ended while patterns are compared."""
 _NAMES: Final = {
@@ -226,16 +228,23 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> Pattern 
     rises: dict[Pattern, int] = {}
     remaining = list(patterns)
     while remaining and work.left > end:
+        ended: list[Pattern] = []
         for pattern in remaining:
             if not pattern.largest(size):
                 continue  # one repetition alone is longer yet
             ran = work.ran(pattern.input(pattern.largest(size)), timeout)
             if ran.outcome != "ok":
-                return pattern
+                ended.append(pattern)
+                if len(ended) == _ENDED or work.left <= end:
+                    break
+                continue
             before = costs.get(pattern)
             if before is not None:
                 rises[pattern] = ran.total - before if ran.total > MIN_RISE * before else 0
             costs[pattern] = ran.total
+        if ended:
+            # The others hang with what is around their part, whatever that is.
+            return min(ended, key=lambda pattern: _cost_of_one(work, pattern, timeout))
         remaining = [pattern for pattern in remaining if rises.get(pattern, 1)]
         highest = max(rises.values(), default=0)
         if doublings >= _DOUBLINGS:
@@ -248,6 +257,12 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> Pattern 
     found = [pattern for pattern in remaining if rises.get(pattern)]
     highest = max((rises[pattern] for pattern in found), default=0)
     return next((pattern for pattern in found if rises[pattern] >= _SIMPLER * highest), None)
+
+
+def _cost_of_one(work: _Work, pattern: Pattern, timeout: float) -> float:
+    """The cost of one repetition."""
+    ran = work.ran(pattern.input(1), timeout)
+    return ran.total if ran.outcome == "ok" else math.inf
 
 
 def _measured(work: _Work, pattern: Pattern) -> tuple[list[Point], str, int]:

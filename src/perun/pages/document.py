@@ -7,7 +7,6 @@ with, named by their digest, and no connection.
 from __future__ import annotations
 
 import html
-import json
 import re
 from base64 import b64encode
 from collections.abc import Sequence
@@ -33,6 +32,8 @@ def embed_json(data: Any) -> str:
 
     :raises ValueError: if it holds NaN or an infinity, which JSON cannot express.
     """
+    import json
+
     return json.dumps(data, separators=(",", ":"), allow_nan=False).translate(_SPECIAL)
 
 

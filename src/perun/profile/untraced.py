@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -28,6 +29,8 @@ _EXCLUSIVE: Final = "time"
 """The type of changes of exclusive times."""
 _FEWEST: Final = 5
 """Functions from which on their differences tell what recording a call costs."""
+_DEVIATIONS: Final = 3 * 1.4826
+"""Median deviations that are three standard deviations of a normal variable."""
 _SURE: Final = (
     PerformanceChange.Unknown,
     PerformanceChange.NoChange,
@@ -180,13 +183,13 @@ def _without(profile: Profile, hidden: set[str], other: Profile) -> Profile:
     """The profile without the calls of these functions, whose exclusive times become those of their callers.
 
     Each caller gets it in its calls by their shares of its time; but not what recording the hidden calls has
-    cost, as far as the comparison with the other profile shows that.
+    cost. That is known so far only, and within this doubt the time is the one in the other profile.
     """
     if not hidden & _uids(profile):
         return profile
     moved = _moved(profile, hidden)
     own, others = _exclusive(profile), _exclusive(other)
-    cost = _cost_of_call(moved, own, others)
+    cost, spread = _cost_of_call(moved, own, others)
     totals = {uid: sum(_times(one, "amount").sum() for one in _of(profile, uid)) for uid in moved}
     groups = []
     for group in profile.groups():
@@ -194,7 +197,10 @@ def _without(profile: Profile, hidden: set[str], other: Profile) -> Profile:
         if uid in hidden:
             continue
         if uid in moved and totals[uid] and "exclusive" in group.columns:
-            more = max(moved[uid].time - cost * moved[uid].calls, 0.0)
+            likely = own[uid] + moved[uid].time - cost * moved[uid].calls
+            doubt = _DEVIATIONS * spread * moved[uid].calls
+            known = min(max(others.get(uid, likely), likely - doubt), likely + doubt)
+            more = max(known - own[uid], 0.0)
             share = _times(group, "amount") * (more / totals[uid])
             columns = {**group.columns, "exclusive": (_times(group, "exclusive") + share).tolist()}
             group = group._replace(columns=columns)
@@ -209,21 +215,22 @@ def _without(profile: Profile, hidden: set[str], other: Profile) -> Profile:
 
 def _cost_of_call(
     moved: Mapping[str, _Moved], own: Mapping[str, float], others: Mapping[str, float]
-) -> float:
-    """What recording one hidden call has added to the time of its callers, in nanoseconds.
+) -> tuple[float, float]:
+    """What recording one hidden call has added to the time of its callers, and how far that differs; in ns.
 
     It is the median, over the functions that both profiles have, of how much more time the profile with the
-    calls has, by the number of the calls. Most functions are as fast in both, and those that are not do not
-    move the median. Few functions tell nothing.
+    calls has, by the number of the calls, and the median deviation from it. Most functions are as fast in
+    both, and those that are not do not move the median. Few functions tell nothing.
     """
-    from statistics import median
-
     costs = [
         (own.get(uid, 0.0) + one.time - others[uid]) / one.calls
         for uid, one in moved.items()
         if uid in others and one.calls > 0
     ]
-    return max(median(costs), 0.0) if len(costs) >= _FEWEST else 0.0
+    if len(costs) < _FEWEST:
+        return 0.0, 0.0
+    cost = max(median(costs), 0.0)
+    return cost, median(abs(one - cost) for one in costs)
 
 
 class _Moved(NamedTuple):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from perun.collect.bounds.analysis import bounds_of
 from perun.collect.bounds.bounding import Bounding
 from perun.collect.bounds.constraints import Add, Constraints, Norm, SetToInput, SetToNorm
 from perun.collect.bounds.invariants import Invariants
+from perun.collect.bounds.isolating import nests
 from perun.collect.bounds.linear import Linear, constant, variable
 from perun.collect.bounds.paths import System, paths
 from perun.collect.bounds.program import Edge, LoopInfo, Program, components, reachable
@@ -158,3 +161,31 @@ def test_bounds_of_values() -> None:
     bounding = Bounding(system, constraints)
     assert str(bounding.value(Norm(N - X), 2)) == "max(n, 0)"
     assert str(bounding.value(Norm(X), 2)) == "max(n, 0)"
+
+
+def two_loops() -> Program:
+    """`for (i = 0; i < n; i++) s = i; for (; s > 0; s--);`"""
+    return program(
+        Edge(0, 2, (), (("i", constant(0)), ("s", constant(0)))),
+        Edge(2, 2, (N - X - 1,), (("i", X + 1), ("s", X)), loop=0),
+        Edge(2, 3, (X - N,)),
+        Edge(3, 3, (S - 1,), (("s", S - 1),), loop=1),
+        Edge(3, 1, (-S,)),
+        loops=2,
+    )
+
+
+def test_nests_are_analysed_alone_where_all_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [str(each.backedges) for each in bounds_of(two_loops())[0]] == ["max(n, 0)", "max(0, (n + -1))"]
+    monkeypatch.setattr("perun.collect.bounds.paths.MAX_TRANSITIONS", 4)
+    alone, _ = bounds_of(two_loops())
+    assert str(alone[0].backedges) == "max(n, 0)"
+    assert alone[1].backedges.infinite
+
+
+def test_a_nest_alone_sees_any_value_of_what_others_assign() -> None:
+    found = dict(nests(two_loops()))
+    assert set(found) == {frozenset({0}), frozenset({1})}
+    second = found[frozenset({1})]
+    assert not any(edge.loop == 0 for edge in second.edges)
+    assert any(dict(edge.updates) == {"i": None, "s": None} for edge in second.edges)

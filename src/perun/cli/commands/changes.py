@@ -62,7 +62,7 @@ def changes(
     session: Session, versions: str, series: str, since: str | None, effect: float, every: bool,
     form: str | None, as_json: bool, output: Path | None, fail_on: str | None,
 ) -> int:
-    """Find the versions that changed the level of what was measured, over the whole history.
+    """Find the versions that changed the level of what was measured.
 
     Where `perun check` compares two versions, this looks at each series along first parents: five detectors
     vote on where its level changed, single spikes and the slow drift of a machine do not count, and every

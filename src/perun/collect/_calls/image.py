@@ -168,7 +168,9 @@ def _whole(data: bytes, form: struct.Struct) -> bytes:
 def _functions(entries: Sequence[_Entry]) -> list[Symbol]:
     """The functions of a file; of several symbols at one address the trace collector's comes first."""
     found = [one for one in entries if one.kind in (_FUNCTION, _INDIRECT) and one.section]
-    found.sort(key=lambda one: (one.address, not one.size, one.is_local, one.name))
+    found.sort(
+        key=lambda one: (one.address, not one.size, one.kind == _INDIRECT, one.is_local, one.name)
+    )
     names = demangled([one.name for one in found])
     symbols = []
     for one in found:

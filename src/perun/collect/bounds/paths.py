@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 
 from perun.collect.bounds.linear import Linear, variable
 from perun.collect.bounds.program import Edge, Location, Program, Range, outgoing
@@ -152,21 +153,7 @@ def paths(program: Program) -> System:
     cuts |= {edge.target for edge in program.edges if edge.loop is not None and edge.target in order}
     after = {place: edges for place, edges in outgoing(program.edges).items() if place in order}
     live = _live(program, order)
-    while True:
-        try:
-            found = _all(program, cuts, order, after, live)
-        except _Join as join:
-            cuts.add(join.place)
-            continue
-        return System(program, found, program.ranges)
-
-
-class _Join(Exception):
-    """Too many paths meet at a location."""
-
-    def __init__(self, place: Location) -> None:
-        super().__init__(place)
-        self.place = place
+    return System(program, _all(program, cuts, order, after, live), program.ranges)
 
 
 def _all(
@@ -176,12 +163,13 @@ def _all(
     after: dict[Location, list[Edge]],
     live: dict[Location, set[str]],
 ) -> tuple[Transition, ...]:
+    """The paths from each location that stays; a join of too many on the way stays from then on, too."""
     numbers = {id(edge): index for index, edge in enumerate(program.edges)}
     found: list[Transition] = []
-    reached = {program.entry}
-    for cut in sorted(cuts, key=lambda place: order.get(place, 0)):
-        if cut not in order:
-            continue
+    starts = [(order[place], place) for place in cuts if place in order]
+    heapify(starts)
+    while starts:
+        _, cut = heappop(starts)
         limits = _limits(program, live[cut])
         waiting: dict[Location, dict[object, _State]] = {cut: {"start": _State(limits, {})}}
         ends: dict[tuple[object, Location, int | None], _State] = {}
@@ -189,7 +177,11 @@ def _all(
             place = min(waiting, key=order.__getitem__)
             states = waiting.pop(place)
             if len(states) > MAX_STATES and place != cut:
-                raise _Join(place)
+                # Paths from earlier locations pass it, those from here on end there; it lies ahead of all.
+                cuts.add(place)
+                heappush(starts, (order[place], place))
+                ends.update(((key, place, None), state) for key, state in states.items())
+                continue
             for edge in after.get(place, ()):
                 for state in states.values():
                     following = state.along(edge, numbers[id(edge)], program.ranges)
@@ -204,7 +196,6 @@ def _all(
             kept = (each for each in state.guards.items() if each not in limits.items())
             guards = tuple(sorted(Linear(constant, terms) for terms, constant in kept))
             found.append(Transition(len(found), cut, target, guards, state.values, loop))
-            reached.add(target)
         if len(found) > MAX_TRANSITIONS:
             raise TooManyPaths
     return tuple(found)

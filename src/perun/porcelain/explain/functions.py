@@ -26,6 +26,7 @@ _HIDDEN: Final = re.compile(
     r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^[ \t]*#(?:\\\n|[^\n])*",
     re.DOTALL | re.MULTILINE,
 )
+_OPERATOR: Final = re.compile(r"\boperator\s*[^\s\w(]+$")
 _ACCESS: Final = re.compile(r"\b(?:public|private|protected)\s*:(?!:)")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
@@ -115,8 +116,11 @@ def _braces(text: str) -> Iterator[Range]:
 def _called(head: str) -> str:
     """The name of the function that begins with this text; empty where it begins none."""
     place = _parentheses(head)
-    if place < 0 or ("=" in head[:place] and "operator" not in head):
+    if place < 0 or ("=" in head[:place] and not _OPERATOR.search(head[:place].rstrip())):
         return ""  # a value
+    operator = _OPERATOR.search(head[:place].rstrip())
+    if operator:
+        return operator[0]
     found = _NAME.search(head[:place])
     name = re.sub(r"\s+", "", found[1]) if found else ""
     return "" if name in _WORDS else name
@@ -128,7 +132,8 @@ def _parentheses(head: str) -> int:
     for place, char in enumerate(head):
         if char == "(":
             before = head[:place].rstrip()
-            if not depth and before and _NAME.search(before) and not before.endswith("__attribute__"):
+            named = _NAME.search(before) or _OPERATOR.search(before)
+            if not depth and named and not before.endswith("__attribute__"):
                 return place
             depth += 1
         elif char == ")":

@@ -10,14 +10,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.callgraph.files import from_values, to_values
+from perun.callgraph.graph import Call, CallGraph
 from perun.callgraph.stored import file_name, graph_name
+from perun.collect._calls.image import static_graph
 from perun.collect._calls.optimizations.plan import Earlier, Seen
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, Settings
+from perun.collect._common.elf import read_elf
 from perun.errors import PerunError, ProfileError, UsageError
 from perun.profile.bounds import Growth, classes
+from perun.profile.untraced import sampling_of
 
 if TYPE_CHECKING:
-    from perun.callgraph.graph import CallGraph
     from perun.collect._calls.optimizations.params import OptimizationParams
     from perun.plugin.api import Run, Statistics
     from perun.profile.factory import Profile
@@ -76,9 +80,6 @@ class Resources:
 
         :raises JobFailed: where it cannot be read, or is no ELF file for x86-64.
         """
-        from perun.callgraph.files import to_values
-        from perun.collect._calls.image import static_graph
-        from perun.collect._common.elf import read_elf
 
         statistics = None if self._params.optimization_cache_off else self._statistics
         kept = self._kept(statistics)
@@ -91,7 +92,6 @@ class Resources:
         return graph
 
     def _kept(self, statistics: Statistics | None) -> CallGraph | None:
-        from perun.callgraph.files import from_values
 
         found = statistics.load(self._graph_name) if statistics is not None else None
         try:
@@ -104,7 +104,6 @@ class Resources:
         (`dynamic`) or besides these (`mixed`)."""
         from dataclasses import replace
 
-        from perun.callgraph.graph import Call
 
         if kind == "static":
             return graph
@@ -126,7 +125,6 @@ class Resources:
 
         :raises UsageError: where that version has none.
         """
-        from perun.callgraph.files import from_values
 
         revision = str(settings.value("diff-version"))
         if self._statistics is None:
@@ -210,7 +208,6 @@ def seen_of(profile: Profile) -> dict[str, Seen]:
     """What a profile of calls says of each function, by its uid; of sampled ones calls are counted up."""
     import numpy as np
 
-    from perun.profile.untraced import sampling_of
 
     sampling = sampling_of(profile)
     times: dict[str, list[Any]] = {}
