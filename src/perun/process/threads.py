@@ -15,8 +15,8 @@ INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def start(thread: Thread) -> None:
     """Start the thread with these signals blocked in it.
 
-    The main thread blocks them for a moment where it starts a command. One that comes then would go to any other
-    thread that takes it, and would not end the wait in the main thread: Ctrl-C would do nothing.
+    The main thread blocks them for a moment where it starts a command. One that comes then would go to any
+    other thread that takes it, and would not end the wait in the main thread: Ctrl-C would do nothing.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
     try:
