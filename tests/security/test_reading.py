@@ -32,6 +32,7 @@ ALLOWED = {
     "perun.fuzz.journal": "in the folder that the user names, which Perun has written",
     "perun.fuzz.seeds": "files that the user names, or in folders that he names",
     "perun.porcelain.bench.matrix": "a program of the user, to see whether it is compiled",
+    "perun.porcelain.changes.history": "a file that perun.regular has opened",
     "perun.porcelain.compare.identical": "programs and files of working copies, which the user lets run",
     "perun.porcelain.compare.sides": "files of the user, links as links",
     "perun.porcelain.compare.watching": "a file of a working copy, to see whether the kernel tells",

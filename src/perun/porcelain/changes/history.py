@@ -27,6 +27,8 @@ from perun.profile.head import Configuration
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import text_of as why_incomplete
 from perun.profile.summary import summaries
+from perun.regular import open_regular
+from perun.store import tree
 from perun.store.series import ProfileSeries
 
 Progress = Callable[[int, int], None]
@@ -187,7 +189,11 @@ class _Table:
         """The table as it was saved; an empty one if there is none, or none that can be read."""
         table = cls()
         # What is not a table fails in one of many ways, and is made anew.
-        with suppress(Exception), np.load(repo.store.series.path(_TABLE), allow_pickle=False) as arrays:
+        with (
+            suppress(Exception),
+            open_regular(repo.store.series.path(_TABLE), tree.MAX_BYTES) as file,
+            np.load(file, allow_pickle=False) as arrays,
+        ):
             described = json.loads(bytes(arrays["described"]))
             values = arrays["values"]
             keys = [_key(one) for one in described["keys"]]

@@ -17,6 +17,8 @@ from perun import atomic
 from perun.models.change_points.noise import deviation_of_differences, median
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
+from perun.regular import read_regular
+from perun.store import tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +104,7 @@ class Remembered:
         import msgspec
 
         with suppress(OSError, ValueError):
-            read = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            read = msgspec.json.decode(read_regular(self._path, tree.MAX_BYTES), type=_File)
             if (read.format, read.effect) == (FORMAT, self._effect):
                 return read.series
         return {}
