@@ -22,6 +22,7 @@ from types import ModuleType
 
 import bench_start
 import bounds
+import callgraph
 import changes
 import check
 import documents
@@ -58,6 +59,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),
     bounds: (bounds.bounds,),
+    callgraph: (callgraph.callgraphs,),
     changes: (changes.vote, changes.many),
     optimizations: (optimizations.optimizations,),
     verdicts: (

@@ -98,6 +98,13 @@ def test_the_same_seed_finds_the_same_with_any_number_of_processes(fuzz, project
     assert len(first[1]) > 10
 
 
+def test_a_terminal_shows_a_panel(terminal, fuzzed, project):
+    shown = terminal("fuzz", "-b", fuzzed, "-w", "seeds", "-o", "out", "-N", "200", "--executions", "150",
+                     "--seed", "1", "--no-minimize", "-np", "-l", "1")  # fmt: skip
+    for name in ("executions", "corpus", "best ratio", "coverage", "hangs", "faults", "best rules", "left"):
+        assert name in shown.out, name
+
+
 def test_json_is_what_the_folder_holds(fuzz, project):
     answer = fuzz("--json").json
     assert answer.pop("schema") == "perun.fuzz/1"
@@ -223,6 +230,18 @@ def test_a_folder_that_is_not_empty(fuzz, project):
     assert failed.code == 2
     assert "is not empty" in failed.err
     assert [one.name for one in (project.path / "out").iterdir()] == ["mine"]
+
+
+def test_a_disk_without_room(command, environment, fuzzed, project):
+    """A limit of the size of files refuses as a full disk does."""
+    limited = ["sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *command, "fuzz"]
+    done = subprocess.run(
+        [*limited, "-b", fuzzed, "-w", "seeds", "-o", "out"], env=environment, cwd=project.path,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert f"cannot read or write {project.path / 'out'}: File too large" in done.stderr
+    assert not (project.path / "out").exists()
 
 
 def test_a_seed_larger_than_the_limit_is_told(fuzz):

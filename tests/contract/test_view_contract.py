@@ -37,6 +37,7 @@ PAGES: dict[str, dict[str, Any]] = {
     "bars": {"of": "amount", "by": "uid"},
     "flamegraph": {},
     "heapmap": {},
+    "callgraph": {},
     "flow": {"of": "amount", "through": "order", "by": "uid"},
     "scatter": {"per": "order"},
     "boxplot": {},

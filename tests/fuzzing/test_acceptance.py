@@ -51,14 +51,14 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("hash_table", b"the quick brown fox jumps over the lazy dog\n", ".txt", 500, 15, "quadratic"),
+    Case("hash_table", b"the quick brown fox jumps over the lazy dog\n", ".txt", 1000, 10, "quadratic"),
     Case("insertion_sort", b"1 5 3 2 4 6 7\n", ".txt", 300, 200, "quadratic"),
     Case("quick_sort", b"1 5 3 2 4 6 7\n", ".txt", 300, 50, "quadratic"),
     Case("xml_parser", b'<a><b>text</b><c x="1"/></a>\n', ".xml", 1200, 20, "linear", "fault"),
     Case(
         "chunks",
-        b"\x89PNX" + chunk(b"IHDR", 13) + chunk(b"IDAT", 40) + chunk(b"tEXt", 9) + chunk(b"IEND", 0),
-        ".png", 1500, 5, "quadratic",
+        b"\x89PNX" + chunk(b"IHDR", 3) + chunk(b"tEXt", 0) + chunk(b"IDAT", 0) + chunk(b"IEND", 0),
+        ".png", 3000, 5, "quadratic",
     ),
 )  # fmt: skip
 

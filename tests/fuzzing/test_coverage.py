@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from compiling import CompilerCache
+from compiling import CompilerCache, sanitized
 from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.fuzz.coverage.api import PLACE, Coverage, InputWay, Target
 from perun.fuzz.coverage.build import build, build_flags
@@ -170,12 +170,13 @@ def test_the_place_of_the_input_in_the_command(program: Path, opened: Open) -> N
         (("-s",), "stripped"),
         (("-static",), "linked statically"),
         (("-DSTARTS_PROCESS",), "starts processes"),
+        (("-fsanitize=address",), "cannot be loaded"),
     ],
 )
 def test_what_cannot_be_copied_is_started(
     compile_once: CompilerCache, opened: Open, flags: tuple[str, ...], note: str
 ) -> None:
-    coverage = opened(compile_once("gcc", "-O0", "--coverage", COUNTING, *flags))
+    coverage = opened(sanitized(compile_once, "gcc", "-O0", "--coverage", COUNTING, *flags))
     assert note in coverage.note and "slower" in coverage.note
     one, two, three = (total(coverage, b" " * n) for n in (1, 2, 3))
     assert two - one == three - two > 10

@@ -62,7 +62,7 @@ def profile(text):
                 "uid": {"function": text, "source": text, "line": number},
                 "subtype": "malloc", "address": 4096 * number, "snapshot": number, "timestamp": number,
                 "structure-unit-size": number,
-                "trace": [{"function": text, "source": text, "line": number}],
+                "trace": [{"function": text, "source": text, "line": number}], "caller": text,
             }
             for number in range(1, 4)
         ]
@@ -73,6 +73,7 @@ def profile(text):
 PAGES = (
     ("flamegraph", {}),
     ("heapmap", {}),
+    ("callgraph", {}),
     ("bars", {"of": "amount", "per": "snapshot", "by": "uid"}),
     ("flow", {"of": "amount", "through": "snapshot", "by": "uid"}),
     ("scatter", {"of": "amount", "per": "snapshot"}),

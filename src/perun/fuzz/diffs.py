@@ -14,7 +14,9 @@ from typing import Final
 MOST_LINES: Final = 2000
 """Lines that are compared: the comparison takes time by their square at worst."""
 MOST_CHARACTERS: Final = 2000
-"""Characters of a line up to which it is compared character by character, and up to which it is shown."""
+"""Characters of a line that are shown."""
+_COMPARED: Final = 300
+"""Characters of lines, without what both begin and end with, up to which they are compared one by one."""
 _CONTEXT: Final = 3
 
 _PAGE: Final = """<!DOCTYPE html>
@@ -81,14 +83,38 @@ def _changed(old: list[str], new: list[str]) -> Iterator[str]:
 
 
 def _inside(old: str, new: str) -> tuple[str, str]:
+    """Both lines with marks at what only one of them has."""
+    head = _same(old, new)
+    rest = old[head:], new[head:]
+    tail = _same(rest[0][::-1], rest[1][::-1])
+    middle = [one[: len(one) - tail] for one in rest]
+    before, after = _marked(*middle)
+    begin, end = _shown(old[:head]), _shown(rest[0][len(middle[0]) :])
+    return f"{begin}{before}{end}", f"{begin}{after}{end}"
+
+
+def _same(old: str, new: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+def _marked(old: str, new: str) -> tuple[str, str]:
+    if max(len(old), len(new)) > _COMPARED:
+        return _mark("del", old), _mark("ins", new)
     before, after = [], []
     for tag, from_, to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        same = tag == "equal"
-        removed = _shown(old[from_:to], blanks=not same)
-        added = _shown(new[new_from:new_to], blanks=not same)
-        before.append(removed if same or not removed else f"<del>{removed}</del>")
-        after.append(added if same or not added else f"<ins>{added}</ins>")
+        if tag == "equal":
+            before.append(_shown(old[from_:to]))
+            after.append(_shown(new[new_from:new_to]))
+        else:
+            before.append(_mark("del", old[from_:to]))
+            after.append(_mark("ins", new[new_from:new_to]))
     return "".join(before), "".join(after)
+
+
+def _mark(element: str, text: str) -> str:
+    return f"<{element}>{_shown(text, blanks=True)}</{element}>" if text else ""
 
 
 def _line(kind: str, markup: str) -> str:

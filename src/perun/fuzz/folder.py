@@ -108,14 +108,19 @@ def write_logs(folder: Path, campaign: results.Campaign) -> None:
 def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
     """What becomes a result, with its kind: measured degradations and the best of what was not measured, the
     best score first; then hangs and faults as they were found."""
-    slow = [one for one in campaign.interesting if not one.ending]
-    slow.sort(key=lambda one: (-one.score, len(one.data), one.number))
+    slow = sorted((one for one in campaign.interesting if not one.ending), key=_rank)
     confirmed = [one for one in slow if one.pcr > 0]
     unmeasured = [one for one in slow if one.confirmation is None or one.confirmation.change == "Unknown"]
     unmeasured = [one for one in unmeasured if one.pcr <= 0][:UNMEASURED]
-    kept = sorted([*confirmed, *unmeasured], key=lambda one: (-one.score, len(one.data), one.number))
+    kept = sorted([*confirmed, *unmeasured], key=_rank)
     failures = [(HANG, one) for one in campaign.hangs] + [(FAULT, one) for one in campaign.faults]
     return [*((SLOW, one) for one in kept), *failures]
+
+
+def _rank(member: Member) -> tuple[float, float, int, int]:
+    """Less for what is better: by score, then by the measured ratio, then the smaller one."""
+    ratio = member.confirmation.ratio if member.confirmation else None
+    return -member.score, -(ratio or 0.0), len(member.data), member.number
 
 
 def _written(folder: Path, campaign: Campaign) -> Iterator[Result]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
-from perun.errors import UsageError
+from perun.errors import PluginError
 from perun.fuzz import plugins
 from perun.fuzz.filetype import file_type
 from perun.fuzz.methods import binary, json, splicing, textfile, xml
@@ -60,7 +60,7 @@ def for_seed(
     labels = [rule.label for rule in rules]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
-        raise UsageError(
+        raise PluginError(
             f"two rules for {path} have the label {twice!r}", "remove one of the packages that bring them"
         )
     return rules

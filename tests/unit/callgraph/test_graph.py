@@ -21,7 +21,7 @@ from perun.profile.factory import Profile
 
 
 def graph_of(*pairs: str, entry: str = "main") -> CallGraph:
-    """A graph of pairs such as `main>work`; a callee that begins with `@` is of another file, `*` a pointer."""
+    """A graph of pairs such as `main>work`; `@` begins callees of other files, `*` is a pointer."""
     calls, names = [], dict.fromkeys([entry])
     for pair in pairs:
         caller, _, callee = pair.partition(">")

@@ -183,6 +183,8 @@ def test_no_compiler_is_an_error_with_a_hint(tmp_path: Path, monkeypatch: pytest
 
 
 def test_deep_nesting_is_read_or_reported(tmp_path: Path) -> None:
+    nested = "if (n) { " * 600 + "while (n) n--; " + "} " * 600
+    assert list(places(unit_of(tmp_path, f"int f(int n) {{ {nested} return n; }}"))) == ["f"]
     chain = " else ".join(f"if (n == {value}) n++;" for value in range(600))
     assert list(places(unit_of(tmp_path, f"int f(int n) {{ {chain} while (n) n--; return n; }}"))) == ["f"]
     unit = unit_of(

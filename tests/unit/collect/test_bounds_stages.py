@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from perun.collect.bounds.analysis import bounds_of
 from perun.collect.bounds.bounding import Bounding
 from perun.collect.bounds.constraints import Add, Constraints, Norm, SetToInput, SetToNorm
 from perun.collect.bounds.invariants import Invariants
+from perun.collect.bounds.isolating import nests
 from perun.collect.bounds.linear import Linear, constant, variable
-from perun.collect.bounds.paths import System, paths
-from perun.collect.bounds.program import Edge, LoopInfo, Program, components, reachable
+from perun.collect.bounds.paths import MAX_TRANSITIONS, System, TooManyPaths, paths
+from perun.collect.bounds.program import (
+    Edge,
+    LoopInfo,
+    Program,
+    components,
+    reachable,
+    topological_order,
+)
 from perun.collect.bounds.slicing import relevant_variables, sliced
 from perun.collect.bounds.solver import Facts, Solver
 from perun.collect.bounds.splitting import split
@@ -71,6 +81,34 @@ def test_joins_of_many_paths_are_kept_as_locations() -> None:
     system = paths(program(*edges))
     assert len(system.transitions) < 100
     assert len({each.source for each in system.transitions}) > 2
+
+
+def test_too_many_paths_are_given_up_before_all_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scanner of a generator has thousands of ways out of one loop."""
+    followed = []
+    along = Edge.__getattribute__
+
+    def counting_edges(edge: Edge, name: str) -> object:
+        if name == "guards":
+            followed.append(edge)
+        return along(edge, name)
+
+    edges = [Edge(0, 2, (), (("i", constant(0)),)), Edge(2, 3, (-X + 9,), (("i", N),), loop=0)]
+    for index in range(3, 3000):
+        edges += [Edge(index, index + 1), Edge(index, 2, (N - index,), (("i", constant(index)),), loop=0)]
+    made = program(*edges, Edge(3000, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Edge, "__getattribute__", counting_edges)
+        with pytest.raises(TooManyPaths):
+            paths(made)
+    assert len(followed) - 2 * len(edges) < 4 * MAX_TRANSITIONS
+
+
+def test_the_topological_order_ignores_edges_that_go_back() -> None:
+    order, retreating = topological_order(two_loops())
+    forward = [each for each in two_loops().edges if each.target not in retreating]
+    assert forward
+    assert all(order[each.source] < order[each.target] for each in forward)
 
 
 def stages(made: Program) -> tuple[System, Invariants, Constraints]:
@@ -158,3 +196,31 @@ def test_bounds_of_values() -> None:
     bounding = Bounding(system, constraints)
     assert str(bounding.value(Norm(N - X), 2)) == "max(n, 0)"
     assert str(bounding.value(Norm(X), 2)) == "max(n, 0)"
+
+
+def two_loops() -> Program:
+    """`for (i = 0; i < n; i++) s = i; for (; s > 0; s--);`"""
+    return program(
+        Edge(0, 2, (), (("i", constant(0)), ("s", constant(0)))),
+        Edge(2, 2, (N - X - 1,), (("i", X + 1), ("s", X)), loop=0),
+        Edge(2, 3, (X - N,)),
+        Edge(3, 3, (S - 1,), (("s", S - 1),), loop=1),
+        Edge(3, 1, (-S,)),
+        loops=2,
+    )
+
+
+def test_nests_are_analysed_alone_where_all_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [str(each.backedges) for each in bounds_of(two_loops())[0]] == ["max(n, 0)", "max(0, (n + -1))"]
+    monkeypatch.setattr("perun.collect.bounds.paths.MAX_TRANSITIONS", 4)
+    alone, _ = bounds_of(two_loops())
+    assert str(alone[0].backedges) == "max(n, 0)"
+    assert alone[1].backedges.infinite
+
+
+def test_a_nest_alone_sees_any_value_of_what_others_assign() -> None:
+    found = dict(nests(two_loops()))
+    assert set(found) == {frozenset({0}), frozenset({1})}
+    second = found[frozenset({1})]
+    assert not any(edge.loop == 0 for edge in second.edges)
+    assert any(dict(edge.updates) == {"i": None, "s": None} for edge in second.edges)

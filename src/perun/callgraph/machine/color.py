@@ -58,8 +58,11 @@ class Colors:
         steps = [known[line] for line in lines]
         blocks = [steps[block.start : block.stop] for block in flow.blocks]
         fixed = {"rsp": 1, FLAGS: 2, _MEMORY: 3} | _arguments(blocks[0] if blocks else [])
-        colors = _uses(blocks) | fixed
-        return [f"{_number_of_block(block, colors) & _MASK:x}" for block in blocks]
+        uses, incoming = _uses(blocks)
+        colors = uses | fixed
+        if len({colors[name] for name in incoming}) < len(incoming):
+            colors = _refined(blocks, colors) | fixed
+        return [f"{_number_of_block(block, colors)[0] & _MASK:x}" for block in blocks]
 
     def _step(self, flow: Flow, texts: Texts, position: int) -> _Step:
         instruction = flow.code[position]
@@ -88,24 +91,36 @@ def _arguments(block: list[_Step]) -> dict[str, int]:
     return found
 
 
-def _uses(blocks: Sequence[Sequence[_Step]]) -> dict[str, int]:
-    """A number for each register, of all that is done with it when a block begins and ends."""
+def _uses(blocks: Sequence[Sequence[_Step]]) -> tuple[dict[str, int], set[str]]:
+    """A number for each register, of all that is done with it when a block begins and ends; and the registers
+    that some block reads as another one left them."""
     uses: dict[str, int] = {}
+    incoming: set[str] = set()
     for place, block in enumerate(blocks):
         written: dict[str, int] = {}
         for shape, reads, writes, _ in block:
             for name in reads:
                 if name not in written:
+                    incoming.add(name)
                     uses[name] = uses.get(name, 0) + hash((shape, place, reads.index(name)))
             for name in writes:
                 written[name] = shape
         for name, shape in written.items():
             uses[name] = uses.get(name, 0) + hash((shape, place))
-    return uses
+    return uses, incoming
 
 
-def _number_of_block(block: Sequence[_Step], colors: Mapping[str, int]) -> int:
-    """The sum of the numbers of the instructions, and of the registers as they are at the end.
+def _refined(blocks: Sequence[Sequence[_Step]], colors: Mapping[str, int]) -> dict[str, int]:
+    """Numbers of registers that also tell apart those that are used alike, but hold other results."""
+    found = dict(colors)
+    for place, block in enumerate(blocks):
+        for name, value in _number_of_block(block, colors)[1].items():
+            found[name] += hash((value, place))
+    return found
+
+
+def _number_of_block(block: Sequence[_Step], colors: Mapping[str, int]) -> tuple[int, dict[str, int]]:
+    """The sum of the numbers of the instructions, and of the registers as they are at the end; and these.
 
     :param colors: the numbers of all registers that the function uses.
     """
@@ -120,9 +135,10 @@ def _number_of_block(block: Sequence[_Step], colors: Mapping[str, int]) -> int:
         total += number * (number | 1)
         for name in writes:
             values[name] = written[name] = number
-            number += 1
+            if kind != CALL or name == _MEMORY or name == "rax":
+                number += 1  # the others that a call changes hold nothing after it
     written.pop(FLAGS, None)  # the last instruction that sets them, whether anybody reads them or not
-    return total + sum([hash((colors[name], value)) for name, value in written.items()])
+    return total + sum([hash((colors[name], value)) for name, value in written.items()]), written
 
 
 def _passed(block: Sequence[_Step], place: int) -> list[str]:

@@ -13,6 +13,7 @@ from perun.collect.bounds.calls import Callee, cost_of_calls, parameters_of, rec
 from perun.collect.bounds.constraints import Constraints
 from perun.collect.bounds.expression import INFINITY, ONE, Expression
 from perun.collect.bounds.invariants import Invariants
+from perun.collect.bounds.isolating import nests
 from perun.collect.bounds.lowering import lower
 from perun.collect.bounds.lowering.effects import effects_of
 from perun.collect.bounds.paths import System, TooManyPaths, paths
@@ -111,23 +112,41 @@ def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> t
     if not program.loops and not program.calls:
         return [], Bounded(expression.ZERO)
     try:
-        system = paths(sliced(program))
+        bounding = _bounding(paths(sliced(program)))
     except TooManyPaths:
-        lost = Bounded(INFINITY, "there are too many paths through its function")
-        return [lost] * len(program.loops), lost if program.calls else Bounded(expression.ZERO)
-    solver = Solver()
-    bounding = _bounding(split(feasible(system, solver)), solver)
-    found = []
-    for index in range(len(program.loops)):
-        backedges = bounding.loop(index)
-        found.append(Bounded(backedges, bounding.reason(index) if backedges.infinite else None))
+        lost = Bounded(INFINITY, _TOO_MANY) if program.calls else Bounded(expression.ZERO)
+        return _one_by_one(program), lost
+    found = [_loop(bounding, index) for index in range(len(program.loops))]
     cost = cost_of_calls(bounding, called or {})
     reason = "the cost of a function that it calls has no bound" if cost.infinite else None
     return found, Bounded(cost, reason)
 
 
-def _bounding(system: System, solver: Solver) -> Bounding:
-    """What bounds a system, of which transitions that its invariants forbid are gone."""
+_TOO_MANY = "there are too many paths through it"
+
+
+def _one_by_one(program: Program) -> list[Bounded]:
+    """The back edges of each loop, where the nests of loops are analysed on their own."""
+    found = [Bounded(expression.ZERO) for _ in program.loops]
+    for numbers, alone in nests(program):
+        try:
+            bounding = _bounding(paths(sliced(alone)))
+        except TooManyPaths:
+            bounding = None
+        for number in numbers:
+            found[number] = _loop(bounding, number) if bounding is not None else Bounded(INFINITY, _TOO_MANY)
+    return found
+
+
+def _loop(bounding: Bounding, number: int) -> Bounded:
+    backedges = bounding.loop(number)
+    return Bounded(backedges, bounding.reason(number) if backedges.infinite else None)
+
+
+def _bounding(system: System) -> Bounding:
+    """What bounds a system, of which transitions that its guards or invariants forbid are gone."""
+    solver = Solver()
+    system = split(feasible(system, solver))
     invariants = Invariants(system, solver)
     kept = [each for each in system.transitions if solver.feasible(invariants.before(each))]
     if len(kept) < len(system.transitions):

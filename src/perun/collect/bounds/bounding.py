@@ -370,12 +370,55 @@ class Bounding:
             flows = self._flows(norm, places, limits)
             if flows.unlimited:
                 break
-            total = self._resets(flows)
-            if not total.infinite:
-                total = total + self._increments(flows)
-            if not total.infinite:
-                return total
+            found = self._sum_of(flows)
+            if self._comes_from_loops(flows, places):
+                found = expression.best([found, self._entered(norm, places, flows)])
+            if not found.infinite:
+                return found
         return INFINITY
+
+    def _sum_of(self, flows: Inflow) -> Expression:
+        total = self._resets(flows)
+        return total if total.infinite else total + self._increments(flows)
+
+    def _inside(self, transition: Transition) -> int:
+        """The component that a transition is inside of, -1 for one between two."""
+        component = self._component[transition.source]
+        return component if component == self._component[transition.target] else -1
+
+    def _comes_from_loops(self, flows: Inflow, places: frozenset[Location]) -> bool:
+        """Whether a norm gets something in earlier loops, of which each turn would count."""
+        own = {-1, *(self._component[each] for each in places)}
+        changing = [*flows.increments, *flows.resets]
+        return any(self._inside(transition) not in own for transition, _ in changing)
+
+    def _entered(self, norm: Norm, places: frozenset[Location], flows: Inflow) -> Expression:
+        """The inflow as what a norm has where its component is entered, and what it gets inside."""
+        components = {self._component[each] for each in places}
+        if len(components) != 1:
+            return INFINITY
+        [component] = components
+        entering = [
+            each for each in self.system.transitions
+            if self._component[each.target] == component and self._inside(each) == -1
+        ]  # fmt: skip
+        largest = expression.maximum([ZERO, *(self._after(each, norm) for each in entering)])
+        total = self.taken(frozenset(each.number for each in entering)) * largest
+        if total.infinite or self.system.program.entry in places:
+            return INFINITY
+        increments = tuple(each for each in flows.increments if self._inside(each[0]) == component)
+        resets = tuple(each for each in flows.resets if self._inside(each[0]) == component)
+        return total + self._sum_of(Inflow(increments, resets))
+
+    def _after(self, transition: Transition, norm: Norm) -> Expression:
+        """The largest value of a norm after a transition."""
+        values = []
+        for change in self.constraints.changes(transition, norm):
+            if isinstance(change, Add):
+                values.append(self.value(norm, transition.source) + number(max(change.amount, 0)))
+            else:
+                values.append(self._set_value(transition, change))
+        return expression.best(values)
 
     def _resets(self, flows: Inflow) -> Expression:
         """What all resets together bring: each as often as it is taken, exclusive ones the largest of them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from perun.collect.bounds.linear import Linear, constant
 from perun.collect.bounds.paths import System, Transition
-from perun.collect.bounds.program import Location, components
+from perun.collect.bounds.program import Location, components, reachable
 from perun.collect.bounds.solver import Facts, Solver
 
 MAX_VALUES = 12
@@ -18,13 +18,14 @@ Values = tuple[tuple[str, int], ...]
 
 
 def feasible(system: System, solver: Solver) -> System:
-    """The system without transitions whose guards contradict each other."""
-    kept = [each for each in system.transitions if solver.feasible(Facts(each.guards))]
-    return renumbered(system, kept) if len(kept) < len(system.transitions) else system
+    """The system without transitions whose guards contradict each other, and what only these lead to."""
+    return renumbered(system, [each for each in system.transitions if solver.feasible(Facts(each.guards))])
 
 
 def renumbered(system: System, transitions: list[Transition]) -> System:
-    """The system with these transitions, numbered in their order."""
+    """The system with those of these transitions that can be reached, numbered in their order."""
+    places = reachable([system.program.entry], [(each.source, each.target) for each in transitions])
+    transitions = [each for each in transitions if each.source in places]
     found = tuple(
         Transition(number, each.source, each.target, each.guards, each.updates, each.loop)
         for number, each in enumerate(transitions)

@@ -14,6 +14,8 @@ from perun.collect.trace.params import ENGINES, TraceParams
 from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
+from perun.process.finding import find_executable
+from perun.process.outcome import outcome
 from perun.wording import counted, listed
 
 if TYPE_CHECKING:
@@ -125,7 +127,6 @@ class _Session:
         from perun.collect._calls.binary import Binary
         from perun.collect.trace.libraries import find_library
         from perun.collect.trace.plan import Plan, Wanted, make_plan, plan_of_other
-        from perun.process.finding import find_executable
 
         run = self._run
         self._require_followable()
@@ -238,7 +239,6 @@ class _Session:
         from perun.collect._common.runs import early_end
         from perun.collect.trace.constant_sizes import ConstantSizes
         from perun.collect.trace.engines import calibration
-        from perun.process.outcome import outcome
 
         sample = recorded.sample
         early = early_end(sample, self._params.timeout)

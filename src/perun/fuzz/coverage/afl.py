@@ -52,6 +52,7 @@ class AflCoverage:
         size = self._size(given)
         self._map = _Segment(size)
         self._serve()
+        self._map.release()
 
     def run(self, data: bytes, timeout: float) -> Execution:
         """Run the program on `data`."""
@@ -137,7 +138,11 @@ class _Segment:
         array = (ctypes.c_uint8 * size).from_address(self._address)
         self.counts = numpy.ctypeslib.as_array(array)
 
-    def close(self) -> None:
-        """Remove it; what is attached elsewhere stays until it ends."""
+    def release(self) -> None:
+        """Let the system remove it with the last process that has it: also where Perun is killed."""
         self._library.shmctl(self.number, _REMOVE, None)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.release()
         self._library.shmdt(self._address)

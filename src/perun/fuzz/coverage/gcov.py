@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST_RUN: Final = 10.0
-"""Seconds for the run that tells which counter files there are."""
+"""Seconds for a run with an empty input, that tells whether there are counters."""
 
 
 class GcovCoverage:
@@ -100,7 +100,10 @@ class GcovCoverage:
             if any(module.forks for module in modules):
                 reason = "it starts processes"
             if not reason:
-                return self._share(given, modules), functions
+                found = self._share(given, modules)
+                if found is not None:
+                    return found, functions
+                reason = "the fork server cannot be loaded into it"
         way = _Files(self._target, given, self._scratch)
         functions = way.first_run()
         if not functions and (program is None or program.kind != "gcov"):
@@ -134,7 +137,8 @@ class GcovCoverage:
                 found.setdefault(path.stat().st_ino, with_counters)
         return list(found.values())
 
-    def _share(self, given: Input, modules: Sequence[Module]) -> Way:
+    def _share(self, given: Input, modules: Sequence[Module]) -> Way | None:
+        """A way with shared counters; None if the library does not work there, as with some sanitizers."""
         counters = _Counters(modules)
 
         def make(once: bool) -> Record:
@@ -144,6 +148,12 @@ class GcovCoverage:
         way, record, self.note = share(
             self._target, given, make, lambda record: _environ(self._target, record)
         )
+        if self.note:
+            given.write(b"")
+            way.run(b"", _FIRST_RUN)
+            if record.state != shared.READY:
+                way.close()
+                return None
         self._read = counters.reader(record)
         return way
 

@@ -39,7 +39,7 @@ def open_coverage(
     if backend != "auto" and has and has != backend:
         raise UsageError(
             f"{program} is compiled for the coverage backend {has}, not for {backend}",
-            f"leave --coverage-backend away, or build the program for {backend}",
+            f"leave --backend away, or build the program for {backend} with --build",
         )
     if kind == "afl":
         return AflCoverage(target, scratch)

@@ -27,14 +27,16 @@ from perun.profile.head import Configuration
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import text_of as why_incomplete
 from perun.profile.summary import summaries
-from perun.regular import open_regular
 from perun.store import tree
 from perun.store.series import ProfileSeries
 
 Progress = Callable[[int, int], None]
 """Called with the number of versions that are read, and of all."""
 FORMAT: Final = 1
-_TABLE: Final = "table.npz"
+_TABLE: Final = "table"
+"""A line of JSON that describes the table, and the values as they are in memory."""
+MOST_BYTES: Final = 1 << 29
+"""Largest table that is read."""
 
 
 class _Column(NamedTuple):
@@ -189,20 +191,16 @@ class _Table:
         """The table as it was saved; an empty one if there is none, or none that can be read."""
         table = cls()
         # What is not a table fails in one of many ways, and is made anew.
-        with (
-            suppress(Exception),
-            open_regular(repo.store.series.path(_TABLE), tree.MAX_BYTES) as file,
-            np.load(file, allow_pickle=False) as arrays,
-        ):
-            described = json.loads(bytes(arrays["described"]))
-            values = arrays["values"]
+        with suppress(Exception):
+            content = tree.read(repo.store.series.path(_TABLE), MOST_BYTES) or b""
+            line, _, data = content.partition(b"\n")
+            described = json.loads(line)
             keys = [_key(one) for one in described["keys"]]
             columns = [_conditions(one) for one in described["conditions"]]
             states = [(int(time), int(size)) for time, size in described["states"]]
             versions = [str(one) for one in described["versions"]]
-            shape = (len(keys), len(versions))
-            fits = values.shape == shape and len(states) == len(columns) == len(versions)
-            if described["format"] == FORMAT and fits and values.dtype == np.float64:
+            values = np.frombuffer(data).reshape(len(keys), len(versions))
+            if described["format"] == FORMAT and len(states) == len(columns) == len(versions):
                 table.keys, table.values, table.states, table.conditions = keys, values, states, columns
                 table.place = {one: number for number, one in enumerate(versions)}
         return table
@@ -216,9 +214,9 @@ class _Table:
             "states": self.states,
             "conditions": [[[*key, value] for key, value in one.items()] for one in self.conditions],
         }
-        data = np.frombuffer(json.dumps(described).encode(), np.uint8)
         with suppress(OSError), atomic.writing(repo.store.series.path(_TABLE)) as file:
-            np.savez(file, described=data, values=self.values)
+            file.write(json.dumps(described).encode() + b"\n")
+            file.write(np.ascontiguousarray(self.values).tobytes())
 
 
 def _key(stored: list[Any]) -> SeriesKey:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun import atomic
+from perun.errors import DamagedStore
 from perun.models.change_points.noise import deviation_of_differences, median
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
-from perun.regular import read_regular
 from perun.store import tree
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ class Remembered:
     def _read(self) -> dict[str, Found]:
         import msgspec
 
-        with suppress(OSError, ValueError):
-            read = msgspec.json.decode(read_regular(self._path, tree.MAX_BYTES), type=_File)
+        with suppress(DamagedStore, OSError, ValueError):  # msgspec raises kinds of ValueError
+            read = msgspec.json.decode(tree.read(self._path) or b"", type=_File)
             if (read.format, read.effect) == (FORMAT, self._effect):
                 return read.series
         return {}

@@ -76,7 +76,7 @@ def plan(repo: Repository, wanted: CompareOptions) -> Plan:
     repo.require_trust("comparing versions")
     head = _head(repo, wanted.head)
     base, note = _base(repo, wanted.base, head)
-    cases = tuple(_cases(repo, wanted))
+    cases = tuple(cases_of(repo, wanted))
     for case in cases:
         Run(case.job.cmd, case.job.args, case.workload).command()  # raises where it cannot be split
     return Plan(Side("base", repo.vcs.get_minor_version_info(base)), head, cases, note)
@@ -128,8 +128,12 @@ def _main_branch(repo: Repository) -> str:
     )
 
 
-def _cases(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
-    """Each configuration once, whatever collectors the matrix has for it."""
+def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
+    """The configurations that are measured: each once, whatever collectors the matrix has for it.
+
+    :raises UsageError: where there are arguments or a workload, and no command.
+    :raises PerunError: where the job matrix is wrong, or empty and no command is named.
+    """
     if wanted.cmd:
         jobs = combine_units(
             repo, [wanted.cmd], [wanted.args], [wanted.workload], [CLOCKS], seed=wanted.seed, apart=True

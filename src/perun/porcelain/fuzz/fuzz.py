@@ -90,8 +90,8 @@ def fuzz(
     number = secrets.randbits(32) if options.seed is None else options.seed
     started = _Started(options, number, found.seeds, found.notes)
     existed = options.output.exists()
-    folders.prepare(options.output)
     try:
+        folders.prepare(options.output)
         return _Session(repo, started, watch, report).run()
     except BaseException:
         _forget(options.output, existed)

@@ -63,6 +63,7 @@ class Kept(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """As JSON objects."""
         return {
+            "schema": "perun.fuzz.keep/1",
             "folder": str(self.folder),
             "files": [one._asdict() for one in self.files],
             "settings": [one._asdict() for one in self.settings],

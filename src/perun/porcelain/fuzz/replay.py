@@ -85,6 +85,7 @@ class Replay(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """As JSON objects."""
         return {
+            "schema": "perun.fuzz.replay/1",
             "version": self.version.checksum,
             "uncommitted": self.uncommitted,
             "results": [one.as_json() for one in self.results],

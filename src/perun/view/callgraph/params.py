@@ -13,9 +13,9 @@ from perun.view._common import options
 class CallGraphParams:
     """Which graph is shown, what it is compared with, and where it goes."""
 
-    graph: str = param(
+    use_cg_type: str = param(
         "auto",
-        short="-g",
+        short="-cg",
         choices=("auto", "static", "dynamic", "mixed"),
         help="The graph to show: of the machine code of the program, as it is kept with the version "
         "(static), of the calls in the profile (dynamic), or both (mixed); auto: mixed where a static one is "

@@ -58,10 +58,10 @@ def shown_graph(
     """
     name = graph_name(profile.configuration.collector, _program(profile))
     static = _static(name, params, statistics)
-    recorded = _recorded(profile, needed=static is None or params.graph == "dynamic")
-    if static is None or params.graph == "dynamic":
+    recorded = _recorded(profile, needed=static is None or params.use_cg_type == "dynamic")
+    if static is None or params.use_cg_type == "dynamic":
         graph = recorded_graph(profile)
-    elif params.graph == "static" or not recorded:
+    elif params.use_cg_type == "static" or not recorded:
         graph = static
     else:
         graph = mixed_graph(static, recorded_graph(profile))
@@ -84,13 +84,15 @@ def focused(graph: CallGraph, wanted: str) -> str:
 
 
 def _static(name: str, params: CallGraphParams, statistics: Statistics | None) -> CallGraph | None:
-    values = statistics.load(name) if statistics is not None and params.graph != "dynamic" else None
+    values = statistics.load(name) if statistics is not None and params.use_cg_type != "dynamic" else None
     if values is not None:
         return from_values(values)
-    if params.graph in ("static", "mixed"):
+    if params.use_cg_type in ("static", "mixed"):
         raise UsageError(
-            f"--graph {params.graph}: no call graph of the program is kept with the version of the profile",
-            "make it with: perun collect trace --only-extract-cg; --graph dynamic shows the recorded calls",
+            f"--use-cg-type {params.use_cg_type}: no call graph of the program is kept with the version of "
+            "the profile",
+            "make it with: perun collect trace --only-extract-cg; or show the recorded calls with "
+            "--use-cg-type dynamic",
         )
     return None
 

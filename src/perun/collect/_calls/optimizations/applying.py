@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun import atomic
+from perun.callgraph.files import to_data, to_dot
 from perun.collect._calls.optimizations.composing import choose
 from perun.collect._calls.optimizations.plan import Decision, Switching
 from perun.collect._calls.optimizations.report import Report, Row
@@ -163,7 +164,6 @@ def _write(graph: CallGraph, file: str) -> None:
 
     :raises UsageError: where it cannot be written.
     """
-    from perun.callgraph.files import to_data, to_dot
 
     text = json.dumps(to_data(graph), indent=2) if file.endswith(".json") else to_dot(graph)
     try:

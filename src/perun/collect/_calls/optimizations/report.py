@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,8 +59,6 @@ class Report(NamedTuple):
 
     def answer(self, *, as_json: bool) -> Answer:
         """What `--explain` prints."""
-        import json
-
         data = {
             **self.region(),
             "functions": [row._asdict() for row in self.rows],

@@ -10,14 +10,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.callgraph.files import from_values, to_values
+from perun.callgraph.graph import Call, CallGraph
 from perun.callgraph.stored import file_name, graph_name
+from perun.collect._calls.image import static_graph
 from perun.collect._calls.optimizations.plan import Earlier, Seen
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, Settings
+from perun.collect._common.elf import read_elf
 from perun.errors import PerunError, ProfileError, UsageError
 from perun.profile.bounds import Growth, classes
+from perun.profile.untraced import sampling_of
 
 if TYPE_CHECKING:
-    from perun.callgraph.graph import CallGraph
     from perun.collect._calls.optimizations.params import OptimizationParams
     from perun.plugin.api import Run, Statistics
     from perun.profile.factory import Profile
@@ -76,35 +80,25 @@ class Resources:
 
         :raises JobFailed: where it cannot be read, or is no ELF file for x86-64.
         """
-        from perun.callgraph.files import to_values
-        from perun.collect._calls.image import static_graph
-        from perun.collect._common.elf import read_elf
 
         statistics = None if self._params.optimization_cache_off else self._statistics
-        kept = self._kept(statistics)
+        if statistics is None:
+            return static_graph(self._program)
+        kept = _readable(statistics.load(self._graph_name))
         elf = read_elf(self._program)
         if kept is not None and elf is not None and kept.build_id and kept.build_id == elf.build_id:
             return kept
-        graph = static_graph(self._program)
-        if statistics is not None:
-            statistics.save(self._graph_name, to_values(graph))
+        if kept is None and (found := statistics.earlier(self._graph_name)) is not None:
+            kept = _readable(found[1])
+        graph = static_graph(self._program, kept)
+        statistics.save(self._graph_name, to_values(graph))
         return graph
-
-    def _kept(self, statistics: Statistics | None) -> CallGraph | None:
-        from perun.callgraph.files import from_values
-
-        found = statistics.load(self._graph_name) if statistics is not None else None
-        try:
-            return from_values(found) if found is not None else None
-        except ProfileError:
-            return None  # of another release of Perun
 
     def typed(self, graph: CallGraph, seen: Mapping[str, Seen], kind: str) -> CallGraph:
         """The graph of another type: with the calls that were recorded, in place of those of the machine code
         (`dynamic`) or besides these (`mixed`)."""
         from dataclasses import replace
 
-        from perun.callgraph.graph import Call
 
         if kind == "static":
             return graph
@@ -126,7 +120,6 @@ class Resources:
 
         :raises UsageError: where that version has none.
         """
-        from perun.callgraph.files import from_values
 
         revision = str(settings.value("diff-version"))
         if self._statistics is None:
@@ -200,6 +193,14 @@ class Resources:
         return {name: complexity_of(growth) for name, growth in growths.items() if growth.is_bounded}
 
 
+def _readable(values: object) -> CallGraph | None:
+    """The graph that was kept; None where there is none, or one of another release of Perun."""
+    try:
+        return from_values(values) if values is not None else None
+    except ProfileError:
+        return None
+
+
 def complexity_of(growth: Growth) -> str:
     """The lowest of the classes that parameters name which grows as fast; `growth` is bounded."""
     reached = (name for name in COMPLEXITIES if growth <= Growth.of(_CLASSES[name]))
@@ -210,7 +211,6 @@ def seen_of(profile: Profile) -> dict[str, Seen]:
     """What a profile of calls says of each function, by its uid; of sampled ones calls are counted up."""
     import numpy as np
 
-    from perun.profile.untraced import sampling_of
 
     sampling = sampling_of(profile)
     times: dict[str, list[Any]] = {}

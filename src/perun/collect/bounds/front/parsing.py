@@ -41,8 +41,7 @@ def parse(text: str, place: Place, types: list[str]) -> list[c_ast.Node]:
     if not code.isascii():
         code = _FOREIGN.sub(_in_ascii, code)
     try:
-        with _deep_recursion():
-            nodes: list[c_ast.Node] = c_parser.CParser().parse(code, place.file).ext
+        nodes: list[c_ast.Node] = c_parser.CParser().parse(code, place.file).ext
     except RecursionError:
         raise NotReadable(place.file, place.line, "statements are nested too deeply") from None
     except (c_parser.ParseError, AssertionError) as error:
@@ -61,8 +60,8 @@ def as_written(name: str) -> str:
 
 
 @contextmanager
-def _deep_recursion() -> Iterator[None]:
-    """The parser calls itself for each level; a long chain of `else if` exceeds Python's usual limit."""
+def deep_recursion() -> Iterator[None]:
+    """What reads calls itself for each level; a long chain of `else if` exceeds Python's usual limit."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _DEEPEST))
     try:

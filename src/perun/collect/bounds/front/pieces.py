@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .dialect import KEYWORDS, TYPE_WORDS
+from .dialect import KEYWORDS
 from .tokens import Place, Places, Token, partners
 
 _NAME = re.compile(r"[A-Za-z_$\x80-\U0010ffff][\w$]*")
@@ -157,7 +157,7 @@ def _is_enum(sequence: list[Token], at: int) -> bool:
 def _in_declarator(sequence: list[Token], index: int) -> bool:
     """Whether a name stands in `(*name)` or `(*const name)` outside of parameters."""
     at = index - 1
-    while at >= 0 and (sequence[at].text == "*" or sequence[at].text in TYPE_WORDS):
+    while at >= 0 and (sequence[at].text in ("*", "const", "volatile", "restrict")):
         at -= 1
     depth = 0
     for one in sequence[:at]:

@@ -13,11 +13,11 @@ from perun.errors import UsageError
 from .declarations import Declarations, with_prototype
 from .dialect import BUILT_IN_TYPES, KEYWORDS, Edit, Standardised, edited, standardised
 from .original import Original
-from .parsing import NotReadable, as_written, guess, parse
+from .parsing import NotReadable, as_written, deep_recursion, guess, parse
 from .pieces import Piece, needed, pieces
 from .preprocessing import Preprocessed, preprocess
 from .spans import Span, loop_spans
-from .tokens import Place, Places, tokens
+from .tokens import Place, Places, tokens, without_system_bodies
 from .unit import Function, Loop, ReadOptions, Unit, Unreadable, UnreadLoop
 
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".h++")
@@ -37,7 +37,8 @@ def read(path: str, options: ReadOptions, preprocessed: Preprocessed | None = No
     """
     _refuse(path)
     preprocessed = preprocessed or preprocess(path, options)
-    return _Reader(path, preprocessed.text, list(preprocessed.problems)).unit()
+    with deep_recursion():
+        return _Reader(path, preprocessed.text, list(preprocessed.problems)).unit()
 
 
 def _refuse(path: str) -> None:
@@ -58,7 +59,7 @@ class _Reader:
 
     def __init__(self, path: str, text: str, problems: list[Unreadable]) -> None:
         self.path = path
-        self.text = text
+        self.text = text = without_system_bodies(text)
         self.problems = problems
         standard: Standardised = standardised(text)
         self.edits = standard.edits
@@ -206,10 +207,14 @@ def _last_line(node: c_ast.Node) -> int:
 
 
 def _lines(text: str, start: Place) -> Iterator[tuple[int, int]]:
-    """First and last line of each loop of a function."""
+    """First and last line of each loop of a function; nothing where it is nested too deeply."""
     sequence = tokens(text)
     places = Places(text, start)
-    for span in loop_spans(sequence):
+    try:
+        spans = loop_spans(sequence)
+    except RecursionError:
+        return
+    for span in spans:
         yield _line(places, sequence[span.first].start), _line(places, sequence[span.last].start)
 
 

@@ -21,6 +21,7 @@ _TOKEN = re.compile(
 _LINE_MARKER = re.compile(
     r'^[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:\\.|[^"\\\n])*)"([ \t0-9]*)', re.MULTILINE
 )
+_BODY = re.compile(r"(?<=\)\n)\{\n(?:(?!\}).*\n)*?\}\n")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 OPENING = {"(": ")", "[": "]", "{": "}"}
 CLOSING = frozenset(OPENING.values())
@@ -68,6 +69,26 @@ def partners(sequence: list[Token]) -> dict[int, int]:
                     del open_[depth:]
                     break
     return found
+
+
+def without_system_bodies(text: str) -> str:
+    """Text whose inline functions of system headers, thousands for vector instructions, are only declared.
+
+    They are found by their layout, a body between braces at the begin of lines: this is not worth tokens.
+    """
+    parts = []
+    done = 0
+    is_system = False
+    for match in _LINE_MARKER.finditer(text):
+        part = text[done : match.start()]
+        parts.append(_BODY.sub(_declared, part) if is_system else part)
+        is_system = "3" in match.group(3).split()
+        done = match.start()
+    return "".join([*parts, text[done:]])
+
+
+def _declared(match: re.Match[str]) -> str:
+    return ";" + "\n" * match.group().count("\n")
 
 
 class Place(NamedTuple):
