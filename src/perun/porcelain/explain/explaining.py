@@ -13,7 +13,7 @@ from perun.plugin.params import nearest
 from perun.porcelain.compare.sides import prepared
 from perun.porcelain.explain import costs, flames, growing
 from perun.porcelain.explain.collecting import Gathered, Measuring, ProfilePair, SizedPair, stored
-from perun.porcelain.explain.costs import OUTSIDE, Place, Spent
+from perun.porcelain.explain.costs import OUTSIDE, Allocated, Place, Spent
 from perun.porcelain.explain.data import (
     CaseReport,
     Cost,
@@ -160,7 +160,7 @@ class _Case:
         self._look_at_sources()
         changed = [self._function(place) for place in self._places()]
         kept = [one for one in changed if self._is_told(one)]
-        kept = _with_moved(kept)
+        kept = with_moved(kept, self._totals)
         kept.sort(key=lambda one: (-one.score, one.location))
         pages = flames.graphs(self._repo, pairs, self._unseen) if self._pages else ()
         return CaseReport(
@@ -202,34 +202,50 @@ class _Case:
             self._callers[place] = callers[0], callers[1]
 
     def _memory(self, pair: ProfilePair) -> None:
-        before, after = (costs.memory(profile) for profile in pair[:2])
-        program = Place("")
+        before, after = (costs.totals(profile) for profile in pair[:2])
         for metric in _OF_FUNCTIONS:
-            old, new = before.get(metric, {}), after.get(metric, {})
-            unit = _UNITS.get(metric, "")
-            whole = old.get(program, 0.0)
-            if program in old or program in new:
-                self._totals.append(Cost(metric, unit, whole, new.get(program, 0.0), whole))
-            for place in dict.fromkeys([*old, *new]):
-                amounts = old.get(place, 0.0), new.get(place, 0.0)
-                if place != program and amounts[0] != amounts[1]:
-                    self._costs.setdefault(place, []).append(
-                        Cost(metric, unit, *amounts, whole or before.get("allocated", {}).get(program, 0.0))
-                    )
-        self._compare_sites(pair)
-
-    def _compare_sites(self, pair: ProfilePair) -> None:
-        old, new = (costs.sites(profile) for profile in pair[:2])
-        nothing = costs.SiteTotals((), 0, 0, 0)
+            if metric in before or metric in after:
+                whole = before.get(metric, 0.0)
+                self._totals.append(
+                    Cost(metric, _UNITS.get(metric, ""), whole, after.get(metric, 0.0), whole)
+                )
+        old, new = (
+            {(self._known(place), kind): one for (place, kind), one in side.items()}
+            for side in (costs.memory(profile, self._sources.is_own) for profile in pair[:2])
+        )
+        for place in dict.fromkeys(place for place, _ in [*old, *new]):
+            for metric in _OF_FUNCTIONS:
+                amounts = _sum(old, place, metric), _sum(new, place, metric)
+                if amounts[0] != amounts[1]:
+                    whole = before.get(metric, 0.0) or before.get("allocated", 0.0)
+                    cost = Cost(metric, _UNITS.get(metric, ""), *amounts, whole)
+                    self._costs.setdefault(place, []).append(cost)
         for place, allocator in dict.fromkeys([*old, *new]):
-            a, b = (side.get((place, allocator), nothing) for side in (old, new))
-            self._seen_lines[place] = a.lines, b.lines
-            if a[1:] != b[1:]:
-                lines = ", ".join(map(str, b.lines or a.lines))
-                self._sites.setdefault(place, []).append(
-                    Site(f"{place.source}:{lines}" if lines else place.source, allocator,
-                         (a.blocks, b.blocks), (a.allocated, b.allocated), (a.leaked, b.leaked))
-                )  # fmt: skip
+            self._compare_site(place, allocator, old.get((place, allocator)), new.get((place, allocator)))
+
+    def _known(self, place: Place) -> Place:
+        """The place by which instructions name the function, where memory does not know its source."""
+        if place.source:
+            return place
+        same = [one for one in self._costs if one.name == place.name]
+        return same[0] if len(same) == 1 else place
+
+    def _compare_site(
+        self, place: Place, allocator: str, before: Allocated | None, after: Allocated | None
+    ) -> None:
+        a, b = before or Allocated(), after or Allocated()
+        known = self._seen_lines.get(place, ((), ()))
+        self._seen_lines[place] = (*known[0], *a.lines), (*known[1], *b.lines)
+        if a[1:] != b[1:]:
+            lines = ", ".join(map(str, b.lines or a.lines))
+            site = Site(
+                f"{place.source}:{lines}" if lines else place.source or place.name,
+                allocator,
+                (a.allocations, b.allocations),
+                (a.allocated, b.allocated),
+                (a.leaked, b.leaked),
+            )
+            self._sites.setdefault(place, []).append(site)
 
     def _timed(self, pair: ProfilePair) -> None:
         for place, cost in growing.timed(self._repo, pair):
@@ -284,6 +300,11 @@ class _Case:
         return tuple(sorted(after - before)), tuple(sorted(before - after))
 
 
+def _sum(side: Mapping[tuple[Place, str], Allocated], place: Place, metric: str) -> float:
+    """What a function allocates by all allocators."""
+    return sum(float(getattr(one, metric)) for (where, _), one in side.items() if where == place)
+
+
 def _rank(cost: Cost) -> int:
     """What runs comes first, then memory, bytes before numbers."""
     return _OF_FUNCTIONS.index(cost.metric) + 1 if cost.metric in _OF_FUNCTIONS else 0
@@ -309,18 +330,21 @@ def _parts(old: Mapping[Place, float], new: Mapping[Place, float]) -> tuple[Part
     return tuple(sorted(found, key=lambda part: -abs(part.after - part.before))[:_MOST_PARTS])
 
 
-def _with_moved(changed: Sequence[FunctionChange]) -> list[FunctionChange]:
-    """The same, those marked whose changes cancel each other: the cost moved, and is no more than before."""
+def with_moved(changed: Sequence[FunctionChange], totals: Sequence[Cost]) -> list[FunctionChange]:
+    """The same, those marked whose changes cancel each other while the program as a whole costs the same: the
+    cost moved from one to the other."""
     deltas = {
         one.location: cost.after - cost.before
         for one in changed
         for cost in one.costs
         if cost.metric == "instructions" and one.name != OUTSIDE
     }
+    whole = sum(abs(cost.after - cost.before) for cost in totals if cost.metric == "instructions")
     moved: dict[str, list[str]] = {}
     for name, delta in deltas.items():
         for other, opposite in deltas.items():
-            if delta > 0 > opposite and abs(delta + opposite) <= MOVED * min(delta, -opposite):
+            smaller = min(delta, -opposite)
+            if smaller > 0 and max(abs(delta + opposite), whole) <= MOVED * smaller:
                 moved.setdefault(name, []).append(other)
                 moved.setdefault(other, []).append(name)
     return [one._replace(moved_with=tuple(moved.get(one.location, ()))) for one in changed]
