@@ -14,7 +14,15 @@ from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.errors import UsageError
 from perun.plugin.api import MinorVersion
-from perun.porcelain.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
+from perun.porcelain.explain.data import (
+    CaseReport,
+    Cost,
+    Explanation,
+    FunctionChange,
+    Line,
+    OtherFile,
+    Site,
+)
 from perun.porcelain.explain.report import certainty, place, ratio, sentence
 from perun.profile.amounts import percent, readable_pair
 from perun.wording import listed, plural
@@ -62,7 +70,8 @@ def _case(session: Session, case: CaseReport, every: bool) -> None:
         _function(session, one)
     if len(shown) < len(case.functions):
         session.say()
-        session.say(f"  and {plural(len(case.functions) - len(shown), 'function')} more; show them with: --all")
+        left = plural(len(case.functions) - len(shown), "function")
+        session.say(f"  and {left} more; show them with: --all")
     if case.smaller:
         session.say()
         count = plural(case.smaller, "function")
@@ -139,11 +148,13 @@ def write_data(session: Session, found: Explanation) -> None:
             "stored": found.stored,
             "notes": list(found.notes),
             "configurations": [_case_data(case) for case in found.cases],
-            "others": [
-                {**other._asdict(), "lines": [line._asdict() for line in other.lines]} for other in found.others
-            ],
+            "others": [_other_data(other) for other in found.others],
         },
     )
+
+
+def _other_data(other: OtherFile) -> dict[str, Any]:
+    return {**other._asdict(), "lines": [line._asdict() for line in other.lines]}
 
 
 def _version(version: MinorVersion) -> dict[str, Any]:

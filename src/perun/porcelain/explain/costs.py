@@ -89,8 +89,12 @@ class Allocated(NamedTuple):
 
 
 FIELDS: Final[Mapping[str, str]] = {
-    "allocations": "count", "allocated": "amount", "leaked": "leaked", "peak": "peak", "temporary": "temporary"
-}  # fmt: skip
+    "allocations": "count",
+    "allocated": "amount",
+    "leaked": "leaked",
+    "peak": "peak",
+    "temporary": "temporary",
+}
 """The fields of resources by metric."""
 
 

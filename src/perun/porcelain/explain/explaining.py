@@ -35,6 +35,8 @@ MOVED: Final = 0.1
 _OF_FUNCTIONS: Final = ("leaked", "peak", "allocated", "allocations", "temporary")
 """What is told of memory, the most important first."""
 _UNITS: Final[Mapping[str, str]] = {"leaked": "B", "peak": "B", "allocated": "B"}
+_LEAST_PART: Final = 0.02
+"""Part of the change of a function below which what libraries do for it is not told."""
 _MOST_PARTS: Final = 4
 
 
@@ -138,6 +140,7 @@ class _Case:
         self._pages = pages
         self._unseen = list(found.unseen)
         self._costs: dict[Place, list[Cost]] = {}
+        self._names: dict[str, set[Place]] = {}
         self._libraries: dict[Place, tuple[Part, ...]] = {}
         self._callers: dict[Place, tuple[set[str], set[str]]] = {}
         self._sites: dict[Place, list[Site]] = {}
@@ -183,7 +186,7 @@ class _Case:
         ]  # fmt: skip
 
     def _is_told(self, one: FunctionChange) -> bool:
-        if one.growth is not None and one.growth.changed:
+        if self._options.location or (one.growth is not None and one.growth.changed):
             return True
         return any(abs(cost.share) >= self._options.threshold for cost in one.costs)
 
@@ -197,7 +200,8 @@ class _Case:
             if old.amount != new.amount:
                 cost = Cost("instructions", "instr", old.amount, new.amount, whole[0])
                 self._costs.setdefault(place, []).append(cost)
-                self._libraries[place] = _parts(old.parts, new.parts)
+                self._libraries[place] = _parts(old.parts, new.parts, abs(new.amount - old.amount))
+            self._names.setdefault(place.name, set()).add(place)
             callers = [{one.name for one in spent.callers} for spent in (old, new)]
             self._callers[place] = callers[0], callers[1]
 
@@ -211,7 +215,7 @@ class _Case:
                 )
         old, new = (
             {(self._known(place), kind): one for (place, kind), one in side.items()}
-            for side in (costs.memory(profile, self._sources.is_own) for profile in pair[:2])
+            for side in (costs.memory(profile, self._is_own) for profile in pair[:2])
         )
         for place in dict.fromkeys(place for place, _ in [*old, *new]):
             for metric in _OF_FUNCTIONS:
@@ -227,8 +231,11 @@ class _Case:
         """The place by which instructions name the function, where memory does not know its source."""
         if place.source:
             return place
-        same = [one for one in self._costs if one.name == place.name]
-        return same[0] if len(same) == 1 else place
+        same = self._names.get(place.name, set())
+        return next(iter(same)) if len(same) == 1 else place
+
+    def _is_own(self, place: Place) -> bool:
+        return self._sources.is_own(self._known(place))
 
     def _compare_site(
         self, place: Place, allocator: str, before: Allocated | None, after: Allocated | None
@@ -319,13 +326,13 @@ def _static_callers(graph: CallGraph, place: Place) -> set[str] | None:
             if caller in graph.functions}  # fmt: skip
 
 
-def _parts(old: Mapping[Place, float], new: Mapping[Place, float]) -> tuple[Part, ...]:
-    """The library functions whose costs changed, the largest change first."""
+def _parts(old: Mapping[Place, float], new: Mapping[Place, float], change: float) -> tuple[Part, ...]:
+    """The library functions that make up a change, the largest one first."""
     found = [
         Part(f"{place.source}:{place.name}" if place.source else place.name,
              old.get(place, 0.0), new.get(place, 0.0))
         for place in dict.fromkeys([*old, *new])
-        if old.get(place, 0.0) != new.get(place, 0.0)
+        if abs(new.get(place, 0.0) - old.get(place, 0.0)) > _LEAST_PART * change
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda part: -abs(part.after - part.before))[:_MOST_PARTS])
 

@@ -22,7 +22,7 @@ MOST_SOURCES: Final = 100
 """Files that are read to find functions of a program without debug information."""
 MOST_LINES: Final = 20
 """Changed lines that are told of a file which says how the program is built."""
-_LIBRARY: Final = re.compile(r"^(?:std|__gnu_cxx|__cxxabiv1)::|^operator (?:new|delete)|^_start$|^_?_libc|^\(")
+_LIBRARY: Final = re.compile(r"^(?:std|__gnu_cxx|__cxxabiv1)::|^operator (?:new|delete)|^_start$|^\(")
 
 
 class Found(NamedTuple):
@@ -211,7 +211,7 @@ class Sources:
 def is_named(name: str, wanted: str) -> bool:
     """Whether a function of a source is the one that a profile names, maybe with class and parameters."""
     plain = wanted.partition("(")[0].partition("<")[0].strip()
-    return name in (plain, wanted) or plain.split("::")[-1] == name or plain.split(".")[-1] == name
+    return name in (plain, wanted) or plain.endswith((f"::{name}", f".{name}", f" {name}"))
 
 
 def _head_of(name: str) -> str:
