@@ -83,7 +83,7 @@ lint-imports: $(VENV)/.installed-test
 lock: $(VENV)/.installed-dev  ## Choose the newest versions of what Perun needs, for `make` on every machine from now on
 	@$(VENV)/bin/python tools/lock.py requirements
 
-bench: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-bench build/peer/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
+bench: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-bench build/peer/.made build/history-peers/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
 	@$(VENV)/bin/python benchmarks/zoo.py --commands --write docs/zoo.md
 
@@ -92,6 +92,13 @@ build/peer/.made: $(LOCK)/peer.txt | $(VENV)/.made
 	@echo "installing an older release of Perun into build/peer, to compare with"
 	@$(VENV)/bin/python -m venv --clear build/peer
 	@build/peer/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
+	@touch $@
+
+# Programs that find change points, which the benchmarks compare `perun changes` with.
+build/history-peers/.made: $(LOCK)/history-peers.txt | $(VENV)/.made
+	@echo "installing ruptures and Apache Otava into build/history-peers, to compare with"
+	@$(VENV)/bin/python -m venv --clear build/history-peers
+	@build/history-peers/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
 	@touch $@
 
 screenshots: $(VENV)/.installed-test $(VENV)/.chromium  ## Take the pictures of the manual, by the tests that open pages

@@ -3,7 +3,8 @@
     python benchmarks/optimizations.py [--slowdowns N] [--pipelines NAME ...]
 
 Calls that are recorded, how much slower the program is, and the size of the profile; then whether `perun
-check` names the function that was made slower, also where hardly anything else is traced.
+check` names the function that was made slower, also where hardly anything else is traced. All versions of a
+history are traced with one pipeline, three times each.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from many_functions import guilty, source  # noqa: E402
 PIPELINES: Final = ("basic", "advanced", "full")
 WHOLE: Final = "whole"
 ALONE_RUNS: Final = 5
+RUNS: Final = 3
+"""Traces of each version: `check` takes the medians of the runs."""
 CONFIG = "vcs: {type: git, url: ..}\ndegradation: {strategies: [{method: exclusive_time_outliers}]}\n"
 AUTHOR = ("-c", "user.name=Benchmark", "-c", "user.email=benchmark@example.org")
 FLAGS = ("-O1", "-g", "-Wl,--build-id")
@@ -41,17 +44,17 @@ SLOWDOWNS: Final = 10
 class Traced(NamedTuple):
     """What a trace recorded: calls, seconds that the program took, bytes of its profile."""
 
-    path: Path
     calls: int
     seconds: float
     size: int
 
 
 class Project:
-    """A repository with the program, whose base version is traced whole."""
+    """A repository with the program, all of whose versions are traced with one pipeline."""
 
-    def __init__(self, perun: str, folder: Path) -> None:
+    def __init__(self, perun: str, folder: Path, pipeline: str) -> None:
         self._perun = perun
+        self._pipeline = pipeline
         self.folder = folder
         folder.mkdir(parents=True)
         self.git("init", "-q", "-b", "main", ".")
@@ -59,8 +62,7 @@ class Project:
         self.commit("")
         self.perun("init")
         (folder / ".perun/local.yml").write_text(CONFIG)
-        self.base = self.trace(WHOLE, "base")
-        self.perun("collect", "-c", "./program", "trace", "--only-extract-cg")
+        self.traces("base")
 
     def git(self, *argv: str) -> None:
         """Run git."""
@@ -83,14 +85,19 @@ class Project:
         self.git("add", "-A")
         self.git("commit", "-q", "-m", f"Make {slower} slower" if slower else "Begin")
 
-    def trace(self, pipeline: str, name: str) -> Traced:
-        """Trace the committed program."""
-        options = [] if pipeline == WHOLE else ["-op", pipeline]
+    def traces(self, name: str) -> list[Traced]:
+        """Trace the committed program :data:`RUNS` times, and register the profiles."""
+        return [self._trace(f"{name}-{number}") for number in range(RUNS)]
+
+    def _trace(self, name: str) -> Traced:
+        options = [] if self._pipeline == WHOLE else ["-op", self._pipeline]
         path = self.folder / ".perun" / "jobs" / f"{name}.perf"
         command = ("collect", "-c", "./program", *options, "-pn", path.name)
         self.perun(*command, "trace", "-e", "ebpf", "-o", "suppress")
         region = load_profile(path)["trace"]
-        return Traced(path, region["calls"], region["duration"], path.stat().st_size)
+        found = Traced(region["calls"], region["duration"], path.stat().st_size)
+        self.perun("add", path.name)
+        return found
 
     def alone(self) -> Measured:
         """Seconds of the program alone."""
@@ -101,11 +108,10 @@ class Project:
             times.append(time.perf_counter() - start)
         return Measured(times)
 
-    def named(self, target: Traced) -> str:
+    def named(self) -> str:
         """The function whose exclusive time `perun check` says to be worse by most; if it can say that of
         none, the one whose calls became slower by the largest ratio. Empty for none."""
-        both = str(self.base.path), str(target.path)
-        answer: dict[str, Any] = json.loads(self.perun("check", "profiles", *both, "--json"))
+        answer: dict[str, Any] = json.loads(self.perun("check", "head", "--json"))
         changes = [
             change
             for comparison in answer["comparisons"]
@@ -113,7 +119,7 @@ class Project:
             if "Degradation" in change["result"] and not change["result"].startswith("Total")
         ]
         worst = max(changes, key=lambda change: (change["type"] == "time", change["rate"]), default=None)
-        return str(worst["location"]).rpartition(":")[2] if worst else ""
+        return str(worst["location"]).rpartition(":")[2].partition(" [")[0] if worst else ""
 
 
 def optimizations(place: Place) -> Iterator[Row | Count]:
@@ -121,25 +127,29 @@ def optimizations(place: Place) -> Iterator[Row | Count]:
     if why := EbpfEngine(os.environ).unavailable()[0]:
         print(f"optimizations: left out: the engine ebpf cannot run: {why}", file=sys.stderr)
         return
-    yield from measured(Project(place.perun, place.folder / "optimizations"), SLOWDOWNS)
+    yield from measured(place.perun, place.folder / "optimizations", SLOWDOWNS)
 
 
 def measured(
-    project: Project, slowdowns: int, pipelines: Sequence[str] = PIPELINES
+    perun: str, folder: Path, slowdowns: int, pipelines: Sequence[str] = PIPELINES
 ) -> Iterator[Row | Count]:
-    """The rows of a project."""
+    """The rows of all projects."""
     names = guilty()[:slowdowns]
-    found: dict[str, list[Traced]] = {pipeline: [] for pipeline in (WHOLE, *pipelines)}
+    projects = {pipeline: Project(perun, folder / pipeline, pipeline) for pipeline in (WHOLE, *pipelines)}
+    found: dict[str, list[Traced]] = {pipeline: [] for pipeline in projects}
     right = dict.fromkeys(found, 0)
     slower: dict[str, list[float]] = {pipeline: [] for pipeline in found}
     for name in names:
-        project.commit(name)
-        alone = project.alone()
-        for pipeline in found:
-            traced = project.trace(pipeline, f"{name}-{pipeline}")
-            found[pipeline].append(traced)
-            slower[pipeline].append(traced.seconds / alone)
-            right[pipeline] += project.named(traced) == name
+        for pipeline, project in projects.items():
+            project.commit(name)
+            alone = project.alone()
+            traced = project.traces(name)
+            found[pipeline] += traced
+            slower[pipeline] += [one.seconds / alone for one in traced]
+            told = project.named()
+            right[pipeline] += told == name
+            if told != name:
+                print(f"optimizations: {pipeline}: {told or 'nothing'} is named, not {name}", file=sys.stderr)
     for pipeline in pipelines:
         limit = 0.1 if pipeline == "basic" else None
         for what, field, unit, most in (("calls", "calls", "", limit), ("profile", "size", "B", None)):
@@ -150,7 +160,7 @@ def measured(
         ours, all_ = (Measured(slower[which]) for which in (pipeline, WHOLE))
         yield Row(f"trace 300 functions, {pipeline}: slow-down", ours, all_, "traced whole", None, "x")
     for pipeline, count in right.items():
-        least = len(names) if pipeline == "basic" else None
+        least = len(names) if pipeline != WHOLE else None
         whole = f"{right[WHOLE]} traced whole"
         yield Count(f"check names the slower function, {pipeline}", count, len(names), least, others=whole)
 
@@ -166,8 +176,7 @@ def main() -> int:
         raise SystemExit("there is no compiler: install one with: apt-get install gcc")
     with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
         os.environ |= {"HOME": folder, "PERUN_CONFIG_DIR": folder, "GIT_CONFIG_GLOBAL": "/dev/null"}
-        project = Project(options.perun, Path(folder, "project"))
-        rows = list(measured(project, options.slowdowns, options.pipelines))
+        rows = list(measured(options.perun, Path(folder, "projects"), options.slowdowns, options.pipelines))
     print(table(rows))
     return 0 if all(row.met for row in rows) else 1
 

@@ -23,6 +23,7 @@ from types import ModuleType
 import bench_start
 import bounds
 import callgraph
+import changes
 import check
 import documents
 import fuzz
@@ -59,6 +60,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     tracing: (tracing.complexity, tracing.engines),
     bounds: (bounds.bounds,),
     callgraph: (callgraph.callgraphs,),
+    changes: (changes.vote, changes.many),
     optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,

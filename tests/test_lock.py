@@ -15,6 +15,8 @@ PROJECT = Path(__file__).parents[1]
 LOCK = PROJECT / "requirements"
 META = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+PEERS = ("history-peers", "peer")
+"""Of environments that have nothing of Perun."""
 FILES = sorted(path.stem for path in LOCK.glob("*.txt"))
 
 
@@ -43,7 +45,7 @@ def test_everything_is_pinned_with_hashes(use: str) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("use", [name for name in FILES if name != "peer"])
+@pytest.mark.parametrize("use", [name for name in FILES if name not in PEERS])
 def test_what_the_project_asks_for_is_locked(use: str, python: str) -> None:
     machine = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
     locked = {
@@ -60,7 +62,7 @@ def test_what_the_project_asks_for_is_locked(use: str, python: str) -> None:
 def test_the_files_agree() -> None:
     versions: dict[str, set[str]] = {}
     for use in FILES:
-        if use != "peer":
+        if use not in PEERS:
             for one, _ in pins(use):
                 versions.setdefault(f"{one.name};{one.marker}", set()).add(str(one.specifier))
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}

@@ -21,6 +21,8 @@ USES: Final = {"run": ("plots",), "test": ("test",), "docs": ("docs",), "bench":
 """What versions are for, and the extras that it takes. Each file is complete, with what builds Perun."""
 PEER: Final = "perun-toolsuite==0.28.3"
 """The older release that `make bench` measures beside; it has an environment, and so versions, of its own."""
+HISTORY_PEERS: Final = "apache-otava==0.8.0\nruptures==1.1.10"
+"""What `make bench` measures `perun changes` beside; they need other versions of libraries than Perun."""
 HEADER: Final = "# Made by `make lock` (tools/lock.py), not to be edited.\n"
 OPTIONS: Final = ("--universal", "--generate-hashes", "--quiet", "--no-header", "--no-annotate")
 SINGLE_VERSION: Final = ("--fork-strategy", "fewest")
@@ -42,9 +44,10 @@ def main(folder: Path, options: list[str]) -> None:
         for use, names in USES.items():
             wanted = [f"--extra={name}" for name in names if name in extras]
             write(folder / f"{use}.txt", compiled([*inputs, *wanted], together))
-        peer = Path(temporary, "peer.in")
-        peer.write_text(PEER)
-        write(folder / "peer.txt", compiled([str(peer), "--python-version=3.11"], options))
+        for name, needs in (("peer", PEER), ("history-peers", HISTORY_PEERS)):
+            peer = Path(temporary, f"{name}.in")
+            peer.write_text(needs)
+            write(folder / f"{name}.txt", compiled([str(peer), "--python-version=3.11"], options))
 
 
 def compiled(inputs: Iterable[str], options: Iterable[str]) -> str:

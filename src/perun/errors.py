@@ -22,7 +22,8 @@ EXIT_CODES: Final[dict[int, str]] = {
     9: "a collector, postprocessor, view, check or version control plugin is missing or cannot run here",
     10: "`fsck` found damage",
     11: "the repository is not trusted, and the command runs code that it names; see `perun trust`",
-    12: "`--fail-on inconclusive`: nothing got worse for certain, but something could not be decided",
+    12: "`--fail-on inconclusive`: nothing got worse for certain, but something could not be decided; `perun "
+    "bisect`: the ends do not differ, or not for certain",
     13: "`--fail-on`: nothing was compared, so that nothing can be said",
     70: "a bug in Perun itself; a report was written",
     129: "the terminal was closed (SIGHUP); otherwise as 130",
@@ -30,6 +31,8 @@ EXIT_CODES: Final[dict[int, str]] = {
     141: "the reader of the output went away (broken pipe)",
     143: "terminated (SIGTERM); otherwise as 130",
 }
+
+NOT_DECIDED: Final = 12
 
 
 class Terminated(SystemExit):

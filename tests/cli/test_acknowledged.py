@@ -165,6 +165,44 @@ def test_check_respects_what_is_acknowledged(perun, measured):
     assert perun(*across, check=False).code == 1
 
 
+def test_log_and_status_show_steps_and_what_is_acknowledged(perun, measured):
+    version = measured.quadratic
+    assert "Steps:" not in perun("log").out and "Steps:" not in perun("status", version).out
+    perun("changes")
+    perun("check", "head", version)
+    line = "unique [total]  92.3x  0.86 k -> 79.80 k  ./words 400 (regex)"
+    for words in (("log", version, "-n", "1"), ("status", version)):
+        text = perun(*words).out
+        assert "Steps: 1 degradation(-)\n" in text and f"  {line}\n" in text
+    perun("ack", version, "unique", "--because", "faster later")
+    for words in (("log", version, "-n", "1"), ("status", version)):
+        text = perun(*words).out
+        assert f"  {line}  acknowledged: faster later\n" in text
+        assert "Degradation  unique  0.86 k -> 79.80 k  +9,125 %  92.3x  acknowledged: faster later\n" in text
+    status = perun("status", version, "--json").json
+    assert status["changes"][0]["acknowledged"]["because"] == "faster later"
+    versions = perun("log", "--json").json["versions"]
+    found = {one["checksum"]: one["steps"] for one in versions if one["steps"]}
+    assert set(found) == measured.changing
+    assert status["steps"] == found[version]
+    assert found[version][0]["acknowledged"]["location"] == "unique"
+    assert found[measured.leak][0]["taken_back"] == measured.revert
+    perun("config", "set", "format.shortlog", "%checksum:7% %steps%")
+    lines = perun("log", "--short").lines
+    assert f"{version[:8]} unique [total] 92.3x acknowledged" in lines
+    assert f"{measured.merge[:8]} fold [total] 4x" in lines and measured.commits[0][:8] in lines
+    # What is remembered of part of the history, or of part of the series, is not lost.
+    perun("changes", version, "--series", "fold")
+    perun("changes", measured.before(measured.merge))
+    assert perun("log", "--short").lines == lines
+    for path in Path(".perun/cache/series").glob("by-version*"):
+        path.write_text('{"format": 1, "versions": {"x": [[1]]}}')
+    assert "Steps:" not in perun("log").out
+    Path(".perun/acknowledged.json").write_text("[")
+    damaged = perun("log", version, "-n", "1")
+    assert "acknowledged.json is no list" in damaged.err and "Degradation  unique" in damaged.out
+
+
 def test_the_list_of_what_is_acknowledged(perun, measured):
     assert perun("ack").out == "nothing is acknowledged\n"
     perun("changes")

@@ -19,7 +19,7 @@ import pytest
 from perun.plugin.api import MinorVersion
 from perun.porcelain import saving
 from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run import journal
+from perun.porcelain.run import journal_file
 from perun.porcelain.run import matrix as batch
 from perun.porcelain.run.jobs import Job, Unit
 from perun.porcelain.run.schedule import plan_slots
@@ -560,7 +560,7 @@ def test_an_interruption_says_how_to_go_on(
 
 
 STEPS = [
-    (journal, "_append"),
+    (journal_file, "_append"),
     (Pending, "_claim"),
     (Pending, "_refresh"),
     (Pending, "remove"),

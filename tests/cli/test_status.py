@@ -116,6 +116,7 @@ def test_json(perun, project, write_profile):
         ],
         "damaged": [],
         "changes": [],
+        "steps": [],
     }
 
 

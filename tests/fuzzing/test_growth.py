@@ -59,6 +59,22 @@ def test_the_order_of_values_matters_where_it_does() -> None:
     assert sorted_already.pattern.kind == "descending" or len(sorted_already.pattern.unit) > 2
 
 
+def test_what_is_steeper_is_named_where_something_linear_costs_more() -> None:
+    """Each further 9 passes 400 zeros, which are there already; that is not what explodes."""
+    found = grown(b"9 " * 400 + b"0 " * 400 + b"3 1 2\n", programs.insertion_sort, 2000)
+    assert found.orders[0].name == "quadratic"
+
+
+def test_a_part_is_repeated_alone_where_what_is_around_it_hides_the_growth() -> None:
+    def quadratic(data: bytes, timeout: float) -> programs.Ran:
+        count = data.count(b"0")
+        return programs.Ran("ok", 10 + count * count, 1e-7)
+
+    found = grown(b"x" + b"0" * 90 + b"\n" + b"0 0" * 500, quadratic, 1600)
+    assert found.orders[0].name == "quadratic"
+    assert len(found.pattern.before) + len(found.pattern.after) < 2
+
+
 def test_a_fault_by_depth_has_the_depth_at_which_it_begins() -> None:
     found = grown(b"((x))", programs.parser)
     assert found.ends == "fault"

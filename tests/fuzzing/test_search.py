@@ -170,6 +170,19 @@ def test_inputs_that_are_stopped_take_a_share_of_the_time_only():
     assert patience.next(200.0, Random(1)) is not None
 
 
+def test_what_is_likeliest_a_hang_is_run_for_the_whole_time_early():
+    patience = Patience(hang=10.0, slowest=0.001)
+    for size in range(1, 101):
+        patience.stopped(waiting(b"a" * size), 1.0)
+    assert patience.next_hang(30.0) is None  # no time for it yet
+    found, limit = patience.next_hang(40.0)
+    assert (len(found.mutation.data), limit) == (100, 10.0)  # though the longest are not kept to run again
+    patience.stopped(waiting(b"b" * 5), 2.5)  # it was given more, and took that as well
+    patience.stopped(waiting(b"c" * 9), 1.0)
+    assert patience.next_hang(40.0) is None
+    assert patience.next_hang(80.0)[0].mutation.data == b"b" * 5
+
+
 def test_a_slow_program_is_given_its_time():
     assert Patience(hang=100.0, slowest=2.0).limit == 40.0
     assert Patience(hang=5.0, slowest=2.0).limit == 5.0

@@ -14,7 +14,7 @@ REPEATS: Final = (1, 3, 3, 4, 5)
 """How often it calls each of them."""
 WORK: Final = (20_000_000, 4_000_000, 300_000, 20_000, 1_000, 20)
 """Rounds of the own work of each call, by level: about as much on each."""
-SLOWER: Final = 500_000_000
+SLOWER: Final = 200_000_000
 """Rounds that a slowdown adds to all calls of a function together: some tenths of a second."""
 
 

@@ -6,11 +6,13 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from changing_program import HISTORY, MODES
 from compiling import CompilerCache
 from perun.callgraph.graph import CallGraph
 from perun.collect._calls.image import static_graph
@@ -25,68 +27,10 @@ from perun.plugin.api import Answer, CollectContext, NoProfile, Run
 from perun.profile.factory import Profile
 from perun.profile.untraced import told
 
-MODES = ("soft", "semistrict", "strict", "color")
-COUNT = 24
-ASSEMBLY = """
-__attribute__((naked, noinline)) int assembly(int one, int two) {
-    __asm__("%s");
-}
-"""
-PLAIN = r"mov %edi, %eax\n add $3, %eax\n mov %esi, %ecx\n imul %ecx, %eax\n ret"
-OTHER_REGISTERS = r"mov %edi, %eax\n add $3, %eax\n mov %esi, %edx\n imul %edx, %eax\n ret"
-OTHER_ORDER = r"mov %edi, %eax\n mov %esi, %edx\n add $3, %eax\n imul %edx, %eax\n ret"
-
-
-def source(bodies: Mapping[str, str], names: Mapping[str, str], assembly: str, order: int = 1) -> str:
-    """A program of `COUNT` functions of which each calls the next one."""
-    shown = [names.get(f"f{number}", f"f{number}") for number in range(COUNT)]
-    declared = "".join(f"int {name}(int x);\n" for name in shown)
-    texts = []
-    for number, name in enumerate(shown):
-        callee = f"{shown[number + 1]}(x + {number}) + 1" if number + 1 < COUNT else "assembly(x, 2)"
-        usual = f"return {callee};"
-        body = bodies.get(f"f{number}", usual)
-        texts.append(f"__attribute__((noinline, noipa)) int {name}(int x) {{ {body} }}\n")
-    more = bodies.get("more", "")
-    main = f"int main(int count, char **all) {{ (void)all; return {shown[0]}(count) == 0; }}\n"
-    return ASSEMBLY % assembly + "volatile int sink;\n" + declared + more + "".join(texts[::order]) + main
-
-
-MULTIPLY = {"f3": "return f4(x + 3) * 3;"}
-FIVE = {"f3": "return f4(x + 3) * 5;"}
-NEW = FIVE | {
-    "more": "__attribute__((noinline, noipa)) int added(int x) { return x ^ 5; }\n",
-    "f7": "return f8(x + 7) + added(x);",
-}
-BRANCH = FIVE | {"f9": "if (x > 100) sink = 2; return f10(x + 9) + 1;"}
-RENAMED = {"f5": "renamed"}
-HISTORY: list[tuple[str, str, dict[str, set[str]]]] = [
-    ("begin", source({}, {}, PLAIN), {}),
-    (
-        "multiply in f3",
-        source(MULTIPLY, {}, PLAIN),
-        {mode: {"f3"} for mode in MODES if mode != "soft"},  # it has as many instructions as before
-    ),
-    ("another factor in f3", source(FIVE, {}, PLAIN), {"strict": {"f3"}, "color": {"f3"}}),
-    ("say what it is", "/* a chain of functions */\n" + source(FIVE, {}, PLAIN), {}),
-    ("call f5 otherwise", source(FIVE, RENAMED, PLAIN), {}),
-    ("write them in another order", source(FIVE, RENAMED, PLAIN, -1), {}),
-    ("call a new function", source(NEW, RENAMED, PLAIN), {mode: {"f7", "added"} for mode in MODES}),
-    ("call it no more", source(FIVE, RENAMED, PLAIN), {mode: {"f7"} for mode in MODES}),
-    ("branch in f9", source(BRANCH, RENAMED, PLAIN), {mode: {"f9"} for mode in MODES}),
-    ("use another register", source(BRANCH, RENAMED, OTHER_REGISTERS), {"strict": {"assembly"}}),
-    (
-        "exchange two instructions",
-        source(BRANCH, RENAMED, OTHER_ORDER),
-        {"strict": {"assembly"}, "semistrict": {"assembly"}},
-    ),
-]
-"""Subjects, sources, and by mode the functions that changed; factors are operands of one instruction."""
-
 
 @pytest.fixture(scope="module")
-def graphs(compiled_once: CompilerCache, tmp_path_factory: pytest.TempPathFactory) -> list[CallGraph]:
-    """The call graph of each version."""
+def programs(compiled_once: CompilerCache, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The program of each version."""
     if not shutil.which("gcc"):
         pytest.skip("there is no gcc")
     folder = tmp_path_factory.mktemp("history")
@@ -94,8 +38,14 @@ def graphs(compiled_once: CompilerCache, tmp_path_factory: pytest.TempPathFactor
     for number, (_, text, _) in enumerate(HISTORY):
         file = folder / f"version{number}.c"
         file.write_text(text)
-        found.append(static_graph(compiled_once("gcc", "-O1", "-Wl,--build-id", file)))
+        found.append(Path(compiled_once("gcc", "-O1", "-Wl,--build-id", file)))
     return found
+
+
+@pytest.fixture(scope="module")
+def graphs(programs: list[Path]) -> list[CallGraph]:
+    """The call graph of each version."""
+    return [static_graph(program) for program in programs]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -104,6 +54,19 @@ def test_exactly_the_changed_functions_of_each_commit_are_found(graphs: list[Cal
         found = difference(new, old, mode)
         assert set(found.changed) == expected.get(mode, set()), subject
         assert found.renamed == ({"renamed": "f5"} if "otherwise" in subject else {}), subject
+
+
+def test_what_an_earlier_graph_knows_changes_no_graph(graphs: list[CallGraph], programs: list[Path]) -> None:
+    for old, new, program in zip(graphs, graphs[1:], programs[1:], strict=False):
+        assert static_graph(program, old) == new
+    # It is what is used: a wrong digest of the earlier one is found again.
+    first = graphs[0]
+    wrong = {
+        name: one._replace(fingerprints=one.fingerprints._replace(color="wrong"))
+        for name, one in first.functions.items()
+    }
+    again = static_graph(programs[0], replace(first, functions=wrong))
+    assert {one.fingerprints.color for one in again.functions.values()} == {"wrong"}
 
 
 CALLS = """
@@ -116,6 +79,22 @@ int main(void) {
     for (int i = 0; i < 40; i++) { s += middle(100); s += deep(80); }
     return s == 0;
 }
+"""
+
+
+CALLS_OF_AGAIN = 1_000_000
+AGAIN = f"""
+#include <unistd.h>
+volatile int sink;
+__attribute__((noinline)) int leaf(int x) {{ sink++; return x + 1; }}
+int main(void) {{
+    int s = 0;
+    for (int pause = 0; pause < 10; pause++) {{
+        for (int i = 0; i < {CALLS_OF_AGAIN // 10}; i++) s += leaf(i);
+        usleep(150000);
+    }}
+    return s == 1;
+}}
 """
 
 
@@ -211,6 +190,24 @@ def test_a_function_is_detached_after_exactly_so_many_calls(
     assert profile["trace"]["optimization"]["switched-off"] == ["deep", "leaf"]
     assert (profile["trace"]["missed-exits"], profile["trace"]["lost"]) == (0, 0)
     assert "of 2 functions calls were not recorded all the time" in told(profile)
+
+
+@pytest.mark.usefixtures("ebpf")
+def test_a_function_is_attached_again_later(
+    tmp_path: Path, traced: Callable[..., Profile], compiled_once: CompilerCache
+) -> None:
+    """The program goes on until it is told to stop, so that there is time enough on any machine."""
+    file = tmp_path / "again.c"
+    file.write_text(AGAIN)
+    made = compiled_once("gcc", "-O1", "-g", "-Wl,--build-id", file)
+    shutil.copy(made, tmp_path / "again")
+    given = (("probing-threshold", "100"), ("probing-reattach", "1"))
+    profile = traced("./again", optimization_on=("dynamic-probing",), optimization_args=given)
+    found = counts(profile)
+    # More than the limit, so it was attached again; but not all the time.
+    assert 100 < found["leaf"] < CALLS_OF_AGAIN
+    assert profile["trace"]["optimization"]["switched-off"] == ["leaf"]
+    assert (profile["trace"]["missed-exits"], profile["trace"]["lost"]) == (0, 0)
 
 
 @pytest.mark.usefixtures("method")

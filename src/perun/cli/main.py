@@ -40,6 +40,10 @@ COMMANDS = {
         "perun.cli.commands.compare:compare",
         "Measure two versions side by side, and say what changed.",
     ),
+    "bisect": (
+        "perun.cli.commands.bisect:bisect",
+        "Find the version that changed what a program costs.",
+    ),
     "fuzz": ("perun.cli.commands.fuzz:fuzz", "Find inputs that make a program slow."),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
     "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Process a profile into a new one."),

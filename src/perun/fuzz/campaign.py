@@ -332,7 +332,10 @@ class Campaign:
             if event is not None:
                 yield event
         self._patience.adapt(self.seconds)
-        chosen = None if self._aside else self._patience.next(self.seconds, self.random)
+        chosen = None
+        if not self._aside:
+            seeks = not self.hangs and self._patience.next_hang(self.seconds)
+            chosen = seeks or self._patience.next(self.seconds, self.random)
         if chosen is not None:
             waiting, seconds = chosen
             number = -1 - self.executions

@@ -34,9 +34,16 @@ _GROWS: Final = 4
 _ENOUGH: Final = 8
 """Lengths that are measured at least, if the program allows."""
 _SIMPLER: Final = 0.9
-"""Share of the highest rise with which a pattern that comes earlier is taken."""
+"""Share of the highest rise with which a pattern is as good as that one."""
+_TRIED: Final = 3
+"""Patterns that are tried where no order of growth explains the costs of those before."""
 _DOUBLINGS: Final = 3
-"""Doublings of the size after which patterns that rise less than half as much as another are left out."""
+"""Doublings of the size after which patterns that rise much less than another are left out."""
+_MUCH_LESS: Final = 1 / 32
+"""Share of the highest rise below which a pattern is left out."""
+_STEEP: Final = 0.85
+"""Share of the highest factor of the last doubling that a pattern has to have: of one that costs much but is
+linear and one that costs less but is quadratic, the quadratic one matters."""
 _ENDED: Final = 4
 """Patterns that hang or fail at the same size, of which the cheapest one by itself is taken."""
 _LONGEST_LOOK: Final = 2.0
@@ -184,16 +191,19 @@ def find(
     work = _Work(run, max(max_size, MIN_SIZE, 2 * len(data)), hang_timeout, clock() + seconds, clock)
     if report:
         report("looking for what the cost grows with")
-    pattern = _steepest(work, candidates(data), len(data))
-    if pattern is None:
-        return NoModel("nothing of the input raises the cost when it is repeated")
-    if report:
-        report(f"measuring {pattern.text}")
-    points, ends, ends_at = _measured(work, pattern)
-    orders = [_order(unit, points, [point.cost for point in points])]
-    if max((point.seconds for point in points), default=0.0) >= _QUICK:
-        orders.append(_order("time", points, [point.seconds for point in points]))
-    return Growth(pattern, tuple(points), tuple(orders), ends, ends_at, work.runs)
+    found: Growth | None = None
+    for pattern in _steepest(work, candidates(data), len(data)):
+        if report:
+            report(f"measuring {pattern.text}")
+        points, ends, ends_at = _measured(work, pattern)
+        orders = [_order(unit, points, [point.cost for point in points])]
+        if max((point.seconds for point in points), default=0.0) >= _QUICK:
+            orders.append(_order("time", points, [point.seconds for point in points]))
+        if found is None or orders[0].name:
+            found = Growth(pattern, tuple(points), tuple(orders), ends, ends_at, work.runs)
+        if orders[0].name or work.left <= 0:
+            break
+    return found or NoModel("nothing of the input raises the cost when it is repeated")
 
 
 class _Work:
@@ -216,16 +226,18 @@ class _Work:
         return self._run(data, self.hang_timeout if timeout is None else timeout)
 
 
-def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> Pattern | None:
-    """The pattern whose cost rises most when inputs become twice as long, at the largest size.
+def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> list[Pattern]:
+    """The patterns whose cost rises steepest, and of such ones most, when inputs become twice as long, at the
+    largest size; that with the least around its part first, as it leaves most room for repetitions.
 
     All have the same size, which doubles until one pattern alone is left, the program hangs or fails with
-    one, or the limits are reached. None where the cost rises with none.
+    one, or the limits are reached. There is none where the cost rises with none.
     """
     timeout, end = min(work.hang_timeout, _LONGEST_LOOK), work.left / 2
     size, doublings = max(32, min(length, work.size // 64)), 0
     costs: dict[Pattern, int] = {}
     rises: dict[Pattern, int] = {}
+    factors: dict[Pattern, float] = {}
     remaining = list(patterns)
     while remaining and work.left > end:
         ended: list[Pattern] = []
@@ -241,22 +253,26 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> Pattern 
             before = costs.get(pattern)
             if before is not None:
                 rises[pattern] = ran.total - before if ran.total > MIN_RISE * before else 0
+                factors[pattern] = ran.total / max(before, 1)
             costs[pattern] = ran.total
         if ended:
             # The others hang with what is around their part, whatever that is.
-            return min(ended, key=lambda pattern: _cost_of_one(work, pattern, timeout))
+            return [min(ended, key=lambda pattern: _cost_of_one(work, pattern, timeout))]
         remaining = [pattern for pattern in remaining if rises.get(pattern, 1)]
         highest = max(rises.values(), default=0)
         if doublings >= _DOUBLINGS:
-            remaining = [pattern for pattern in remaining if rises.get(pattern, highest) >= highest / 2]
+            least = _MUCH_LESS * highest
+            remaining = [pattern for pattern in remaining if rises.get(pattern, highest) >= least]
             if len(remaining) == 1:
                 break
         if 2 * size > work.size:
             break
         size, doublings = 2 * size, doublings + 1
-    found = [pattern for pattern in remaining if rises.get(pattern)]
+    steepest = max((factors[pattern] for pattern in remaining if rises.get(pattern)), default=0.0)
+    found = [one for one in remaining if rises.get(one) and factors[one] >= _STEEP * steepest]
     highest = max((rises[pattern] for pattern in found), default=0)
-    return next((pattern for pattern in found if rises[pattern] >= _SIMPLER * highest), None)
+    best = [pattern for pattern in found if rises[pattern] >= _SIMPLER * highest]
+    return sorted(best, key=lambda pattern: len(pattern.input(1)))[:_TRIED]
 
 
 def _cost_of_one(work: _Work, pattern: Pattern, timeout: float) -> float:

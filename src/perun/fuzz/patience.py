@@ -2,7 +2,8 @@
 
 Where the cost of a program explodes, most mutations of a slow input take longer than anybody waits. Each of
 them run until it is a hang would take all the time there is, so they are stopped early and wait; a few of
-them are run again, each time for longer, and what is slow but ends is found among these.
+them are run again, each time for longer, and what is slow but ends is found among these. Until a hang is
+known, the one that is likeliest to be one is at once run for the whole time.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _CUT: Final = 0.5
 """Share of times that only the beginning of it is tried, which is likelier to end."""
 _AGAIN: Final = 0.4
 """Share of the time for inputs that run again."""
+_FOR_A_HANG: Final = 0.3
+"""Share of the time to find the first hang."""
 
 
 class Waiting(NamedTuple):
@@ -56,6 +59,8 @@ class Patience:
         self._spent: dict[int, float] = {}
         self._judged_at = 0.0
         self._lost_then = 0.0
+        self._likeliest: tuple[float, int, Waiting] | None = None
+        self._hangs_sought = 0.0
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -67,8 +72,13 @@ class Patience:
         else:
             self.spend(one, seconds)
         level = one.level + 1
+        one = one._replace(level=level)
+        # What took longer than others were given, and of these the longest, is likeliest to be a hang.
+        size = len(one.mutation.data)
+        if self._likeliest is None or (seconds, size) > self._likeliest[:2]:
+            self._likeliest = seconds, size, one
         waiting = self._waiting.setdefault(level, [])
-        waiting.append(one._replace(level=level))
+        waiting.append(one)
         waiting.sort(key=lambda other: len(other.mutation.data))
         del waiting[_WAITING:]
 
@@ -95,6 +105,23 @@ class Patience:
             self.limit = max(self._floor, self.limit / 2)
         elif share < _LITTLE and self.lost:
             self.limit = min(self._hang, self.limit * 1.5)
+
+    def next_hang(self, seconds: float) -> tuple[Waiting, float] | None:
+        """The input that is likeliest to be a hang, and the time until it is one; None if there is no input,
+        or no time for it.
+
+        Otherwise it would be found last: each limit before it has its share of the time.
+
+        :param seconds: of the campaign so far.
+        """
+        if self._likeliest is None or self._hangs_sought + self._hang > _FOR_A_HANG * seconds:
+            return None
+        found, self._likeliest = self._likeliest[2], None
+        self._hangs_sought += self._hang
+        waiting = self._waiting.get(found.level, [])
+        if found in waiting:
+            waiting.remove(found)
+        return found._replace(level=0), self._hang
 
     def next(self, seconds: float, random: Random) -> tuple[Waiting, float] | None:
         """The input that runs again, and for how long; None if there is none, or no time for it.

@@ -17,8 +17,10 @@ LONGEST_UNIT: Final = 64
 """Bytes of a part whose repetition is looked for."""
 _SEARCHED: Final = 8192
 """Bytes of an input in which repetitions are looked for."""
-_MOST: Final = 32
+_MOST: Final = 38
 """Candidates at most."""
+_ALONE: Final = 3
+"""Repeated parts of the input that are tried without what is around them, too."""
 _SHOWN: Final = 40
 """Characters of a part that are shown."""
 _NAMES: Final = {
@@ -206,6 +208,11 @@ def _candidates(data: bytes) -> Iterator[Pattern]:
     repeated = runs(data)
     for run in repeated[:8]:
         yield _of_run(data, run)
+    for run in repeated[:_ALONE]:
+        # What is around it may cost more than all repetitions for which there is room.
+        whole = _of_run(data, run)
+        yield whole._replace(after=b"")
+        yield whole._replace(before=b"", after=b"")
     yield from _nested(data, repeated[:6])
     yield from _of_words(data)
     yield from _once(data)
@@ -256,7 +263,7 @@ def _of_words(data: bytes) -> Iterator[Pattern]:
     texts = sorted((word.group() for word in words), key=len)
     like = texts[len(texts) // 2]
     if sum(text.isdigit() for text in texts) * 2 > len(texts):
-        like = b"0" * max(6, len(like))
+        like = b"0" * max(4, len(like))
     before, after = data[: words[0].start()], data[words[-1].end() :]
     yield Pattern("repeated", before, like + gap, after)
     for kind in ("different", "ascending", "descending"):

@@ -10,8 +10,9 @@ from pathlib import Path
 from perun.errors import PerunError
 from perun.plugin.api import Report, silent
 from perun.porcelain import hooks, stats
-from perun.porcelain.repository import Repository
-from perun.porcelain.run import checkouts, in_place, journal, matrix
+from perun.porcelain.bisect.journal import FOLDER as BISECTIONS
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run import checkouts, in_place, journal_file, matrix
 from perun.store.fsck import Finding
 from perun.store.fsck import fsck as check_store
 
@@ -45,9 +46,10 @@ def _findings(repo: Repository, report: Report) -> Iterator[Finding]:
 
 
 def _journals(repo: Repository) -> Iterator[Finding]:
-    """Damaged journals of batches and of an in-place run."""
-    for path, message in journal.damaged(matrix.folder(repo)):
-        yield Finding("error", path, message)
+    """Damaged journals of batches, of bisections and of an in-place run."""
+    for folder in (matrix.folder(repo), repo.root / PERUN_FOLDER / BISECTIONS):
+        for path, message in journal_file.damaged(folder):
+            yield Finding("error", path, message)
     try:
         in_place.read_journal(repo)
     except PerunError as problem:

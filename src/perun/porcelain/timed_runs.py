@@ -41,7 +41,7 @@ class TimedRuns:
 
     :param run: the command, its folder and its environment. :param scratch: a folder for what the runs need.
     :param seconds: after which a run is stopped; 0 for never. :param core: the processor it is kept on.
-    :param engine: the words of what starts it and records it.
+    :param engine: the words of what starts it and records it. :param end_group: kill what it leaves running.
     """
 
     def __init__(
@@ -52,9 +52,11 @@ class TimedRuns:
         seconds: float = 0.0,
         core: int | None = None,
         engine: Sequence[str] = (),
+        *,
+        end_group: bool = False,
     ) -> None:
         self._dice = dice
-        self._execution = Execution(run, scratch, seconds, engine=engine, core=core)
+        self._execution = Execution(run, scratch, seconds, engine=engine, core=core, end_group=end_group)
 
     def __enter__(self) -> TimedRuns:
         self._execution.__enter__()

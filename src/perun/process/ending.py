@@ -46,6 +46,11 @@ def kill(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
+def kill_group(pid: int) -> None:
+    """Kill all processes of the group; the one that leads it is left to be waited for."""
+    _signal_group(pid, signal.SIGKILL)
+
+
 def kill_left_behind(pid: int) -> None:
     """Kill the group of an engine that was killed itself, so that it could not end what it has started.
 

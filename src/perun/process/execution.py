@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import GRACE, kill, kill_left_behind, stop
+from perun.process.ending import GRACE, kill, kill_group, kill_left_behind, stop
 from perun.process.finding import find_executable
 from perun.process.guarding import guard
 from perun.process.outcome import last_lines
@@ -64,6 +64,8 @@ class Execution:
     :param single_run: the command is run once, so that it may read a pipe.
     :param core: the number of the processor that the command is to stay on; None for any.
     :param grace: seconds that a run which is stopped has to end by itself.
+    :param end_group: kill what the command has started and left running in its process group; else that goes
+        on, as a server that it starts for the commands after it.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Execution:
         single_run: bool = False,
         core: int | None = None,
         grace: float = GRACE,
+        end_group: bool = False,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -86,6 +89,7 @@ class Execution:
         self._single_run = single_run
         self._core = core
         self._grace = grace
+        self._end_group = end_group
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -153,6 +157,8 @@ class Execution:
             signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
             if self._engine:
                 kill_left_behind(pid)
+            if self._end_group:
+                kill_group(pid)
             self._unguard(pid)
             _, status, usage = os.wait4(pid, 0)
             pid = 0

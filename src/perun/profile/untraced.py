@@ -13,6 +13,8 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.profile.callers import all_callers, callers_of
+from perun.profile.causes import Causes
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.wording import counted, listed
 
@@ -29,6 +31,10 @@ _EXCLUSIVE: Final = "time"
 """The type of changes of exclusive times."""
 _FEWEST: Final = 5
 """Functions from which on their differences tell what recording a call costs."""
+_MOST_OF_CALL: Final = 20_000.0
+"""Nanoseconds that recording one call costs at most: two breakpoints, on a machine that does other things."""
+_SHARE: Final = 0.01
+"""Share of a time below which a check reports nothing."""
 _DEVIATIONS: Final = 3 * 1.4826
 """Median deviations that are three standard deviations of a normal variable."""
 _SURE: Final = (
@@ -107,15 +113,17 @@ class Alike:
         self.notes: tuple[str, ...] = ()
         self._partial: dict[str, str] = {}
         self._callers_of_partial: frozenset[str] = frozenset()
-        self._slowed: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self._slowed = _NONE_SLOWED, _NONE_SLOWED
+        self._causes = Causes({})
         if not (_region(baseline) or _region(target)):
             return
         self._partial = _partial(baseline, target)
         partial = set(self._partial)
-        self._callers_of_partial = _callers(baseline, partial) | _callers(target, partial)
+        self._callers_of_partial = callers_of(baseline, partial) | callers_of(target, partial)
         missing = hidden_in(baseline), hidden_in(target)
         self.notes = tuple(_notes(missing, (target, baseline)))
-        self._slowed = _all_callers(baseline, set(missing[1])), _all_callers(target, set(missing[0]))
+        self._slowed = _slowed(baseline, set(missing[1])), _slowed(target, set(missing[0]))
+        self._causes = Causes.of(target, missing[0])
         self.baseline = _without(baseline, set(missing[1]), target)
         self.target = _without(target, set(missing[0]), baseline)
 
@@ -126,9 +134,15 @@ class Alike:
           callers.
         - Recording slows down: where only the baseline traced functions that another one calls, that was
           slower for this reason. It says nothing that it is faster in the target; and the other way round.
+
+        What is left of functions that did not change themselves is told of the changed ones that they call
+        and that the baseline did not trace, see :class:`~perun.profile.causes.Causes`.
         """
+        yield from self._causes.told(self._certain(changes))
+
+    def _certain(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
         for change in changes:
-            reason = self._reason(change) if self._partial or any(self._slowed) else ""
+            reason = self._reason(change)
             if reason:
                 change.result = PerformanceChange.Unknown
                 change.rule = reason
@@ -150,7 +164,7 @@ class Alike:
             return ""
         slowed, which = self._slowed[0 if change.result.value > 0 else 1], change.result.value > 0
         is_total = change.type == _EXCLUSIVE and not self._knows(names)
-        if slowed and (is_total or any(uid in slowed for uid in names)):
+        if (is_total and slowed.whole) or any(uid in slowed.functions for uid in names):
             one, other = ("baseline", "target") if which else ("target", "baseline")
             return f"the {one} was slowed down by tracing functions that the {other} does not trace"
         return ""
@@ -316,30 +330,36 @@ def _partial(baseline: Profile, target: Profile) -> dict[str, str]:
     return found
 
 
-def _callers(profile: Profile, uids: set[str]) -> frozenset[str]:
-    """The functions that call one of these in the profile."""
-    if not uids:
-        return frozenset()
-    return frozenset(
-        str(group.constants["caller"])
-        for group in profile.groups()
-        if "caller" in group.constants and _uid(group) in uids
-    )
+class _Slowed(NamedTuple):
+    """What recording calls may have made slower that only one of two profiles has.
+
+    :ivar functions: uids of those that make such calls, also through others. :ivar whole: the program, too.
+    """
+
+    functions: frozenset[str]
+    whole: bool
 
 
-def _all_callers(profile: Profile, uids: set[str]) -> frozenset[str]:
-    """The functions that call one of these, or a function that does, and so on."""
-    callers: dict[str, set[str]] = {}
+_NONE_SLOWED: Final = _Slowed(frozenset(), False)
+
+
+def _slowed(profile: Profile, hidden: set[str]) -> _Slowed:
+    """What recording the calls of the hidden functions slowed down by a share that a check may report.
+
+    Each function is taken to make all of these calls, so that it may be said of one too many.
+    """
+    calls = sum(group.size for uid in hidden for group in _of(profile, uid))
+    if not calls:
+        return _NONE_SLOWED
+    limit = calls * _MOST_OF_CALL / _SHARE
+    times: dict[str, float] = {}
+    whole = 0.0
     for group in profile.groups():
-        if "caller" in group.constants:
-            callers.setdefault(_uid(group), set()).add(str(group.constants["caller"]))
-    found: set[str] = set()
-    open_ = list(uids)
-    while open_:
-        new = callers.get(open_.pop(), set()) - found
-        found |= new
-        open_ += new
-    return frozenset(found)
+        uid = _uid(group)
+        times[uid] = times.get(uid, 0.0) + float(_times(group, "amount").sum()) * 1000
+        whole += float(_times(group, "exclusive").sum())
+    above = all_callers(profile, hidden)
+    return _Slowed(frozenset(uid for uid in above if times.get(uid, 0.0) < limit), whole < limit)
 
 
 def _region(profile: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -320,6 +320,27 @@ def test_without_a_compiler(collect: Any, tmp_path: Path) -> None:
         BoundsCollector().collect(run, BoundsParams(source=("a.c",)), CollectContext(tmp_path))
 
 
+def test_what_lacks_in_a_header_is_told_with_its_name_and_once(collect: Any) -> None:
+    write(collect, "include/half.h", "\n\n#include <absent.h>\n")
+    for name in ("a.c", "b.c"):
+        write(collect, name, "#include <half.h>\n" + LOOP.format("f"))
+    profile = collect("a.c", "b.c", include=("include",))
+    assert collect.notes == ["include/half.h:3: there is no header 'absent.h'"]
+    assert [(one["source"], one["header"], one["line"]) for one in profile["bounds"]["unreadable"]] == [
+        ("a.c", "include/half.h", 3), ("b.c", "include/half.h", 3)
+    ]  # fmt: skip
+
+
+def test_a_source_that_the_compilation_database_lacks_is_told(collect: Any) -> None:
+    """Without the macros of the build other loops may be seen than those that run."""
+    for name in ("a.c", "b.c"):
+        write(collect, name, LOOP.format("f"))
+    entry = {"directory": str(collect.project), "file": "a.c", "command": "cc -c a.c"}
+    write(collect, "commands.json", json.dumps([entry]))
+    collect("a.c", "b.c", compile_commands="commands.json")
+    assert [note.partition(", ")[0] for note in collect.notes] == ["b.c:1: commands.json does not list it"]
+
+
 def test_a_compilation_database_names_the_sources(collect: Any) -> None:
     write(collect, "src/a.c", "void f(void) { int i; for (i = 0; i < SIZE; i++) { } }\n")
     entry = {"directory": str(collect.project / "src"), "file": "a.c", "command": "cc -DSIZE=7 -c a.c"}

@@ -10,8 +10,15 @@ from perun.collect.bounds.constraints import Add, Constraints, Norm, SetToInput,
 from perun.collect.bounds.invariants import Invariants
 from perun.collect.bounds.isolating import nests
 from perun.collect.bounds.linear import Linear, constant, variable
-from perun.collect.bounds.paths import System, paths
-from perun.collect.bounds.program import Edge, LoopInfo, Program, components, reachable
+from perun.collect.bounds.paths import MAX_TRANSITIONS, System, TooManyPaths, paths
+from perun.collect.bounds.program import (
+    Edge,
+    LoopInfo,
+    Program,
+    components,
+    reachable,
+    topological_order,
+)
 from perun.collect.bounds.slicing import relevant_variables, sliced
 from perun.collect.bounds.solver import Facts, Solver
 from perun.collect.bounds.splitting import split
@@ -74,6 +81,34 @@ def test_joins_of_many_paths_are_kept_as_locations() -> None:
     system = paths(program(*edges))
     assert len(system.transitions) < 100
     assert len({each.source for each in system.transitions}) > 2
+
+
+def test_too_many_paths_are_given_up_before_all_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scanner of a generator has thousands of ways out of one loop."""
+    followed = []
+    along = Edge.__getattribute__
+
+    def counting_edges(edge: Edge, name: str) -> object:
+        if name == "guards":
+            followed.append(edge)
+        return along(edge, name)
+
+    edges = [Edge(0, 2, (), (("i", constant(0)),)), Edge(2, 3, (-X + 9,), (("i", N),), loop=0)]
+    for index in range(3, 3000):
+        edges += [Edge(index, index + 1), Edge(index, 2, (N - index,), (("i", constant(index)),), loop=0)]
+    made = program(*edges, Edge(3000, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Edge, "__getattribute__", counting_edges)
+        with pytest.raises(TooManyPaths):
+            paths(made)
+    assert len(followed) - 2 * len(edges) < 4 * MAX_TRANSITIONS
+
+
+def test_the_topological_order_ignores_edges_that_go_back() -> None:
+    order, retreating = topological_order(two_loops())
+    forward = [each for each in two_loops().edges if each.target not in retreating]
+    assert forward
+    assert all(order[each.source] < order[each.target] for each in forward)
 
 
 def stages(made: Program) -> tuple[System, Invariants, Constraints]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -88,3 +89,25 @@ def test_what_runs_once_may_read_a_pipe(run: Callable[..., Run], tmp_path: Path)
     writer.join()
     with pytest.raises(JobFailed, match="more than once"), Execution(command, tmp_path):
         pass
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_it_leaves_running_ends_with_it_only_where_that_is_asked_for(
+    run: Callable[..., Run], tmp_path: Path, ends: bool
+) -> None:
+    command = run("sleep 1000 & echo $! > {here}/left; exit 3\n")
+    with Execution(command, tmp_path, end_group=ends) as execution:
+        assert os.waitstatus_to_exitcode(execution.record().status) == 3
+    left = int((tmp_path / "left").read_text())
+    try:
+        watched = os.pidfd_open(left)
+    except ProcessLookupError:
+        assert ends
+        return
+    try:
+        if ends:
+            assert select.select([watched], [], [], 60)[0]
+        else:
+            signal.pidfd_send_signal(watched, signal.SIGKILL)  # fails where it has ended
+    finally:
+        os.close(watched)

@@ -139,3 +139,59 @@ def test_what_recording_hidden_calls_cost_is_taken_from_the_functions_that_did_n
     baseline = exclusive(Alike(profile_of(whole), target).baseline)
     found = {name: now[0] - baseline[name][0] for name, now in exclusive(target).items() if name != "main"}
     assert found == {name: pytest.approx(90_000 if name == "f4" else 0, abs=1) for name in names}
+
+
+CHANGED = {"g": "its control flow changed (color)"}
+
+
+def told_of(changes, *, changed, target=WHOLE, hidden=("g",)):
+    """What is told of these changes where the baseline did not trace some functions."""
+    rows = {"not-traced": {uid: ["cg-shaping", ""] for uid in hidden}}
+    baseline = profile_of([call for call in WHOLE if call[0] not in hidden], **rows)
+    return list(Alike(baseline, profile_of(target, changed=changed)).judged(changes))
+
+
+def slower(place, kind="time", change=PerformanceChange.Degradation):
+    return DegradationInfo(change, place, "1ms", "2ms", kind, 1.0)
+
+
+LONG = [(uid, caller, 10_000 * amount, 10_000 * own) for uid, caller, amount, own in WHOLE]
+
+
+def test_a_caller_that_did_not_change_is_slower_because_of_what_it_calls():
+    changes = [slower("f"), slower("f [calls]"), slower("main", "ratio")]
+    calls, main, found = told_of(changes, changed=CHANGED, target=LONG)
+    assert (calls.location, main.location) == ("f [calls]", "main")
+    assert (found.location, found.result.name) == ("g", "Degradation")
+    assert found.rule == (
+        "it changed, and the baseline did not trace it: this is the time of f, which calls it and did not "
+        "change itself"
+    )
+
+
+@pytest.mark.parametrize("changed", [{}, CHANGED | {"f": "its callees changed"}, {"h": "it is new"}])
+def test_a_caller_that_may_be_the_cause_itself_stays_the_place(changed):
+    (found,) = told_of([slower("f")], changed=changed, target=LONG)
+    assert (found.location, found.rule) == ("f", "")
+
+
+def test_several_functions_that_may_be_the_cause_are_named():
+    hidden = ("g", "h")
+    (found,) = told_of([slower("f")], changed=CHANGED | {"h.c:h": "it is new"}, target=LONG, hidden=hidden)
+    assert found.location == "f"
+    assert found.rule == "it did not change itself, but functions that it calls did: g, h"
+
+
+def test_of_several_callers_the_largest_change_is_told():
+    target = [*LONG, ("g", "main", 100_000.0, 50_000)]
+    changes = [slower("main", change=PerformanceChange.MaybeDegradation), slower("f")]
+    (found,) = told_of(changes, changed=CHANGED, target=target)
+    assert (found.location, found.result.name) == ("g", "Degradation")
+
+
+def test_few_recorded_calls_do_not_explain_that_a_program_is_slower():
+    """Two calls of 20 us at most, of 1 s and of 100 us."""
+    kept = [slower("main", "ratio"), slower("program:total")]
+    assert {one.result.name for one in told_of(kept, changed={}, target=LONG)} == {"Degradation"}
+    kept = [slower("main", "ratio"), slower("program:total")]
+    assert {one.result.name for one in told_of(kept, changed={})} == {"Unknown"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -30,14 +30,19 @@ _START_CODE: Final = 64
 """Instructions at the start of a program among which the address of `main` is loaded."""
 
 
-def extract(image: Image) -> CallGraph:
-    """The call graph of a program for x86-64."""
-    return _Extraction(image).graph()
+def extract(image: Image, colors: Mapping[str, str] | None = None) -> CallGraph:
+    """The call graph of a program for x86-64.
+
+    :param colors: digests `color` by digests `strict` that are known, of other versions of the program: equal
+        functions are equal up to the names of registers, too.
+    """
+    return _Extraction(image, colors or {}).graph()
 
 
 class _Extraction:
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, colors: Mapping[str, str]) -> None:
         self._image = image
+        self._known_colors = dict(colors)
         self._pieces = Pieces(image)
         self._linkage = Linkage(image, Decoder(image))
         self._functions = self._pieces.functions()
@@ -80,12 +85,12 @@ class _Extraction:
         text = flow_text(flow)
         lines = texts.lines(flow)
         order = list(chain.from_iterable(flow.blocks))
-        fingerprints = Fingerprints(
-            digest(text),
-            digest(text, [flow.code[one][2] for one in order]),
-            digest(text, [lines[one] for one in order]),
-            digest(text, self._colors.of(flow, texts, lines)),
-        )
+        strict = digest(text, [lines[one] for one in order])
+        color = self._known_colors.get(strict)
+        if color is None:
+            color = self._known_colors[strict] = digest(text, self._colors.of(flow, texts, lines))
+        semistrict = digest(text, [flow.code[one][2] for one in order])
+        fingerprints = Fingerprints(digest(text), semistrict, strict, color)
         size = sum(one[1] for piece in pieces for one in self._pieces.code[piece])
         function = Function(
             name, symbol.uid, symbol.symbol, start, size, len(flow.code), fingerprints, tuple(sites), text,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from perun.cli.answers.check.json import entry_data
 from perun.cli.answers.data import write_json
 from perun.cli.answers.measured import SHORT
+from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import VersionControlError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.cli.table import one_line, width
@@ -17,6 +17,7 @@ from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.session import Session
+    from perun.porcelain.acknowledged import Entry
     from perun.store.changes import ChangeRecord
 
 NAMES: Final = {
@@ -207,15 +208,26 @@ def change_line(session: Session, info: DegradationInfo) -> str:
     return _painted(session, info, [cell for cell in _cells(info) if cell])
 
 
-def change_lines(session: Session, records: Sequence[ChangeRecord]) -> list[str]:
+def change_lines(
+    session: Session,
+    records: Sequence[ChangeRecord],
+    covering: Callable[[DegradationInfo], Entry | None] = lambda change: None,
+) -> list[str]:
     """Stored changes of a version as lines, one for each place, the worst first, with the configuration where
-    there are several. Beyond :data:`MAX_LINES`, unless the session is verbose, it is said how many more."""
+    there are several. Beyond :data:`MAX_LINES`, unless the session is verbose, it is said how many more.
+
+    :param covering: what acknowledges a change.
+    """
     ordered = sorted(records, key=lambda record: importance(record.info))
     shown = ordered if session.verbosity else ordered[:MAX_LINES]
     several = len({record.command for record in records}) > 1
-    rows = aligned(
-        [(*_cells(one.info), f"({one_line(one.command)})" if several else "") for one in shown], MAX_WIDTH
-    )
+    commands = [f"({one_line(one.command)})" if several else "" for one in shown]
+    entries = [covering(one.info) for one in shown]
+    remarks = [one_line(entry.text) if entry else "" for entry in entries]
+    cells = [
+        (*_cells(one.info), *more) for one, *more in zip(shown, commands, remarks, strict=True)
+    ]
+    rows = aligned(cells, MAX_WIDTH)
     lines = [_painted(session, one.info, cells) for one, cells in zip(shown, rows, strict=True)]
     left = len(ordered) - len(shown)
     return [*lines, f"and {left} more: perun -v {session.command} lists them"] if left else lines

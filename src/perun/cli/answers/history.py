@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from perun.cli.answers.check.json import entry_data
 from perun.cli.answers.data import write_json
 from perun.cli.answers.history_reports import entry_of, remark_of, result_of
 from perun.cli.answers.measured import SHORT
+from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.porcelain.acknowledged import Acknowledged

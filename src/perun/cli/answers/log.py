@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli import formats
 from perun.cli.answers import measured
 from perun.cli.answers.data import TYPE_COLOURS
+from perun.cli.answers.steps import Steps
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line
 from perun.errors import DamagedStore, UsageError
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 PAGED = ("always", "only-log")
 TAGS = (
     *("checksum", "stats", "changes", "desc", "date", "author", "email", "parents"),
-    *("value", "difference"),
+    *("value", "difference", "steps"),
 )
 VALUES = ("value", "difference")
 """Tags for which the values of the versions are read."""
@@ -112,8 +114,9 @@ def _text(
         if pieces:
             _short(session, entries, pieces, draw)
             return
+        steps = Steps(session)
         for entry in entries:
-            session.out.write(draw(entry, long_text(session, entry)))
+            session.out.write(draw(entry, long_text(session, entry, steps)))
 
 
 def _undrawn(entry: LogEntry, text: str) -> str:
@@ -180,6 +183,7 @@ def short_line(
     nothing, damaged = session.paint(NO_PROFILES, "dim"), session.paint(DAMAGED, "bold red")
     stats = _stats(session)
     changes = _changes(session)
+    steps = Steps(session)
 
     def line(entry: LogEntry) -> str:
         version, summary, damage, values = entry
@@ -189,6 +193,8 @@ def short_line(
                 parts.append(stats(summary) if summary else damaged if damage else nothing)
             elif maker == "changes":
                 parts.append(changes(summary) if summary else "")
+            elif maker == "steps":
+                parts.append(steps.text(version.checksum) if summary else "")
             elif isinstance(maker, str):
                 parts.append(maker)
             elif isinstance(maker, _OfValues):
@@ -251,7 +257,7 @@ def _title(piece: str | formats.Tag) -> str:
 
 
 def _maker(session: Session, piece: str | formats.Tag) -> Any:
-    if isinstance(piece, str) or piece.name in ("stats", "changes"):
+    if isinstance(piece, str) or piece.name in ("stats", "changes", "steps"):
         return piece if isinstance(piece, str) else piece.name
     if piece.name in VALUES:
         return _OfValues(session, piece)
@@ -295,7 +301,7 @@ def _changes(session: Session) -> Callable[[Any], str]:
     return changes
 
 
-def long_text(session: Session, entry: LogEntry) -> str:
+def long_text(session: Session, entry: LogEntry, steps: Steps) -> str:
     """The lines of one version, the last one blank."""
     version, summary, damage, _ = entry
     lines = [session.paint(f"Minor Version {version.checksum}", "yellow")]
@@ -312,7 +318,10 @@ def long_text(session: Session, entry: LogEntry) -> str:
         from perun.cli.answers.changes import change_lines, kinds_of  # most versions have none
 
         lines.append(f"Changes: {kinds_of(session, [record.info for record in changes])}")
-        lines += [f"  {line}" for line in change_lines(session, changes)]
+        covering = partial(steps.covering, version.checksum)
+        lines += [f"  {line}" for line in change_lines(session, changes, covering)]
+    if summary:
+        lines += steps.lines(version.checksum)
     if version.parents:
         word = "Parent: " if len(version.parents) == 1 else "Parents: "
         lines.append(word + " ".join(parent[:10] for parent in version.parents))
@@ -324,6 +333,7 @@ def long_text(session: Session, entry: LogEntry) -> str:
 def _json(session: Session, entries: Iterable[LogEntry]) -> None:
     session.out.write('{"schema": "perun.log/1", "versions": [')
     separator = "\n"
+    steps = Steps(session)
     for version, summary, damage, values in entries:
         data = {
             **version._asdict(),
@@ -332,6 +342,7 @@ def _json(session: Session, entries: Iterable[LogEntry]) -> None:
             "degradations": summary.degradations if summary else 0,
             "damage": damage or None,
             "values": [_value_data(value) for value in values],
+            "steps": steps.data(version.checksum) if summary else [],
         }
         session.out.write(separator + json.dumps(data))
         separator = ",\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from perun.cli import formats
 from perun.cli.answers import measured
 from perun.cli.answers.data import TYPE_COLOURS, change_data, write_json
+from perun.cli.answers.steps import Steps, entry_data
 from perun.cli.formats import Tag
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
@@ -39,7 +40,7 @@ def answer(
 
     found = status(session.repository, revision)
     if as_json:
-        write_json(session.out, as_data(found))
+        write_json(session.out, as_data(found, Steps(session)))
         return
     from perun.cli.pager import paged
 
@@ -77,13 +78,21 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
     for name, reason in found.damaged:
         session.warn(reason)
         session.note(f"remove it with: perun rm {one_line(name)}")
+    steps = Steps(session)
     if found.changes:
         from perun.cli.answers.changes import change_lines  # most versions have none
 
         session.say()
         session.say(change_counts(session, found.changes))
-        for line in change_lines(session, found.changes):
+        for line in change_lines(session, found.changes, partial(steps.covering, minor_of(found))):
             session.say(f"  {line}")
+    if found.registered and (lines := steps.lines(minor_of(found))):
+        session.say("\n" + "\n".join(lines))
+
+
+def minor_of(found: Status) -> str:
+    """The checksum of the version; empty before the first commit."""
+    return found.head.checksum if found.head else ""
 
 
 def _profiles(
@@ -223,7 +232,7 @@ def _profiles_data(
     return (profile_data(info, f"{before}{n}@{kind}", found) for n, info in enumerate(infos))
 
 
-def as_data(found: Status) -> dict[str, Any]:
+def as_data(found: Status, steps: Steps) -> dict[str, Any]:
     """The whole status as JSON data, schema `perun.status/1`; its profiles are made as they are read."""
     head = found.head
     return {
@@ -234,7 +243,13 @@ def as_data(found: Status) -> dict[str, Any]:
         "pending": _profiles_data(found.pending, "", "p", found),
         "damaged": [{"name": name, "reason": reason} for name, reason in found.damaged],
         "changes": [
-            {**change_data(record.info), "baseline": record.baseline, "command": record.command}
+            {
+                **change_data(record.info),
+                "baseline": record.baseline,
+                "command": record.command,
+                "acknowledged": entry_data(steps.covering(minor_of(found), record.info)),
+            }
             for record in found.changes
         ],
+        "steps": steps.data(minor_of(found)) if found.registered else [],
     }

@@ -24,8 +24,9 @@ def ack(
     session: Session, commit: str | None, location: str | None, until: str, because: str, listing: bool,
     remove: bool, as_json: bool,
 ) -> None:
-    """Acknowledge a change of performance: it is shown as such, and `--fail-on` fails on it no more.
+    """Acknowledge a change of performance, which fails nothing then.
 
+    It is shown as acknowledged by all commands, and neither `--fail-on` nor the hooks fail on it.
     COMMIT is the version that changed it, LOCATION what `perun check` and `perun changes` name: a function, a
     command with or without its metric in brackets, or a pattern with `*`, `?` and `[`. Where a comparison
     spans several versions, what is acknowledged of any of them counts.

@@ -64,9 +64,9 @@ def changes(
 ) -> int:
     """Find the versions that changed the level of what was measured.
 
-    Where `perun check` compares two versions, this looks at each series along first parents: five detectors
-    vote on where its level changed, single spikes and the slow drift of a machine do not count, and every
-    change has an interval. RANGE is `A..B`, or the newest version; HEAD by default.
+    Where `perun check` compares two versions, this looks at each series of the whole history along first
+    parents: five detectors vote on where its level changed, single spikes and the slow drift of a machine do
+    not count, and every change has an interval. RANGE is `A..B`, or the newest version; HEAD by default.
 
     \b
     perun changes

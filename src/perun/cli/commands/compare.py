@@ -92,8 +92,8 @@ class MeasuringOptions:
         )
 
 
-def _complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """What each run tells, and the collectors."""
+def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of metrics: what each run tells, and the collectors."""
     names = [*FREE, *(name for name in Registry().names("collect") if name != "time")]
     return [name for name in names if name.startswith(incomplete)]
 
@@ -101,7 +101,7 @@ def _complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.command()
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
 @click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
-@with_options_of(MeasuringOptions, "given", metric={"shell_complete": _complete_metric})
+@with_options_of(MeasuringOptions, "given", metric={"shell_complete": complete_metric})
 @with_options_of(AnswerOptions, "answer", output={"type": click.Path()})
 @click.pass_context
 def compare(

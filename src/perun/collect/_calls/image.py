@@ -6,6 +6,7 @@ program has tens of thousands of symbols and relocations.
 
 from __future__ import annotations
 
+import gc
 import re
 import struct
 from collections.abc import Sequence
@@ -49,12 +50,22 @@ class _Entry(NamedTuple):
     source: str
 
 
-def static_graph(path: str | Path) -> CallGraph:
+def static_graph(path: str | Path, earlier: CallGraph | None = None) -> CallGraph:
     """The call graph of a program or library, from its machine code.
 
+    :param earlier: of another version, from which what is the same in both is taken: that halves the time.
     :raises JobFailed: where the file cannot be read, or is no ELF file for x86-64.
     """
-    return extract(read_image(path))
+    prints = [one.fingerprints for one in earlier.functions.values()] if earlier is not None else []
+    known = {one.strict: one.color for one in prints if one.strict}
+    # Millions of small objects without cycles are made, among which cycles would be sought again and again.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return extract(read_image(path), known)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def read_image(path: str | Path) -> Image:

@@ -151,7 +151,7 @@ def _tell(found: Sequence[SourceBounds], ctx: CollectContext) -> None:
 
     :raises JobFailed: where no function of any source could be read.
     """
-    gaps = [_told(source.path, gap) for source in found for gap in source.gaps]
+    gaps = list(dict.fromkeys(_told(source.path, gap) for source in found for gap in source.gaps))
     if gaps and not any(source.functions for source in found):
         raise JobFailed("no function could be read:\n" + "\n".join(gaps[:_NOTES]))
     for gap in gaps[:_NOTES]:
@@ -163,4 +163,4 @@ def _tell(found: Sequence[SourceBounds], ctx: CollectContext) -> None:
 
 def _told(path: str, gap: Gap) -> str:
     consequence = f"; {gap.function} is not analysed" if gap.function else ""
-    return f"{path}:{gap.line}: {gap.reason}{consequence}"
+    return f"{gap.header or path}:{gap.line}: {gap.reason}{consequence}"

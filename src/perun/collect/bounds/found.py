@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
 
 
 class Gap(NamedTuple):
-    """A part of a source that could not be read: its 1-based line; `function` is empty where it is no single
-    one."""
+    """A part of a source that could not be read: its 1-based line, and in which header where it is in one.
+
+    `function` is empty where it is no single one.
+    """
 
     line: int
     function: str
     reason: str
+    header: str = ""
 
 
 class SourceBounds(NamedTuple):
@@ -60,11 +64,12 @@ class SourceBounds(NamedTuple):
         return cls(path, functions, gaps, digests=tuple(map(str, kept["digests"])))
 
 
-def of_unreadable(parts: Iterable[Unreadable]) -> tuple[list[FunctionBounds], list[Gap]]:
-    """Functions that cannot be read, which are unbounded as all their loops are; and all that is lacking."""
+def of_unreadable(parts: Iterable[Unreadable], path: str) -> tuple[list[FunctionBounds], list[Gap]]:
+    """Functions of a source that cannot be read, which are unbounded as all their loops are; and all that is
+    lacking."""
     functions, gaps = [], []
     for one in parts:
-        gaps.append(Gap(one.line, one.function, one.reason))
+        gaps.append(Gap(one.line, one.function, one.reason, _header(one.file, path)))
         if one.function:
             reason = f"not read: {one.reason}"
             loops = tuple(
@@ -77,6 +82,15 @@ def of_unreadable(parts: Iterable[Unreadable]) -> tuple[list[FunctionBounds], li
                 )
             )
     return functions, gaps
+
+
+def _header(file: str, path: str) -> str:
+    """The file, if it is another than the source: seen from the current folder, where it is inside."""
+    whole = os.path.realpath(file)
+    if whole == os.path.realpath(path):
+        return ""
+    inside = os.path.relpath(whole)
+    return whole if inside.startswith(os.pardir) else inside
 
 
 def merged(parts: Iterable[SourceBounds]) -> SourceBounds:

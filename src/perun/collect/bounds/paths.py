@@ -11,12 +11,14 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 from perun.collect.bounds.linear import Linear, variable
-from perun.collect.bounds.program import Edge, Location, Program, Range, outgoing
+from perun.collect.bounds.program import Edge, Location, Program, Range, outgoing, topological_order
 
 MAX_STATES = 24
 """The most different paths from one location to another, before a join on the way becomes a location of its
 own."""
 MAX_TRANSITIONS = 400
+MAX_EFFORT = 400_000
+"""The most guards and values that are looked at on all paths of a program; real functions need 150,000."""
 
 
 class TooManyPaths(Exception):
@@ -74,6 +76,11 @@ class _State:
     @property
     def key(self) -> tuple[frozenset[object], frozenset[object]]:
         return frozenset(self.guards.items()), frozenset(self.values.items())
+
+    @property
+    def size(self) -> int:
+        """How much is known on the path."""
+        return 1 + len(self.guards) + len(self.values)
 
     def along(self, edge: Edge, number: int, ranges: Mapping[str, Range]) -> _State | None:
         """The path with one more step, `None` where no run takes it."""
@@ -147,7 +154,7 @@ def _needed(
 
 def paths(program: Program) -> System:
     """The transitions of a program. Raises `TooManyPaths` where they are more than can be looked at."""
-    order, retreating = _order(program)
+    order, retreating = topological_order(program)
     cuts = {program.entry, program.exit} | retreating
     cuts |= {call.place for call in program.calls if call.place in order}
     cuts |= {edge.target for edge in program.edges if edge.loop is not None and edge.target in order}
@@ -166,6 +173,7 @@ def _all(
     """The paths from each location that stays; a join of too many on the way stays from then on, too."""
     numbers = {id(edge): index for index, edge in enumerate(program.edges)}
     found: list[Transition] = []
+    effort = 0
     starts = [(order[place], place) for place in cuts if place in order]
     heapify(starts)
     while starts:
@@ -174,6 +182,8 @@ def _all(
         waiting: dict[Location, dict[object, _State]] = {cut: {"start": _State(limits, {})}}
         ends: dict[tuple[object, Location, int | None], _State] = {}
         while waiting:
+            if len(found) + len(ends) > MAX_TRANSITIONS or effort > MAX_EFFORT:
+                raise TooManyPaths
             place = min(waiting, key=order.__getitem__)
             states = waiting.pop(place)
             if len(states) > MAX_STATES and place != cut:
@@ -184,6 +194,7 @@ def _all(
                 continue
             for edge in after.get(place, ()):
                 for state in states.values():
+                    effort += state.size
                     following = state.along(edge, numbers[id(edge)], program.ranges)
                     if following is None:
                         continue
@@ -211,33 +222,6 @@ def _limits(program: Program, names: Iterable[str]) -> dict[tuple[tuple[str, int
         if high is not None:
             _strengthen(found, -variable(name) + high)
     return found
-
-
-def _order(program: Program) -> tuple[dict[Location, int], set[Location]]:
-    """The reachable locations in a topological order that ignores retreating edges, and the targets of
-    those."""
-    after = outgoing(program.edges)
-    postorder: list[Location] = []
-    active: set[Location] = set()
-    visited: set[Location] = {program.entry}
-    retreating: set[Location] = set()
-    work = [(program.entry, iter(after.get(program.entry, ())))]
-    active.add(program.entry)
-    while work:
-        place, rest = work[-1]
-        for edge in rest:
-            if edge.target in active:
-                retreating.add(edge.target)
-            elif edge.target not in visited:
-                visited.add(edge.target)
-                active.add(edge.target)
-                work.append((edge.target, iter(after.get(edge.target, ()))))
-                break
-        else:
-            work.pop()
-            active.discard(place)
-            postorder.append(place)
-    return {place: index for index, place in enumerate(reversed(postorder))}, retreating
 
 
 def _live(program: Program, order: dict[Location, int]) -> dict[Location, set[str]]:

@@ -25,6 +25,7 @@ def unread(sources: Iterable[SourceBounds]) -> list[dict[str, Any]]:
     """What could not be read, as the region of the profile says it."""
     return [
         {"source": source.path, "line": gap.line, "function": gap.function, "reason": gap.reason}
+        | ({"header": gap.header} if gap.header else {})
         for source in sources
         for gap in source.gaps
     ]

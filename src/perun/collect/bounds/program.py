@@ -87,6 +87,33 @@ def incoming(edges: Iterable[Edge]) -> dict[Location, list[Edge]]:
     return found
 
 
+def topological_order(program: Program) -> tuple[dict[Location, int], set[Location]]:
+    """The reachable locations in a topological order that ignores retreating edges, and the targets of
+    those."""
+    after = outgoing(program.edges)
+    postorder: list[Location] = []
+    active: set[Location] = set()
+    visited: set[Location] = {program.entry}
+    retreating: set[Location] = set()
+    work = [(program.entry, iter(after.get(program.entry, ())))]
+    active.add(program.entry)
+    while work:
+        place, rest = work[-1]
+        for edge in rest:
+            if edge.target in active:
+                retreating.add(edge.target)
+            elif edge.target not in visited:
+                visited.add(edge.target)
+                active.add(edge.target)
+                work.append((edge.target, iter(after.get(edge.target, ()))))
+                break
+        else:
+            work.pop()
+            active.discard(place)
+            postorder.append(place)
+    return {place: index for index, place in enumerate(reversed(postorder))}, retreating
+
+
 def components(nodes: Iterable[Location], pairs: Iterable[tuple[Location, Location]]) -> dict[Location, int]:
     """The strongly connected component of each node, by Tarjan's algorithm without recursion."""
     successors: dict[Location, list[Location]] = {node: [] for node in nodes}

@@ -72,7 +72,7 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     name = cache.key_of("latest", task.path, wanted)
     earlier = by_digest(cache.latest(setup.cache, name, task.path))
     digest_of = digester(unit, wanted) if not wanted.calls else lambda function: ""
-    unread, gaps = of_unreadable(unit.unreadable)
+    unread, gaps = of_unreadable(unit.unreadable, task.path)
     found = [one for one in unread if task.part == 0 and _is_wanted(one.name, params)]
     digests = [""] * len(found)
     for function in unit.functions[task.part :: task.parts]:

@@ -6,10 +6,19 @@ program.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from perun.collect.bounds.linear import Linear
-from perun.collect.bounds.program import Edge, Location, Program, components, incoming, outgoing
+from perun.collect.bounds.program import (
+    Edge,
+    Location,
+    Program,
+    components,
+    incoming,
+    outgoing,
+    topological_order,
+)
 
 
 def sliced(program: Program) -> Program:
@@ -86,22 +95,7 @@ def _control_dependences(
     """The branches that each location depends on (Ferrante, Ottenstein, Warren, 1987)."""
     places = sorted({place for edge in program.edges for place in (edge.source, edge.target)})
     bits = {place: 1 << index for index, place in enumerate(places)}
-    everything = (1 << len(places)) - 1
-    dominated = {place: everything for place in places}
-    ends = [place for place in places if place not in after]
-    for place in ends:
-        dominated[place] = bits[place]
-    changed = True
-    while changed:
-        changed = False
-        for place in reversed(places):
-            if place in after:
-                value = everything
-                for edge in after[place]:
-                    value &= dominated[edge.target]
-                value |= bits[place]
-                if value != dominated[place]:
-                    dominated[place], changed = value, True
+    dominated = _postdominators(program, after, bits)
     found: dict[Location, list[Location]] = {}
     for branch, edges in after.items():
         targets = {edge.target for edge in edges}
@@ -110,8 +104,36 @@ def _control_dependences(
         reached = 0
         for target in targets:
             reached |= dominated[target]
-        depending = reached & ~(dominated[branch] & ~bits[branch])
-        for place in places:
-            if bits[place] & depending:
-                found.setdefault(place, []).append(branch)
+        for index in _ones(reached & ~(dominated[branch] & ~bits[branch])):
+            found.setdefault(places[index], []).append(branch)
     return found
+
+
+def _postdominators(
+    program: Program, after: dict[Location, list[Edge]], bits: dict[Location, int]
+) -> dict[Location, int]:
+    """For each location those that every way from it to an end passes, as a set of bits."""
+    everything = (1 << len(bits)) - 1
+    found = {place: everything if place in after else bits[place] for place in bits}
+    order, _ = topological_order(program)
+    backward = [place for place in reversed(order) if place in after]
+    changed = True
+    while changed:
+        changed = False
+        for place in backward:
+            value = everything
+            for edge in after[place]:
+                value &= found[edge.target]
+            value |= bits[place]
+            if value != found[place]:
+                found[place], changed = value, True
+    return found
+
+
+def _ones(number: int) -> Iterator[int]:
+    """The positions of the ones of a binary number, from the lowest on."""
+    digits = f"{number:b}"[::-1]
+    index = digits.find("1")
+    while index >= 0:
+        yield index
+        index = digits.find("1", index + 1)

@@ -11,7 +11,8 @@ from typing import Final
 
 LARGEST_PART: Final = 4096
 """Most bytes of a part that is repeated or inserted."""
-_MOST: Final = 16
+_TIMES: Final = (1, 4, 16)
+"""How often a part is repeated at most: where the cost explodes, only once more is not too much."""
 
 Changed = bytes | None
 
@@ -22,7 +23,8 @@ def repeat_part(data: bytes, random: Random, corpus: Sequence[bytes]) -> Changed
     if part is None:
         return None
     start, end = part
-    return data[:end] + data[start:end] * random.randint(1, _MOST) + data[end:]
+    times = random.randint(1, random.choice(_TIMES))
+    return data[:end] + data[start:end] * times + data[end:]
 
 
 def remove_part(data: bytes, random: Random, corpus: Sequence[bytes]) -> Changed:

@@ -50,8 +50,10 @@ def changes(
     remembered = Remembered(repo, effect)
     found = detect(read, effect, remembered, lambda done, total: progress(DETECTING, done, total))
     every = by_version(read, found.steps)
-    if not pattern and effect == voting.EFFECT:
-        known_steps.keep(repo.store.root, (one.checksum for one in read.versions), _known(every))
+    looked_at = {one.checksum for one in read.versions}
+    # Of an older version less is known: its steps would take the place of those that are known now.
+    if not pattern and effect == voting.EFFECT and (revision is None or repo.version(None) in looked_at):
+        known_steps.keep(repo.store.root, looked_at, _known(every))
     if since is not None:
         later = {one.checksum for one in walking.since(repo, reversed(read.versions), since)}
         every = [one for one in every if one.version.checksum in later]

@@ -15,7 +15,7 @@ import numpy as np
 
 from perun import atomic
 from perun.errors import DamagedStore
-from perun.models.change_points.noise import deviation_of_differences
+from perun.models.change_points.noise import deviation_of_differences, median
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
 from perun.store import tree
@@ -121,7 +121,8 @@ def quiet(logs: Floats, new: int) -> bool:
     :param new: points that have come since the level was last searched. On a slow drift the newest points are
         always a little off: what counts there is that they did not move further away by `MORE`.
     """
-    return unlike(logs) <= max(QUIET, unlike(logs[:-new]) + MORE)
+    now = unlike(logs)
+    return now <= QUIET or now <= unlike(logs[:-new]) + MORE
 
 
 def unlike(logs: Floats) -> float:
@@ -132,8 +133,8 @@ def unlike(logs: Floats) -> float:
         rest = logs[:-width]
         if len(rest) < BEFORE // 2:
             break
-        level = np.median(rest)
-        noise = max(deviation_of_differences(rest), float(np.median(np.abs(rest - level))) * _OF_NORMAL)
+        level = median(rest)
+        noise = max(deviation_of_differences(rest), median(np.abs(rest - level)) * _OF_NORMAL)
         error = _OF_MEDIAN * noise * np.sqrt(1 / width + 1 / len(rest))
-        found = max(found, abs(float(np.median(logs[-width:]) - level)) / max(error, 1e-12))
+        found = max(found, abs(median(logs[-width:]) - level) / max(error, 1e-12))
     return found

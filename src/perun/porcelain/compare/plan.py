@@ -129,8 +129,9 @@ def _main_branch(repo: Repository) -> str:
 
 
 def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
-    """Each configuration once, whatever collectors the matrix has for it.
+    """The configurations that are measured: each once, whatever collectors the matrix has for it.
 
+    :raises UsageError: where there are arguments or a workload, and no command.
     :raises PerunError: where the job matrix is wrong, or empty and no command is named.
     """
     if wanted.cmd:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from perun.errors import PerunError
-from perun.plugin.api import Report
+from perun.plugin.api import MinorVersion, Report
 from perun.porcelain.compare.plan import Side
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import pre_run
@@ -43,17 +43,29 @@ def prepared(repo: Repository, sides: Iterable[Side], builds: int, report: Repor
 
 def _prepare(repo: Repository, side: Side, number: int, stack: ExitStack) -> Path:
     # Names of the same length, as the length of a path moves the stack of a program.
-    name = f"worktree-{os.getpid()}-{side.name}-{number:02}"
-    checksum = side.version.checksum
     try:
-        copy = stack.enter_context(repo.vcs.working_copy(repo.root / PERUN_FOLDER / "tmp" / name))
-        top = copy.switch(checksum)
-        copy_changes(repo.vcs.root, side.uncommitted, top)
-        folder = top / inside(repo)
-        folder.mkdir(parents=True, exist_ok=True)
-        pre_run.run_commands(repo, f"{checksum}-uncommitted" if side.uncommitted else checksum, folder)
+        return built(repo, side.version, f"{side.name}-{number:02}", stack, side.uncommitted)
     except PerunError as problem:
         raise type(problem)(f"{side} cannot be prepared: {problem.message}", problem.hint) from None
+
+
+def built(
+    repo: Repository, version: MinorVersion, name: str, stack: ExitStack, uncommitted: Iterable[str] = ()
+) -> Path:
+    """The folder of a working copy of the version, which is built there; `stack` removes it.
+
+    :param name: of the copy, among those of this process.
+    :param uncommitted: files that are to be as in the working directory of the user.
+    :raises PerunError: where it cannot be checked out or built.
+    """
+    checksum, uncommitted = version.checksum, tuple(uncommitted)
+    place = repo.root / PERUN_FOLDER / "tmp" / f"worktree-{os.getpid()}-{name}"
+    copy = stack.enter_context(repo.vcs.working_copy(place))
+    top = copy.switch(checksum)
+    copy_changes(repo.vcs.root, uncommitted, top)
+    folder = top / inside(repo)
+    folder.mkdir(parents=True, exist_ok=True)
+    pre_run.run_commands(repo, f"{checksum}-uncommitted" if uncommitted else checksum, folder)
     return folder
 
 

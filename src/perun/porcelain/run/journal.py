@@ -1,35 +1,20 @@
 """The journal of a batch: written to disk before and after each step, so that the batch can be resumed after
 any interruption, such as Ctrl-C, `kill -9` or a power failure.
 
-A journal is a file of `.perun/batches`. Its first line is the plan of the batch, which never changes; each
-other line is one step of one task, a list in JSON. Each line ends with a tab and its checksum. The process
-that runs the batch locks the file, and the kernel releases that: a journal without a lock
-belongs to a batch that no process runs.
+A journal is a file of `.perun/batches` as :mod:`perun.porcelain.run.journal_file` has it: the plan of the
+batch, and then one line for each step of one task.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perun.atomic import temporary_name
 from perun.errors import NotPerunRepository
-from perun.regular import read_regular
-from perun.store import tree
-from perun.store.lock import try_lock
-
-SUFFIX = ".jsonl"
-MAX_BYTES = 256 << 20
-"""A larger file is no journal: that of a million tasks is smaller."""
-_DIGITS = 16
-"""Of a SHA-1: against accidents, not against forgery."""
-MAX_JOURNALS = 20
-"""Journals of batches that were interrupted or had failures that are kept."""
+from perun.porcelain.run import journal_file
+from perun.porcelain.run.journal_file import JournalFile
 
 
 class StepLog:
@@ -79,18 +64,22 @@ class UnfinishedTask(NamedTuple):
 class Journal(StepLog):
     """The journal of one batch, which this process has for itself; use :func:`create` or :func:`newest`."""
 
-    def __init__(self, path: Path, descriptor: int, plan: Mapping[str, Any], lines: list[list[Any]]) -> None:
-        self.path = path
-        self.plan = plan
+    def __init__(self, file: JournalFile) -> None:
+        self.plan = file.plan
         self.ended = False
-        self.damaged_line = 0
-        self._descriptor = descriptor
+        self.damaged_line = file.damaged_line
+        self._file = file
         self._last: dict[int, str] = {}
         self._unfinished: dict[int, UnfinishedTask] = {}
         self._incomplete: set[int] = set()
         self.names: set[str] = set()
-        for line in lines:
+        for line in file.lines:
             self._apply(line)
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self._file.path
 
     @property
     def finished(self) -> frozenset[int]:
@@ -129,16 +118,14 @@ class Journal(StepLog):
         if self._incomplete or "failed" in self._last.values():
             self._write_step("ended")
         else:
-            self.path.unlink(missing_ok=True)
+            self._file.remove()
 
     def close(self) -> None:
         """Release the lock."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._file.close()
 
     def _write_step(self, *line: Any) -> None:
-        _append(self._descriptor, self.path, list(line))
+        self._file.append(*line)
         self._apply(list(line))
 
     def _apply(self, line: list[Any]) -> None:
@@ -172,33 +159,15 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
 
     :raises NotPerunRepository: if the file system has no locks.
     """
-    from datetime import UTC, datetime
-
-    folder.mkdir(exist_ok=True)
-    _prune(folder)
-    # In the order of time by name, and never the same for two batches.
-    name = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{os.getpid()}{SUFFIX}"
-    temporary = folder / temporary_name()
-    descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        try_lock(descriptor, folder / name)  # no other process knows the file yet
-        _append(descriptor, folder / name, plan)
-        os.rename(temporary, folder / name)
-    except BaseException:
-        os.close(descriptor)
-        temporary.unlink(missing_ok=True)
-        raise
-    return Journal(folder / name, descriptor, plan, [])
+    return Journal(journal_file.create(folder, plan))
 
 
 def newest(folder: Path) -> Journal | None:
     """The journal to resume, locked: the newest of a batch that was interrupted, else the newest of one
     that came to its end but had failures; None if there is neither."""
     failed: Journal | None = None
-    for path in reversed(_paths(folder)):
-        journal = _open(path)
-        if journal is None:
-            continue
+    for file in journal_file.unlocked(folder):
+        journal = Journal(file)
         if not journal.ended:
             if failed is not None:
                 failed.close()
@@ -221,109 +190,3 @@ def interrupted(folder: Path) -> Iterator[Journal | None]:
     finally:
         if journal is not None:
             journal.close()
-
-
-def _open(path: Path) -> Journal | None:
-    """The journal, locked; None if another process has it, or it is none."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        free = try_lock(descriptor, path)
-        data = _content(descriptor) if free else b""
-        plan, lines = _parse(data)
-        if plan is not None and path.exists():  # it may have come to its end meanwhile
-            # A line that was not finished would spoil the next one.
-            os.ftruncate(descriptor, data.rfind(b"\n") + 1)
-            journal = Journal(path, descriptor, plan, lines)
-            journal.damaged_line = _damaged_line(data)
-            return journal
-    except OSError:
-        pass
-    except NotPerunRepository:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
-
-
-def _content(descriptor: int) -> bytes:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-        return b""  # nothing that was written here
-    return os.pread(descriptor, status.st_size, 0)
-
-
-def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:
-    first, *rest = data.split(b"\n")[:-1] or [b""]
-    plan = _decoded(first)
-    lines = [line for line in map(_decoded, rest) if isinstance(line, list)]
-    return plan if isinstance(plan, dict) else None, lines
-
-
-def damaged(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The journals that are not what was written, each with the reason; a last line may be cut short."""
-    for path in _paths(folder):
-        try:
-            data = read_regular(path, MAX_BYTES)
-        except FileNotFoundError:
-            continue  # its batch came to its end
-        except OSError as problem:
-            yield path, f"it cannot be read: {problem.strerror}"
-            continue
-        if line := _damaged_line(data):
-            yield path, f"line {line} is damaged: its checksum does not match"
-        elif _parse(data)[0] is None:
-            yield path, "it holds no plan"
-
-
-def _damaged_line(data: bytes) -> int:
-    """The number of the first line that is not what was written; 0 if there is none."""
-    lines = data.split(b"\n")[:-1]
-    return next((number for number, line in enumerate(lines, 1) if not _is_whole(line)), 0)
-
-
-def _is_whole(line: bytes) -> bool:
-    content, tab, checksum = line.rpartition(b"\t")
-    if not tab:  # of an earlier release
-        return _decoded(line) is not None
-    return checksum == _checksum(content)
-
-
-def _checksum(content: bytes) -> bytes:
-    return tree.sha1(content).hex()[:_DIGITS].encode()
-
-
-def _decoded(line: bytes) -> Any:
-    if b"\t" in line:
-        line = line.rpartition(b"\t")[0] if _is_whole(line) else b""
-    with suppress(ValueError, RecursionError):
-        return json.loads(line)
-    return None
-
-
-def _append(descriptor: int, path: Path, line: Any) -> None:
-    content = json.dumps(line).encode()
-    data = content + b"\t" + _checksum(content) + b"\n"
-    try:
-        while data:
-            data = data[os.write(descriptor, data) :]
-    except OSError as problem:
-        problem.filename = str(path)  # of a full disk the system says no more
-        raise
-    with suppress(OSError):  # some file systems cannot; then only the power may spoil it
-        os.fdatasync(descriptor)
-
-
-def _prune(folder: Path) -> None:
-    for path in _paths(folder)[: -MAX_JOURNALS + 1]:
-        journal = _open(path)
-        if journal is not None:
-            path.unlink(missing_ok=True)
-            journal.close()
-
-
-def _paths(folder: Path) -> list[Path]:
-    names = tree.listing(folder)
-    return [folder / name for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."]

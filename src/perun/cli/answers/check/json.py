@@ -8,8 +8,8 @@ from typing import Any
 from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tally import Tally, troubles_of
 from perun.cli.answers.data import change_data, finite
+from perun.cli.answers.steps import entry_data
 from perun.cli.table import clean, one_line
-from perun.porcelain.acknowledged import Entry
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -99,13 +99,6 @@ def _parts(change: DegradationInfo) -> list[dict[str, Any]]:
         {"result": kind.name, "rate": finite(rate), "from": finite(start), "to": finite(end)}
         for kind, rate, start, end in change.partial_intervals
     ]
-
-
-def entry_data(entry: Entry | None) -> dict[str, Any] | None:
-    """What acknowledges a change, as JSON data; None if nothing does."""
-    if entry is None:
-        return None
-    return {**entry._asdict(), "until": entry.until or None, "because": entry.because or None}
 
 
 def _profile(info: ProfileInfo) -> dict[str, Any]:

@@ -82,22 +82,17 @@ class Resources:
         """
 
         statistics = None if self._params.optimization_cache_off else self._statistics
-        kept = self._kept(statistics)
+        if statistics is None:
+            return static_graph(self._program)
+        kept = _readable(statistics.load(self._graph_name))
         elf = read_elf(self._program)
         if kept is not None and elf is not None and kept.build_id and kept.build_id == elf.build_id:
             return kept
-        graph = static_graph(self._program)
-        if statistics is not None:
-            statistics.save(self._graph_name, to_values(graph))
+        if kept is None and (found := statistics.earlier(self._graph_name)) is not None:
+            kept = _readable(found[1])
+        graph = static_graph(self._program, kept)
+        statistics.save(self._graph_name, to_values(graph))
         return graph
-
-    def _kept(self, statistics: Statistics | None) -> CallGraph | None:
-
-        found = statistics.load(self._graph_name) if statistics is not None else None
-        try:
-            return from_values(found) if found is not None else None
-        except ProfileError:
-            return None  # of another release of Perun
 
     def typed(self, graph: CallGraph, seen: Mapping[str, Seen], kind: str) -> CallGraph:
         """The graph of another type: with the calls that were recorded, in place of those of the machine code
@@ -196,6 +191,14 @@ class Resources:
             self._note(f"the bounds are not used: {problem.message}")
             return {}
         return {name: complexity_of(growth) for name, growth in growths.items() if growth.is_bounded}
+
+
+def _readable(values: object) -> CallGraph | None:
+    """The graph that was kept; None where there is none, or one of another release of Perun."""
+    try:
+        return from_values(values) if values is not None else None
+    except ProfileError:
+        return None
 
 
 def complexity_of(growth: Growth) -> str:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,7 +67,7 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
     """A source file with its macros expanded and its headers included.
 
     A header that does not exist is replaced by an empty one, and listed in `problems`; so are other errors of
-    the preprocessor, such as `#error`.
+    the preprocessor, such as `#error`, and that the compilation database has no flags for it.
     """
     given = flags_for(path, options.compile_commands) if options.compile_commands else None
     flags = [*(given.flags if given else ()), *(f"-I{os.path.abspath(one)}" for one in options.include)]
@@ -92,14 +93,28 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
             ):
                 break
             missing[absent["header"]] = Unreadable(
-                absent["file"], int(absent["line"]), f"there is no header '{absent['header']}'"
+                _seen(absent["file"], folder), int(absent["line"]), f"there is no header '{absent['header']}'"
             )
-        problems = [one for name, one in missing.items() if name not in CONTENT]
+        problems = list(_without_flags(path, options)) if given is None else []
+        problems += [one for name, one in missing.items() if name not in CONTENT]
         problems += [
-            Unreadable(one["file"], int(one["line"]), one["reason"].strip()) for one in _ERROR.finditer(said)
+            Unreadable(_seen(one["file"], folder), int(one["line"]), one["reason"].strip())
+            for one in _ERROR.finditer(said)
         ]
         text = done.stdout.decode("utf-8", "replace").replace("\r", " ").replace("\0", " ")
         return Preprocessed(_UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems))
+
+
+def _without_flags(path: str, options: ReadOptions) -> Iterator[Unreadable]:
+    """That there are no flags of a source, where those of others are known."""
+    if options.compile_commands:
+        reason = f"{options.compile_commands} does not list it, so it is read without the flags of a build"
+        yield Unreadable(path, 1, reason)
+
+
+def _seen(file: str, folder: str | None) -> str:
+    """A file that the preprocessor names, from where it was started."""
+    return os.path.join(folder, file) if folder else file
 
 
 def _substitute(deep: Path, header: str, missing: dict[str, Unreadable]) -> bool:

@@ -1,0 +1,146 @@
+"""The steps that `perun changes` found, and what is acknowledged, for `perun log` and `perun status`.
+
+They are read from a cache: where there is none, there are no lines. Both commands load this, so nothing heavy
+is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from perun.cli.table import one_line
+from perun.errors import ConfigError
+from perun.porcelain.acknowledged import Acknowledged, Entry
+from perun.store.known_steps import KnownStep, KnownSteps
+
+if TYPE_CHECKING:
+    from perun.cli.session import Session
+    from perun.profile.changes import DegradationInfo
+
+SHORT = 7
+"""Digits of a checksum."""
+
+
+class Steps:
+    """What is known of the versions of one repository; each file is read once, when it is asked for."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def _known(self) -> KnownSteps:
+        return KnownSteps.load(self._session.repository.store.root)
+
+    @cached_property
+    def acknowledged(self) -> Acknowledged:
+        """What is acknowledged; where that cannot be read, a warning says so, and nothing is."""
+        try:
+            return Acknowledged.load(self._session.repository)
+        except ConfigError as problem:
+            self._session.warn(problem.message)
+            return Acknowledged()
+
+    def lines(self, version: str) -> list[str]:
+        """A line for each step of the version, the worst first, after how many there are; none if there is no
+        step."""
+        steps = self._known.at(version)
+        if not steps:
+            return []
+        from perun.cli.answers.changes import MAX_LINES, MAX_WIDTH, aligned  # most versions have none
+
+        steps = sorted(steps, key=_importance)
+        shown = steps if self._session.verbosity else steps[:MAX_LINES]
+        rows = aligned([self._cells(step) for step in shown], MAX_WIDTH)
+        lines = [f"Steps: {_counts(steps)}"]
+        for step, (location, ratio, *rest) in zip(shown, rows, strict=True):
+            painted = self._session.paint(ratio, "red" if step.degradation else "green")
+            place = self._session.paint(location, "bold")
+            lines.append("  " + "  ".join((place, painted, *rest)).rstrip())
+        if len(shown) < len(steps):
+            lines.append(f"  and {len(steps) - len(shown)} more: perun changes lists them")
+        return lines
+
+    def text(self, version: str) -> str:
+        """The worst step in a few words, and how many more there are: `sort 1.2x (+3)`; empty if there is
+        none."""
+        steps = sorted(self._known.at(version), key=_importance)
+        if not steps:
+            return ""
+        more = f" (+{len(steps) - 1})" if len(steps) > 1 else ""
+        text = f"{one_line(steps[0].location)} {steps[0].ratio:.3g}x{more}"
+        known = self._entry(steps[0]) is not None
+        style = "dim" if known else "red" if steps[0].degradation else "green"
+        return self._session.paint(text + " acknowledged" * known, style)
+
+    def data(self, version: str) -> list[dict[str, Any]]:
+        """The steps of the version as JSON data."""
+        return [
+            {
+                "location": step.location,
+                "command": step.command,
+                "ratio": step.ratio,
+                "interval": [step.low, step.high],
+                "before": step.before,
+                "after": step.after,
+                "unit": step.unit,
+                "degradation": step.degradation,
+                "possible": list(step.possible),
+                "taken_back": step.taken_back,
+                "takes_back": step.takes_back,
+                "acknowledged": entry_data(self._entry(step)),
+            }
+            for step in sorted(self._known.at(version), key=_importance)
+        ]
+
+    def covering(self, version: str, change: DegradationInfo) -> Entry | None:
+        """What acknowledges a change that is stored for the version; None if it is no degradation."""
+        from perun.cli.answers.changes import is_worse
+
+        return self.acknowledged.covers(version, change.location) if is_worse(change.result) else None
+
+    def _entry(self, step: KnownStep) -> Entry | None:
+        return self.acknowledged.covers_any(step.possible, step.location) if step.degradation else None
+
+    def _cells(self, step: KnownStep) -> tuple[str, ...]:
+        from perun.profile.amounts import readable_pair
+
+        interval = "" if step.low == step.high else f" [{step.low:.3g}, {step.high:.3g}]"
+        entry = self._entry(step)
+        others = len(step.possible) - 1
+        remarks = (
+            f"or one of {others} before it" if others else "",
+            f"taken back by {step.taken_back[:SHORT]}" if step.taken_back else "",
+            f"takes back {step.takes_back[:SHORT]}" if step.takes_back else "",
+            one_line(entry.text) if entry else "",
+        )
+        return (
+            one_line(step.location),
+            f"{step.ratio:.3g}x{interval}",
+            " -> ".join(readable_pair(step.before, step.after, step.unit)),
+            one_line(step.command),
+            ", ".join(filter(None, remarks)),
+        )
+
+
+def entry_data(entry: Entry | None) -> dict[str, Any] | None:
+    """What acknowledges a change, as JSON data; None if nothing does."""
+    if entry is None:
+        return None
+    return {**entry._asdict(), "until": entry.until or None, "because": entry.because or None}
+
+
+def _importance(step: KnownStep) -> tuple[bool, float]:
+    """Degradations first, the largest first."""
+    return not step.degradation, -max(step.ratio, 1 / step.ratio)
+
+
+def _counts(steps: Sequence[KnownStep]) -> str:
+    worse = sum(step.degradation for step in steps)
+    better = len(steps) - worse
+    parts = (
+        f"{better} optimization{'s' * (better != 1)}(+)" if better else "",
+        f"{worse} degradation{'s' * (worse != 1)}(-)" if worse else "",
+    )
+    return ", ".join(filter(None, parts))

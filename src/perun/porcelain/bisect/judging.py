@@ -1,0 +1,236 @@
+"""What a version is like: by what is stored, by measuring it, or by a script."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from perun.errors import JobFailed, PerunError
+from perun.plugin.api import MinorVersion
+from perun.porcelain.bisect.data import Like, Ratio, Seen
+from perun.porcelain.bisect.measuring import Compared, Measuring, Skipped, quotient, unusable_end
+from perun.porcelain.bisect.scripting import Script
+from perun.profile.changes import PerformanceChange
+from perun.profile.verdict import DEFAULTS
+
+NEAR: Final = 0.25
+"""Share of the distance between the ends within which a value is clearly that of one of them."""
+APART: Final = 0.10
+"""The least distance of stored times from the middle, as a share: they were measured at other hours."""
+_GREW: Final = (PerformanceChange.SevereDegradation, PerformanceChange.Degradation)
+_SHRANK: Final = (PerformanceChange.SevereOptimization, PerformanceChange.Optimization)
+
+
+class Ends(NamedTuple):
+    """What the ends say. :param why: why there is nothing to look for; empty where they differ.
+
+    :param decided: whether it is certain that they do not differ.
+    """
+
+    ratio: Ratio | None
+    why: str = ""
+    larger_is_better: bool = False
+    kind: str = ""
+
+
+class Confirmation(NamedTuple):
+    """What a version says beside its parent. :param why: why it is not confirmed; empty where it is."""
+
+    ratio: Ratio | None
+    why: str = ""
+
+
+class Judge(ABC):
+    """Tells what versions are like."""
+
+    @abstractmethod
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+        """Whether the two differ; before anything else is asked.
+
+        :raises PerunError: where one of them cannot be built or run.
+        """
+
+    @abstractmethod
+    def stored(self, version: MinorVersion) -> Seen | None:
+        """What is known of the version without measuring it."""
+
+    @abstractmethod
+    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> Seen:
+        """What the version is like.
+
+        :param beside_bad: it is nearer to the bad end in history. :param steps: about how many more follow.
+        :raises BudgetSpent: where there is no time left for it.
+        """
+
+    @abstractmethod
+    def confirm(self, parent: MinorVersion, child: MinorVersion) -> Confirmation:
+        """Whether the two differ as the ends do."""
+
+    def forget_stored(self) -> bool:
+        """Use what is stored no longer; whether it was used at all."""
+        return False
+
+
+class ByCost(Judge):
+    """By the cost of versions beside that of the ends.
+
+    :param known: stored values by checksum; :param counted: whether these are counts.
+    """
+
+    def __init__(self, measuring: Measuring, known: Mapping[str, float], counted: bool) -> None:
+        self._measuring = measuring
+        self._known = known
+        self._counted = counted
+        self._uses_stored = False
+
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+        """By stored counts; else measured side by side."""
+        self._good, self._bad = good, bad
+        pair = self._known.get(good.checksum), self._known.get(bad.checksum)
+        if self._counted and pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
+            self._exact = True
+            self._costs = pair[0], pair[1]
+            share = quotient(*self._costs)
+            self._uses_stored = True
+            return Ends(Ratio(share, share, share, self._costs))
+        found = self._measured_ends(good, bad)
+        self._exact = found.exact
+        self._costs = found.ratio.costs
+        ends = Ends(found.ratio, "", found.larger_is_better, found.kind)
+        if found.change in _GREW + _SHRANK:
+            return ends
+        if found.change is PerformanceChange.NoChange:
+            return ends._replace(why="the ends do not differ")
+        return ends._replace(why=f"it is not certain that the ends differ: {found.rule}")
+
+    def _measured_ends(self, good: MinorVersion, bad: MinorVersion) -> Compared:
+        try:
+            return self._measuring.pairs(good, bad, DEFAULTS, self._measuring.left(2), "ends")
+        except Skipped as problem:
+            is_base = str(problem).startswith("base (")
+            end = ("good", good) if is_base else ("bad", bad)
+            raise unusable_end(problem, *end) from None
+        except JobFailed as problem:
+            raise unusable_end(problem, "good", good) from None
+
+    def stored(self, version: MinorVersion) -> Seen | None:
+        """By a stored value that is that of an end, or clearly nearer to one of them."""
+        value = self._known.get(version.checksum)
+        if value is None:
+            return None
+        share, distance = self._share(value)
+        clear = min(abs(share), abs(share - 1)) <= NEAR
+        far = self._counted or distance * NEAR >= math.log1p(APART)
+        if value not in self._costs and not (clear and far):
+            return None
+        self._uses_stored = True
+        return self._by_value(version, value, "stored")
+
+    def forget_stored(self) -> bool:
+        """Use what is stored no longer."""
+        used, self._uses_stored, self._known = self._uses_stored, False, {}
+        return used
+
+    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> Seen:
+        """By one run where counts repeat, else by pairs of runs beside the end."""
+        try:
+            if self._exact:
+                if self._measuring.left(steps) <= 0:
+                    self._measuring.check_known(version)
+                return self._by_value(version, self._measuring.alone(version), "measured")
+            return self._beside(version, self._bad if beside_bad else self._good, steps)
+        except Skipped as problem:
+            return Seen(version, Like.SKIPPED, "measured", why=str(problem))
+
+    def _share(self, value: float) -> tuple[float, float]:
+        """Where the value is between the costs of the ends, 0 the good one and 1 the bad one, and how far the
+        two are apart: on logarithms, unless something costs nothing."""
+        good, bad = self._costs
+        if min(value, good, bad) > 0:
+            value, good, bad = math.log(value), math.log(good), math.log(bad)
+        return (value - good) / (bad - good), abs(bad - good)
+
+    def _by_value(self, version: MinorVersion, value: float, how: str) -> Seen:
+        share, _ = self._share(value)
+        like, near = (Like.BAD, self._bad) if share > 0.5 else (Like.GOOD, self._good)
+        cost = self._costs[like is Like.BAD]
+        ratio = quotient(cost, value)
+        return Seen(version, like, how, Ratio(ratio, ratio, ratio, (cost, value)), near.checksum)
+
+    def _beside(self, version: MinorVersion, end: MinorVersion, steps: int) -> Seen:
+        """By the ratio to the end: the limit is half of the way to the other end, on logarithms."""
+        good, bad = self._costs
+        half = abs(math.log(bad / good)) / 2
+        thresholds = replace(DEFAULTS, threshold=math.expm1(half), severe=math.inf)
+        found = self._measuring.pairs(end, version, thresholds, self._measuring.left(steps), "like")
+        seen = Seen(version, Like.UNDECIDED, "measured", found.ratio, end.checksum)
+        towards = (_GREW if bad > good else _SHRANK) if end == self._good else (
+            _SHRANK if bad > good else _GREW
+        )  # fmt: skip
+        away = _SHRANK if towards is _GREW else _GREW
+        own, other = (Like.GOOD, Like.BAD) if end == self._good else (Like.BAD, Like.GOOD)
+        if found.change in towards:
+            return seen._replace(like=other)
+        if found.change is PerformanceChange.NoChange or found.change in away:
+            return seen._replace(like=own)
+        return seen._replace(why=found.rule)
+
+    def confirm(self, parent: MinorVersion, child: MinorVersion) -> Confirmation:
+        """By one run of each where counts repeat, else by pairs of runs."""
+        measuring = self._measuring
+        good, bad = self._costs
+        try:
+            if self._exact:
+                costs = measuring.alone(parent), measuring.alone(child)
+                share = quotient(*costs)
+                ratio = Ratio(share, share, share, costs)
+                same = (share > 1) == (bad > good) and share != 1
+                return Confirmation(ratio, "" if same else "measured again, the two do not differ so")
+            found = measuring.pairs(parent, child, DEFAULTS, measuring.left(0), "confirm")
+        except (Skipped, PerunError) as problem:
+            return Confirmation(None, f"it could not be measured beside its parent: {problem}")
+        if found.change in (_GREW if bad > good else _SHRANK):
+            return Confirmation(found.ratio)
+        return Confirmation(found.ratio, f"not confirmed beside its parent: {found.rule}")
+
+
+class ByScript(Judge):
+    """By the exit status of a script, as `git bisect run` has it."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+        """The script has to call both what they are named."""
+        for version, name in ((good, "good"), (bad, "bad")):
+            try:
+                is_bad = self._script.is_bad(version)
+            except (Skipped, JobFailed) as problem:
+                raise unusable_end(problem, name, version) from None
+            if is_bad != (name == "bad"):
+                said = "bad" if is_bad else "good"
+                raise JobFailed(
+                    f"--script says that the {name} end, {version.checksum[:7]}, is {said}",
+                    "name other versions, or correct the script: it exits with 0 for good, with 1 to 127 for "
+                    "bad, but with 125 for a version that cannot be judged",
+                )
+        return Ends(None)
+
+    def stored(self, version: MinorVersion) -> Seen | None:
+        """Nothing."""
+        return None
+
+    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> Seen:
+        """By running it once."""
+        try:
+            like = Like.BAD if self._script.is_bad(version) else Like.GOOD
+        except Skipped as problem:
+            return Seen(version, Like.SKIPPED, "script", why=str(problem))
+        return Seen(version, like, "script")
+
+    def confirm(self, parent: MinorVersion, child: MinorVersion) -> Confirmation:
+        """The script has called the one good and the other one bad."""
+        return Confirmation(None)

@@ -1,0 +1,174 @@
+"""The one number that is compared: a clock of the program, or what a collector records of it or a place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from perun.errors import ProfileError, UsageError
+from perun.porcelain.changes.data import History, SeriesKey
+from perun.porcelain.compare.instruments import Collected, Reading
+from perun.porcelain.compare.metrics import FREE, PEAK, Recorded, clock, is_printed, summed, wanted
+from perun.porcelain.compare.plan import Case
+from perun.porcelain.repository import Repository
+from perun.profile.amounts import is_time
+from perun.profile.measurements import Metric, measurements
+from perun.wording import listed
+
+DEFAULT: Final = "cpu"
+AT_A_LOCATION: Final = "instructions"
+_OF_THE_WHOLE: Final = ("exclusive", "peak", "cpu", "real", "total", "")
+_OF_A_LOCATION: Final = ("total", "exclusive", "allocated", "peak", "")
+_SHOWN: Final = 5
+
+
+class NoSuchLocation(ProfileError):
+    """A version has no such function or place."""
+
+
+class Quantity(NamedTuple):
+    """What is measured.
+
+    :param metric: as `perun compare` has it. :param location: a place that the collector records; empty for
+        the whole program. :param recorded: who records it; None of what each run tells.
+    """
+
+    case: Case
+    metric: str
+    location: str
+    recorded: Recorded | None
+
+    def __str__(self) -> str:
+        where = f" of {self.location}" if self.location else ""
+        return f"{self.metric}{where}: {self.case.job}"
+
+
+def quantity(repo: Repository, case: Case, metric: str, location: str) -> Quantity:
+    """What the metric of that name is.
+
+    :raises UsageError: where nothing gives it, or a clock is to be that of a location.
+    """
+    name = metric or (AT_A_LOCATION if location else DEFAULT)
+    if name in FREE and location:
+        raise UsageError(
+            f"--location {location}: {name} is measured of whole runs",
+            "name what a collector records of functions: --metric instructions, memory or trace",
+        )
+    found = wanted(repo, (name,), case)
+    return Quantity(case, name, location, None if name in FREE else found.recorded[0])
+
+
+class OneNumber:
+    """Measures runs by a collector, and takes the one number out of each profile."""
+
+    def __init__(self, inner: Collected, wanted: Quantity) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._wanted = wanted
+
+    def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
+        """Collect one profile.
+
+        :raises NoSuchLocation: where it has nothing of the location.
+        """
+        reading = self._inner.measure(folder, seconds, core)
+        assert reading.profile is not None and self._wanted.recorded is not None
+        if not self._wanted.location:
+            metric = chosen(reading.values, "")
+            assert metric is not None
+            return reading._replace(values={_counted(metric): reading.values[metric]})
+        collector = str(reading.profile["collector_info"]["name"])
+        found = {
+            series.metric: float(series.values.mean() if is_printed(series.metric) else series.values.sum())
+            for series in measurements(reading.profile).values()
+            if self._wanted.recorded.matches(series.metric, collector)
+        }
+        metric = chosen(found, self._wanted.location)
+        if metric is None:
+            raise _missing(self._wanted, found)
+        return reading._replace(values={_counted(metric): found[metric]})
+
+
+def _counted(metric: Metric) -> Metric:
+    """The metric as one that may be counted: what is no time, such as a number that the program prints, is if
+    a few runs say the same."""
+    return metric if metric.type == "time" or is_time(metric.unit) else metric._replace(exact=True)
+
+
+def chosen(metrics: Iterable[Metric], location: str) -> Metric | None:
+    """The metric of the location that is compared; None where there is none.
+
+    Of several, exclusive costs are preferred to those with all callees, and sums to means.
+    """
+    order = _OF_A_LOCATION if location else _OF_THE_WHOLE
+    at = [one for one in metrics if not location or _is_at(one, location)]
+    ranked = [one for one in at if summed("", one) is not None]
+
+    def rank(one: Metric) -> tuple[bool, int]:
+        place = order.index(one.subtype) if one.subtype in order else len(order)
+        return one.location != location, place
+
+    return min(ranked, key=rank, default=None)
+
+
+def _is_at(metric: Metric, location: str) -> bool:
+    """Whether it is of the place; its uid may go on after a colon, as `sort:peak` does."""
+    return location in (metric.location, metric.uid) or location in metric.uid.split(":")
+
+
+def _missing(wanted: Quantity, there: Collection[Metric]) -> NoSuchLocation:
+    names = sorted({one.uid for one in there})
+    near = difflib.get_close_matches(wanted.location, names, _SHOWN) or names
+    return NoSuchLocation(
+        f"--location {wanted.location}: {wanted.metric} of {wanted.case.job} has nothing of it",
+        f"there are: {listed(near, _SHOWN)}" if near else "nothing at all was recorded",
+    )
+
+
+def stored_values(read: History, wanted: Quantity, machine: str) -> tuple[dict[str, float], bool]:
+    """What is stored of the quantity: its value by the checksum of the version, and whether it is counted.
+
+    :param machine: the class of this machine: times of others say nothing here.
+    """
+    rows: dict[Metric, list[int]] = {}
+    for number, key in enumerate(read.keys):
+        metric = _metric_of(key, wanted, machine)
+        if metric is not None:
+            rows.setdefault(metric, []).append(number)
+    metric = chosen(rows, wanted.location)
+    if metric is None:
+        return {}, False
+    exact = all(read.keys[number].exact for number in rows[metric])
+    return _by_version(read, rows[metric]), exact
+
+
+def _metric_of(key: SeriesKey, wanted: Quantity, machine: str) -> Metric | None:
+    """What the stored series is a part of; None where it has nothing to do with the quantity."""
+    job, own = wanted.case.job, key.configuration
+    if (own.cmd, own.args, own.workload) != (job.cmd, job.args, job.workload) or own.postprocessors:
+        return None
+    if key.machine not in ("", machine):
+        return None
+    uid = key.location.removesuffix(f" [{key.subtype}]")
+    metric = Metric(uid, key.type, key.subtype, key.unit, key.exact, key.larger_is_better)
+    if wanted.recorded is None:
+        like = clock(job.cmd, wanted.metric)
+        collector = PEAK if wanted.metric == PEAK else "time"
+        same = (metric.type, metric.subtype) == (like.type, like.subtype)
+        return like if same and own.collector.replace("_", "-") == collector else None
+    units = {unit.name.replace("-", "_") for unit in wanted.recorded.units}
+    if own.collector not in units or not wanted.recorded.matches(metric, own.collector):
+        return None
+    return metric if wanted.location else summed(job.cmd, metric)
+
+
+def _by_version(read: History, rows: list[int]) -> dict[str, float]:
+    import numpy as np
+
+    values = read.values[rows]
+    known = [bool(column.any()) for column in np.isfinite(values).T]
+    sums: list[float] = np.nansum(values, axis=0).tolist()
+    places = zip(read.measured, sums, known, strict=True)
+    return {read.versions[place].checksum: value for place, value, is_known in places if is_known}

@@ -1,0 +1,102 @@
+"""Which function is the cause, where that of the change was not traced in the baseline.
+
+An optimisation never drops a function that changed, but it may have dropped it in the baseline, where nothing
+had changed yet. There its time is part of the time of its callers. If these did not change themselves, by
+their machine code, what became of their time is the doing of the functions that they call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from perun.profile.callers import callers_by_uid, nearest_callers
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.wording import listed
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+_LOCATION: Final = re.compile(r"^(?P<uid>.*?)(?P<part> \[[^\[\]]*\])?$", re.DOTALL)
+_OF_FILE: Final = re.compile(r"^[^:]+:(?!:)")
+"""The source file before the name of a function of which there are several in the call graph."""
+_CALLS: Final = " [calls]"
+_NO_CAUSE: Final = (
+    PerformanceChange.Unknown,
+    PerformanceChange.NoChange,
+    PerformanceChange.NotInBaseline,
+    PerformanceChange.NotInTarget,
+)
+
+
+class Causes:
+    """Tells changes of functions that did not change themselves of the ones that did.
+
+    :param by_caller: for such a function, the changed ones that it calls, which the baseline did not trace.
+    """
+
+    def __init__(self, by_caller: Mapping[str, Collection[str]]) -> None:
+        self._by_caller = by_caller
+
+    @classmethod
+    def of(cls, target: Profile, hidden: Collection[str]) -> Causes:
+        """What the target says of the functions that are hidden in the baseline.
+
+        Callers that changed themselves may be the cause as well, so nothing is told of these.
+        """
+        changed = changed_in(target)
+        wanted = [uid for uid in hidden if uid in changed]
+        if not wanted:
+            return cls({})
+        callers = callers_by_uid(target)
+        found: dict[str, list[str]] = {}
+        for uid in wanted:
+            for caller in nearest_callers(callers, uid, hidden):
+                if caller not in changed:
+                    found.setdefault(caller, []).append(uid)
+        return cls(found)
+
+    def told(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
+        """The changes; those of a caller are told of the changed function that it calls, if that is one only.
+
+        Of several callers of one the largest change is told.
+        """
+        if not self._by_caller:
+            yield from changes
+            return
+        moved: dict[tuple[str, str], DegradationInfo] = {}
+        for change in changes:
+            found = _LOCATION.match(change.location)
+            uid, part = (found["uid"], found["part"] or "") if found else (change.location, "")
+            causes = sorted(self._by_caller.get(uid, ()))
+            if not causes or change.result in _NO_CAUSE or part == _CALLS:
+                yield change
+            elif len(causes) > 1:
+                names = listed(causes, 5)
+                change.rule = f"it did not change itself, but functions that it calls did: {names}"
+                yield change
+            else:
+                key = causes[0] + part, change.type
+                change.location = key[0]
+                change.rule = (
+                    f"it changed, and the baseline did not trace it: this is the time of {uid}, which calls "
+                    "it and did not change itself"
+                )
+                known = moved.get(key)
+                if known is None or _size(change) > _size(known):
+                    moved[key] = change
+        yield from moved.values()
+
+
+def changed_in(profile: Mapping[str, Any]) -> frozenset[str]:
+    """The uids of the functions whose machine code is another one than in the version before."""
+    region = profile.get("trace")
+    found = region.get("optimization") if isinstance(region, Mapping) else None
+    rows = found.get("changed") if isinstance(found, Mapping) else None
+    names = [str(name) for name in rows] if isinstance(rows, Mapping) else []
+    return frozenset([*names, *(_OF_FILE.sub("", name) for name in names)])
+
+
+def _size(change: DegradationInfo) -> tuple[int, float]:
+    return abs(change.result.value), abs(change.rate_degradation)

@@ -1,0 +1,428 @@
+"""`perun bisect`: the version that changed a cost, found without a clock.
+
+Most histories here are of commits whose cost is a number in a file, which a collector reads and notes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import project
+import pytest
+
+from perun.errors import JobFailed, NotTrusted, PerunError, UsageError
+from perun.porcelain import saving, trust
+from perun.porcelain.bisect.bisect import bisect
+from perun.porcelain.bisect.data import Asked, Bisected, Like
+from perun.porcelain.init import init
+from perun.porcelain.repository import Repository, open_repository
+from perun.porcelain.run import journal_file
+from perun.profile.factory import Profile
+
+COLLECTOR = '''
+import random
+
+from perun.errors import JobFailed
+from perun.plugin.params import param, to_mapping
+from perun.profile.factory import Profile
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    noise: float = param(0.0, help="Standard deviation of the logarithm.")
+
+
+class Counter:
+    """Tells what the file `cost` of the version says, of `main` half of it, and notes the run in RECORD."""
+
+    name = "counter"
+    help = "Counts what a file says."
+    Params = Params
+
+    def collect(self, run, params, ctx):
+        amount = float((run.cwd / "cost").read_text())
+        with open(run.environ["RECORD"], "a+") as file:
+            file.seek(0)
+            number = len(file.readlines())
+            file.write(f"{run.minor_version[:12]}\\n")
+        if amount < 0:
+            raise JobFailed("it crashes")
+        kind = "mixed" if params.noise else "instructions"
+        if params.noise:
+            amount *= random.Random(number).lognormvariate(0, params.noise)
+        header = {"type": kind, "units": {kind: ""}, "cmd": run.cmd, "args": run.args}
+        profile = Profile({
+            "header": {**header, "workload": run.workload},
+            "collector_info": {"name": self.name, "params": to_mapping(params)},
+            "postprocessors": [],
+        })
+        profile.update_resources([
+            {"amount": amount / 2, "type": kind, "subtype": "exclusive", "uid": uid}
+            for uid in ("main", "sort")
+        ])
+        return profile
+
+
+PLUGIN = Counter
+'''
+
+
+@dataclass
+class History:
+    """A repository, and its commits along first parents, the oldest first."""
+
+    path: Path
+    record: Path
+    commits: Sequence[str]
+    environ: Mapping[str, str]
+
+    @property
+    def repository(self) -> Repository:
+        return open_repository(self.path, self.environ)
+
+    def bisect(self, good: int | str | None = None, bad: int | str | None = None, **asked: Any) -> Bisected:
+        resume = asked.pop("resume", False)
+        ends = [self.commits[one] if isinstance(one, int) else one for one in (good, bad)]
+        if not resume and not asked.get("script"):
+            asked.setdefault("metric", "counter")
+        return bisect(self.repository, Asked(*ends, **asked), resume=resume, dice=random.Random(1))
+
+    @property
+    def runs(self) -> list[int]:
+        """The number of the commit of each run of the collector."""
+        numbers = {checksum[:12]: number for number, checksum in enumerate(self.commits)}
+        lines = self.record.read_text().split() if self.record.exists() else []
+        return [numbers[line] for line in lines]
+
+    @property
+    def leftovers(self) -> list[str]:
+        """What a bisection needs while it runs."""
+        listed = self.git("worktree", "list", "--porcelain").split("\n\n")[1:]
+        journals = self.path / ".perun/bisections"
+        return [
+            *(one.name for one in (self.path / ".perun/tmp").iterdir()),
+            *(one.name for one in journals.iterdir() if journals.exists()),
+            *listed,
+        ]
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=self.path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def perun(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "perun", *arguments], cwd=self.path, env=dict(self.environ),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def make(tmp_path: Path, isolated_environment: Path) -> Callable[..., History]:
+    """Make a history of costs: `make([1, 1, 2])`; a cost of None is that of a commit that does not build, a
+    negative one crashes."""
+
+    def of_costs(costs: Sequence[float | None], *, noise: float = 0.0) -> History:
+        folder = tmp_path / "history"
+        folder.mkdir()
+        environ = {**os.environ, "RECORD": str(tmp_path / "record")}
+        subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=folder, check=True)
+        stream = "".join(
+            f"commit refs/heads/main\nmark :{number + 1}\n"
+            f"committer Jane Doe <j@example.org> {1_800_000_000 + 60 * number} +0000\n"
+            f"data <<E\nCommit {number}\nE\n"
+            f"M 100644 inline cost\ndata <<E\n{0 if cost is None else cost}\nE\n"
+            f"M 100644 inline build.sh\ndata <<E\nexit {int(cost is None)}\nE\n\n"
+            for number, cost in enumerate(costs)
+        )
+        importing = ["git", "fast-import", "--quiet", "--force"]
+        subprocess.run(importing, cwd=folder, input=stream, text=True, check=True)
+        subprocess.run(["git", "checkout", "--quiet", "--force", "main"], cwd=folder, check=True)
+        params = f", params: {{noise: {noise}}}" if noise else ""
+        text = f"cmds: [sh build.sh]\ncollectors: [{{name: counter{params}}}]\n"
+        text += "execute: {pre_run: [sh build.sh]}\n"
+        found = History(folder, tmp_path / "record", (), environ)
+        configure(found, text)
+        return History(folder, found.record, found.git("rev-list", "--reverse", "main").split(), environ)
+
+    return of_costs
+
+
+def configure(history: History, text: str) -> None:
+    """Begin Perun in it, with the collector and this configuration."""
+    init(history.path, history.environ, vcs_type="git")
+    plugins = history.path / ".perun/plugins/collect"
+    plugins.mkdir(parents=True)
+    (plugins / "counter.py").write_text(COLLECTOR)
+    (history.path / ".perun/local.yml").write_text(f"vcs: {{type: git, url: ..}}\n{text}")
+    repo = history.repository
+    trust.grant(repo.root, repo.config, repo.environ)
+
+
+def test_counts(make: Callable[..., History]) -> None:
+    history = make([100.0] * 5 + [131.0] * 8)
+    found = history.bisect(0, 12)
+    assert found.first is not None and found.parent is not None
+    assert (found.first.subject, found.parent.subject) == ("Commit 5", "Commit 4")
+    assert found.confirmed and found.ratio is not None and found.ratio.is_exact
+    assert found.ratio.value == pytest.approx(1.31)
+    assert (found.measured, found.skipped, found.stored) == (4, 0, 0)
+    # The ends in pairs, and each version once: what repeats exactly needs no more.
+    assert all(history.runs.count(number) == 1 for number in set(history.runs) - {0, 12})
+    assert len(set(history.runs)) == 6
+    assert history.leftovers == []
+    assert history.git("status", "--porcelain") == ""
+    # All is stored, so that the next time nothing is measured but what confirms.
+    before = len(history.runs)
+    again = history.bisect(0, 12)
+    assert again.first == found.first and again.confirmed
+    assert history.runs[before:] == [4, 5]
+    assert (again.measured, again.stored) == (0, 2)
+
+
+def test_an_improvement_and_a_location(make: Callable[..., History]) -> None:
+    history = make([100.0, 100.0, 50.0, 50.0])
+    found = history.bisect(0, 3, location="sort")
+    assert found.first is not None and found.first.subject == "Commit 2"
+    assert found.is_degradation is False
+    assert found.ratio is not None and found.ratio.costs == (50.0, 25.0)
+    with pytest.raises(PerunError, match="has nothing of it") as failed:
+        history.bisect(0, 3, location="sorts")
+    assert failed.value.hint == "there are: sort"
+
+
+def test_noise_is_decided_by_pairs(make: Callable[..., History]) -> None:
+    history = make([100.0] * 2 + [110.0] * 2, noise=0.01)
+    found = history.bisect(0, 3)
+    assert found.first is not None and found.first.subject == "Commit 2" and found.confirmed
+    assert found.ratio is not None and not found.ratio.is_exact
+    assert 1.02 < found.ratio.low < 1.1 < found.ratio.high < 1.2
+    assert found.seen
+    for one in found.seen:
+        number = int(one.version.subject.split()[1])
+        assert one.like is (Like.BAD if number > 1 else Like.GOOD)
+
+
+def test_what_does_not_build_or_run_leaves_a_range(make: Callable[..., History]) -> None:
+    history = make([1.0, 1.0, 1.0, None, -1.0, 2.0, None, 2.0, 2.0])
+    found = history.bisect(0, 8)
+    assert found.first is None and found.parent is not None
+    assert [one.subject for one in found.range] == ["Commit 3", "Commit 4", "Commit 5"]
+    assert found.parent.subject == "Commit 2"
+    assert "2 of them cannot be built or run" in found.why
+    assert history.leftovers == []
+
+
+def test_the_journal_survives_a_kill_at_each_step(make: Callable[..., History]) -> None:
+    """Each write to the journal is the last one of a process; what it kept is never measured again."""
+    history = make([1.0] * 3 + [None] + [2.0] * 3)
+    kills = 0
+    for last in (1, 2, *[1] * 20):  # the plan; the first step; then each next step
+        if not _killed(history, last, resume=kills > 1):
+            break
+        kills += 1
+    assert 5 <= kills < 20
+    runs = history.runs
+    assert all(runs.count(one) <= 1 for one in set(runs) - {0, 6}), runs
+    assert runs.count(6) == 4 and runs.count(0) == 7  # the three pairs of the ends, once
+    assert history.leftovers == []
+    with pytest.raises(UsageError, match="no interrupted bisection"):
+        history.bisect(resume=True)
+
+
+def _killed(history: History, last: int, *, resume: bool) -> bool:
+    """Bisect in a child that is killed after its last write to the journal; whether it was."""
+    child = os.fork()
+    if not child:
+        original, count = journal_file._append, 0
+
+        def append(*arguments: Any) -> None:
+            nonlocal count
+            original(*arguments)
+            count += 1
+            if count == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        journal_file._append = append
+        with suppress(BaseException):
+            found = history.bisect(resume=True) if resume else history.bisect(0, 6)
+            os._exit(0 if [one.subject for one in found.range] == ["Commit 3", "Commit 4"] else 3)
+        os._exit(4)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
+
+
+def store(history: History, costs: Mapping[int, float]) -> None:
+    """Register what the collector would have measured of these commits."""
+    wanted = []
+    for number, cost in costs.items():
+        header = {"type": "instructions", "units": {"instructions": ""}}
+        header |= {"cmd": "sh build.sh", "args": "", "workload": ""}
+        profile = Profile({"header": header, "collector_info": {"name": "counter", "params": {"noise": 0.0}}})
+        profile.update_resources(
+            [
+                {"amount": cost / 2, "type": "instructions", "subtype": "exclusive", "uid": uid}
+                for uid in ("main", "sort")
+            ]
+        )
+        wanted.append(saving.Wanted(profile, history.commits[number], registers=True))
+    saving.save_together(history.repository, wanted)
+
+
+def test_a_change_that_is_stored(make: Callable[..., History]) -> None:
+    """The versions between the last one of the old level and the first one of the new level are searched."""
+    history = make([1.0] * 6 + [2.0] * 6)
+    with pytest.raises(UsageError, match="shows no degradation"):
+        history.bisect(metric="")
+    store(history, {number: 1.0 if number < 4 else 2.0 for number in range(12) if number not in (4, 5, 6)})
+    found = history.bisect(metric="")
+    assert found.first is not None and found.first.subject == "Commit 6" and found.confirmed
+    assert (found.good.subject, found.bad.subject) == ("Commit 3", "Commit 7")
+    assert set(history.runs) == {5, 6}  # the ends are known
+    by_name = history.bisect(6, metric="", location="main")
+    assert by_name.first is not None and by_name.first.subject == "Commit 6"
+    with pytest.raises(UsageError, match="the commit of each degradation is known"):
+        history.bisect(metric="")
+
+
+def test_what_is_stored_and_does_not_hold_today_is_forgotten(make: Callable[..., History]) -> None:
+    history = make([1.0, 1.0, 1.0, 1.0, 2.0, 2.0])
+    store(history, {0: 1.0, 2: 2.0, 1: 1.0, 5: 2.0})  # commit 2 was measured with another compiler, say
+    found = history.bisect(0, 5)
+    assert found.first is not None and found.first.subject == "Commit 4" and found.confirmed
+    assert found.stored == 0
+
+
+def test_a_spent_budget_can_be_resumed(make: Callable[..., History]) -> None:
+    history = make([1.0, 1.0, 2.0])
+    nothing = history.bisect(0, 2, budget=1e-9)
+    assert (nothing.first, nothing.range) == (None, ())
+    assert "perun bisect --resume" in nothing.why
+    found = history.bisect(resume=True)
+    assert found.first is not None and found.first.subject == "Commit 2"
+    assert history.leftovers == []
+
+
+def test_scripts_speak_as_for_git_bisect_run(make: Callable[..., History]) -> None:
+    history = make([0, 0, 125, 0, 1, 125, 3, 127.0, 1])
+    script = "sh -c 'exit $(cut -d. -f1 cost)'"
+    found = history.bisect(0, 8, script=script)
+    assert found.first is not None and found.first.subject == "Commit 4"
+    assert found.ratio is None
+    with pytest.raises(JobFailed, match=r"says that the good end, .* is bad"):
+        history.bisect(4, 8, script=script)
+    with pytest.raises(JobFailed, match=r"the bad end, .* cannot be measured: the script exits with 125"):
+        history.bisect(0, 5, script=script)
+
+
+def test_a_script_that_aborts_can_be_resumed(make: Callable[..., History]) -> None:
+    history = make([0, 0, 128, 1, 1])
+    with pytest.raises(JobFailed, match="exits with 128"):
+        history.bisect(0, 4, script="sh -c 'test -e $RECORD && exit 125 || exit $(cat cost)'")
+    history.record.write_text("")  # from now on it skips what it has not judged yet
+    found = history.bisect(resume=True)
+    assert [one.subject for one in found.range] == ["Commit 1", "Commit 2", "Commit 3", "Commit 4"]
+    assert (found.measured, found.skipped) == (0, 3)
+    assert history.leftovers == []
+
+
+WRONG = [
+    ({"good": 3, "bad": 0}, "the ends are swapped"),
+    ({"good": 1, "bad": 1}, "both ends are"),
+    ({"good": 0, "bad": 3, "metric": "cpu", "location": "main"}, "measured of whole runs"),
+    ({"good": 0, "bad": 3, "workload": "x"}, "belong to a command"),
+    ({"good": 0, "bad": 3, "script": "true", "cmd": "true"}, "judges versions by itself"),
+    ({"script": "true"}, "needs the ends"),
+    ({}, "shows no degradation"),
+]
+
+
+def test_wrong_input(make: Callable[..., History]) -> None:
+    history = make([1.0, 1.0, 1.0, 1.0])
+    for asked, message in WRONG:
+        with pytest.raises(PerunError) as failed:
+            history.bisect(**asked)
+        assert message in failed.value.message, asked
+    assert history.runs == []
+    with pytest.raises(PerunError, match="--metric nonsense: no collector gives it"):
+        history.bisect(0, 3, metric="nonsense")
+    assert history.leftovers == []
+    same = history.bisect(0, 3)
+    assert (same.first, same.range, same.why) == (None, (), "the ends do not differ")
+    assert same.ratio is not None and same.ratio.value == 1
+    trust.revoke(history.repository.root, history.environ)
+    with pytest.raises(NotTrusted):
+        history.bisect(0, 3)
+
+
+def test_an_end_that_cannot_be_measured(make: Callable[..., History]) -> None:
+    history = make([-1.0, 1.0, 2.0, None])
+    ends = ((0, 2, "the good end, .* measured: it crashes"), (1, 3, "the bad end, .* 'sh build.sh'"))
+    for good, bad, message in ends:
+        with pytest.raises(JobFailed, match=message):
+            history.bisect(good, bad)
+    assert history.leftovers == []
+
+
+def test_the_answer(make: Callable[..., History]) -> None:
+    history = make([1.0, 1.0, 2.0])
+    first = history.commits[2][:7]
+    done = history.perun("bisect", "HEAD~2", "--metric", "counter")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        f"first slow commit: {first} Commit 2 (Jane Doe), 2x, 1 version measured",
+        "  counter: sh build.sh  1 -> 2",
+    ]
+    assert f"next: perun explain {first}" in done.stderr
+    answer = json.loads(history.perun("bisect", "HEAD~2", "--metric", "counter", "--json").stdout)
+    assert (answer["schema"], answer["first"]["version"]) == ("perun.bisect/1", history.commits[2])
+    assert answer["ratio"] == {
+        "value": 2.0, "interval": None, "exact": True, "before": 1.0, "after": 2.0, "unit": "",
+    }  # fmt: skip
+    same = history.perun("bisect", "HEAD~2", "HEAD~1", "--metric", "counter")
+    assert same.returncode == 12
+    assert "do not differ: 1x" in same.stdout
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, project.Made]:
+    """The history of the C program, whose five per cent hide among commits that do not build."""
+    folder = tmp_path_factory.mktemp("program") / "words"
+    return folder, project.make(folder, project.FEWEST, hidden=True)
+
+
+def test_each_change_of_a_program_is_found_alone(
+    program: tuple[Path, project.Made], tmp_path: Path, isolated_environment: Path
+) -> None:
+    folder, made = program
+    history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
+    init(folder, history.environ, vcs_type="git")
+    with open(folder / ".perun/local.yml", "a") as file:
+        file.write(project.SETTINGS)
+    trust.grant(history.repository.root, history.repository.config, history.environ)
+
+    def of(location: str, bad: str = made.commits[-1]) -> Bisected:
+        return history.bisect(made.commits[0], bad, metric="regex", location=location)
+
+    quadratic = of("unique")
+    assert quadratic.first is not None and quadratic.first.checksum == made.quadratic
+    leak = of("in_use", made.before(made.revert))
+    assert leak.first is not None and leak.first.checksum == made.leak
+    five = of("checksum")
+    assert five.first is None and made.five_percent in [one.checksum for one in five.range]
+    assert five.ratio is not None and five.ratio.value == pytest.approx(1.05)
+    merge = of("fold")
+    assert merge.first is not None and merge.merged is not None
+    assert (merge.first.checksum, merge.merged.checksum) == (made.slow_fold, made.merge)
+    assert history.leftovers == []

@@ -1,0 +1,27 @@
+"""The search with a Gaussian kernel beside `ruptures`, which searches all places for the same cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perun.models.change_points.kernel import BANDWIDTH, PRICE, SHORTEST, changes
+from perun.models.change_points.noise import deviation_of_differences
+
+ruptures = pytest.importorskip("ruptures", reason="ruptures is not installed: pip install ruptures")
+
+
+def reference(values: np.ndarray) -> list[int]:
+    width = BANDWIDTH * deviation_of_differences(values)
+    search = ruptures.KernelCPD(kernel="rbf", params={"gamma": 0.5 / width**2}, min_size=SHORTEST)
+    found = search.fit(values.reshape(-1, 1)).predict(pen=PRICE * np.log(len(values)))
+    return [int(place) for place in found[:-1]]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_places_are_those_of_the_reference(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    sizes = chance.integers(20, 60, int(chance.integers(1, 5)))
+    levels = np.cumsum(chance.choice([-1, 1], len(sizes)) * chance.uniform(4, 12, len(sizes)))
+    values = np.repeat(levels, sizes) + chance.standard_normal(int(sizes.sum()))
+    assert changes(values) == reference(values)
