@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun import atomic
 from perun.errors import ConfigError, UsageError
+from perun.regular import read_regular
 from perun.store.known_steps import KnownSteps
 from perun.wording import listed
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 FILE: Final = "acknowledged.json"
 SCHEMA: Final = "perun.acknowledged/1"
+_LARGEST: Final = 16 << 20
+"""Bytes of the file, at most."""
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -70,11 +73,12 @@ class Acknowledged:
         """
         path = path_of(repo)
         try:
-            data = path.read_bytes()
+            data = read_regular(path, _LARGEST)
         except FileNotFoundError:
             return cls()
         except OSError as problem:
-            raise ConfigError(f"{path} cannot be read: {problem.strerror}", "make it readable") from problem
+            hint = "make it a file that you can read, or remove it"
+            raise ConfigError(f"{path} cannot be read: {problem.strerror}", hint) from problem
         try:
             return cls(_entries(json.loads(data)))
         except (ValueError, TypeError, KeyError, RecursionError) as problem:

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun import atomic
+from perun.regular import read_regular
 
 FORMAT: Final = 1
 _FILE: Final = "cache/series/by-version.json"
+_LARGEST: Final = 64 << 20
+"""Bytes of the file, at most: more would keep `perun log` waiting."""
 
 
 class KnownStep(NamedTuple):
@@ -52,7 +55,7 @@ class KnownSteps:
         found: dict[str, list[KnownStep]] = {}
         # What is no such file fails in one of many ways, and is made anew by `perun changes`.
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-            data = json.loads((root / _FILE).read_bytes())
+            data = json.loads(read_regular(root / _FILE, _LARGEST))
             if data["format"] == FORMAT:
                 for steps in data["versions"].values():
                     for one in steps:
@@ -82,14 +85,13 @@ def keep(root: Path, looked_at: Iterable[str], steps: Mapping[str, Sequence[Know
     path = root / _FILE
     kept: dict[str, Sequence[KnownStep]] = {}
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_regular(path, _LARGEST))
         if data["format"] == FORMAT:
             old = set(looked_at)
             kept = {version: list(own) for version, own in data["versions"].items() if version not in old}
     text = json.dumps({"format": FORMAT, "versions": {**kept, **steps}}).encode()
     with suppress(OSError):
-        if not path.exists() or path.read_bytes() != text:
-            atomic.write(path, text)
+        atomic.write(path, text)
 
 
 def _checked(step: KnownStep) -> None:
