@@ -38,7 +38,7 @@ ALLOWED = {
     "perun.porcelain.create": "texts of Perun itself",
     "perun.porcelain.hook_files": "hooks of git, copied",
     "perun.porcelain.run.pre_run": "the log of a build, which it has written itself",
-    "perun.porcelain.run.journal": "opened to be written on; checked before it is read",
+    "perun.porcelain.run.journal_file": "opened to be written on; checked before it is read",
     "perun.porcelain.run.workloads": "files that a generator has written for it",
     "perun.store.pending": "makes a file",
     "perun.store.checksums": "writes at the end of a file, never through a link",
