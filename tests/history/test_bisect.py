@@ -70,6 +70,7 @@ class Counter:
         profile.update_resources([
             {"amount": amount / 2, "type": kind, "subtype": "exclusive", "uid": uid}
             for uid in ("main", "sort")
+            if amount or uid == "main"
         ])
         return profile
 
@@ -199,6 +200,13 @@ def test_an_improvement_and_a_location(make: Callable[..., History]) -> None:
     with pytest.raises(PerunError, match="has nothing of it") as failed:
         history.bisect(0, 3, location="sorts")
     assert failed.value.hint == "there are: sort"
+
+
+def test_a_location_that_costs_nothing_before(make: Callable[..., History]) -> None:
+    history = make([0.0, 0.0, 8.0, 8.0])
+    found = history.bisect(0, 3, location="sort")
+    assert found.first is not None and found.first.subject == "Commit 2" and found.confirmed
+    assert found.ratio is not None and found.ratio.costs == (0.0, 4.0)
 
 
 def test_noise_is_decided_by_pairs(make: Callable[..., History]) -> None:

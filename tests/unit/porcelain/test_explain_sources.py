@@ -12,7 +12,7 @@ from perun.plugin.api import FileDiff
 from perun.porcelain.explain import debug_lines
 from perun.porcelain.explain.changed_lines import kind_of, lines_of, within
 from perun.porcelain.explain.data import Cost, FunctionChange, Growth, Line
-from perun.porcelain.explain.explaining import _with_moved
+from perun.porcelain.explain.explaining import with_moved
 from perun.porcelain.explain.functions import defined_by, functions_of
 from perun.porcelain.explain.report import sentence
 from perun.porcelain.explain.sources import is_named
@@ -123,7 +123,7 @@ def test_what_a_line_defines() -> None:
 
 
 def test_names_of_profiles_mean_functions_of_sources() -> None:
-    assert is_named("push", "List<int>::push(int)") or is_named("push", "List::push(int)")
+    assert is_named("Box::sum", "app::Box::sum() const") and is_named("push", "List::push(int)")
     assert is_named("f", "f(int, char const*)") and is_named("run", "Box.run") and not is_named("f", "ff")
 
 
@@ -249,5 +249,8 @@ def test_sentences() -> None:
 
 def test_cost_that_moved_from_one_function_to_another() -> None:
     both = [function("callee", 100, 300), function("caller", 400, 200), function("third", 10, 500)]
-    found = {one.name: one.moved_with for one in _with_moved(both)}
+    flat = [Cost("instructions", "instr", 1000, 1010, 1000)]
+    found = {one.name: one.moved_with for one in with_moved(both, flat)}
     assert found == {"callee": ("a.c:caller",), "caller": ("a.c:callee",), "third": ()}
+    more = [Cost("instructions", "instr", 1000, 1490, 1000)]
+    assert not any(one.moved_with for one in with_moved(both, more))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -102,6 +103,8 @@ def _word(found: Bisected) -> str:
 def _ratio(ratio: Ratio | None) -> str:
     if ratio is None:
         return ""
+    if ratio.value == math.inf:
+        return "from nothing"
     if ratio.is_exact or not ratio.is_finite:
         return f"{ratio.value:.3g}x"
     return f"{ratio.value:.3g}x [{ratio.low:.3g}, {ratio.high:.3g}]"

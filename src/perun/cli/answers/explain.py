@@ -14,18 +14,28 @@ from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.errors import UsageError
 from perun.plugin.api import MinorVersion
-from perun.porcelain.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
+from perun.porcelain.explain.data import (
+    CaseReport,
+    Cost,
+    Explanation,
+    FunctionChange,
+    Line,
+    OtherFile,
+    Site,
+)
 from perun.porcelain.explain.report import certainty, place, ratio, sentence
 from perun.profile.amounts import percent, readable_pair
 from perun.wording import listed, plural
 
 MOST_LINES: Final = 40
 """Lines of the diff of one function that are printed on a terminal; the page has all."""
+MOST_FUNCTIONS: Final = 10
+"""Functions of one configuration that are printed, unless the user asks for more."""
 _MARKS: Final = {"+": "green", "-": "red"}
 
 
-def answer(session: Session, found: Explanation) -> None:
-    """Print it, the worst function of each configuration first."""
+def answer(session: Session, found: Explanation, *, every: bool) -> None:
+    """Print it, the worst function of each configuration first. :param every: all functions, however many."""
     head, base = found.head, found.base
     name = session.paint(head.checksum[:SHORT], "yellow")
     session.say(
@@ -35,26 +45,33 @@ def answer(session: Session, found: Explanation) -> None:
         session.note(f"note: {one_line(note)}")
     for case in found.cases:
         session.say()
-        _case(session, case)
+        _case(session, case, every)
     if found.others:
         session.say()
         session.say("also in the diff:")
         for other in found.others:
             session.say(f"  {one_line(other.path)} ({other.kind}): +{other.added} -{other.removed}")
+            if other.lines:
+                _diff(session, other.lines)
     if found.stored:
         session.note(f"stored {plural(found.stored, 'profile')} of the two versions")
 
 
-def _case(session: Session, case: CaseReport) -> None:
+def _case(session: Session, case: CaseReport, every: bool) -> None:
     session.say(session.paint(one_line(case.name), "bold"))
     for cost in case.totals:
         if cost.before or cost.after:
             session.say(f"  in all, {_cost(session, cost)}")
     if not case.functions:
         session.say("  no function costs more or less than before")
-    for one in case.functions:
+    shown = case.functions if every else case.functions[:MOST_FUNCTIONS]
+    for one in shown:
         session.say()
         _function(session, one)
+    if len(shown) < len(case.functions):
+        session.say()
+        left = plural(len(case.functions) - len(shown), "function")
+        session.say(f"  and {left} more; show them with: --all")
     if case.smaller:
         session.say()
         count = plural(case.smaller, "function")
@@ -131,9 +148,13 @@ def write_data(session: Session, found: Explanation) -> None:
             "stored": found.stored,
             "notes": list(found.notes),
             "configurations": [_case_data(case) for case in found.cases],
-            "others": [other._asdict() for other in found.others],
+            "others": [_other_data(other) for other in found.others],
         },
     )
+
+
+def _other_data(other: OtherFile) -> dict[str, Any]:
+    return {**other._asdict(), "lines": [line._asdict() for line in other.lines]}
 
 
 def _version(version: MinorVersion) -> dict[str, Any]:

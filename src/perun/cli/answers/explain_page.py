@@ -50,9 +50,9 @@ def page_of(found: Explanation) -> str:
         parts += _case(case)
     if found.others:
         parts.append("<h2>Also in the diff</h2>")
-        parts.append(
-            _list(f"{one.path} ({one.kind}): +{one.added} -{one.removed}" for one in found.others)
-        )
+        for one in found.others:
+            parts.append(f"<p>{escape(one.path)} ({one.kind}): +{one.added} -{one.removed}</p>")
+            parts.append(_diff(one.lines) if one.lines else "")
     return page(title=title, body="\n".join(parts), style=CSS + _STYLE, frames=graphs)
 
 

@@ -42,6 +42,7 @@ class Options:
         help="The least change of a function that is told, of what the program costs.",
     )
     output: str = param("", short="-o", metavar="FILE", help="Also write a page with flame graphs.")
+    all: bool = param(False, help="All functions that changed, however many.")
     json: bool = param(False, help="Answer as JSON.")
     seed: int | None = param(None, metavar="N", help=SEED)
 
@@ -88,7 +89,7 @@ def explain(ctx: click.Context, /, versions: str, location: str, given: Options)
     if given.json:
         answers.write_data(session, found)
     else:
-        answers.answer(session, found)
+        answers.answer(session, found, every=given.all)
         if given.output:
             session.note(f"written: {given.output}")
     return 0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from perun.errors import ProfileNotFound, UsageError
 from perun.plugin.api import MinorVersion
+from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.bisect.data import Asked
 from perun.porcelain.changes.data import Step, VersionChanges
 from perun.porcelain.changes.finding import changes
@@ -53,18 +54,20 @@ def resolved(repo: Repository, asked: Asked, note: Note) -> Asked:
 
 
 def _newest_open(repo: Repository) -> _Found:
-    """The newest degradation whose commit is not known, and which nothing took back."""
-    found = changes(repo)
+    """The newest degradation whose commit is not known, which nothing took back and nobody acknowledged."""
+    found, acknowledged = changes(repo), Acknowledged.load(repo)
     degradations = [
         _Found(at, step)
         for at in found.found
         for step in at.steps
-        if step.is_degradation and not step.taken_back and not step.moved_with
+        if step.is_degradation
+        and not (step.taken_back or step.moved_with)
+        and not acknowledged.covers_any([one.checksum for one in at.possible], step.series.location)
     ]
-    for one in reversed(degradations):
-        if len(one.at.possible) > 1:
-            largest = next(step for step in one.at.steps if step.is_degradation)
-            return one._replace(step=largest)
+    open_ones = [one for one in degradations if len(one.at.possible) > 1]
+    if open_ones:
+        # Of the steps of one version the largest comes first.
+        return next(one for one in open_ones if one.at is open_ones[-1].at)
     if degradations:
         commit = degradations[-1].at.version.checksum[:_SHOWN]
         raise UsageError(

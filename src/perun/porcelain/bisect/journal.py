@@ -47,7 +47,7 @@ class Journal:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was found that would be measured again."""
-        return all(key[0] == "skipped" for key in self._known)
+        return all(key[0] in ("skipped", "metric") for key in self._known)
 
     def end(self) -> None:
         """The bisection has come to its end: nothing is left to resume."""

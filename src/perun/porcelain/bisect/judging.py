@@ -108,9 +108,10 @@ class ByCost(Judge):
 
     def _measured_ends(self, good: MinorVersion, bad: MinorVersion) -> Compared:
         try:
+            self._measuring.learn((bad, good))
             return self._measuring.pairs(good, bad, DEFAULTS, self._measuring.left(2), "ends")
         except Skipped as problem:
-            is_base = str(problem).startswith("base (")
+            is_base = str(problem).startswith(("base (", good.checksum))
             end = ("good", good) if is_base else ("bad", bad)
             raise unusable_end(problem, *end) from None
         except JobFailed as problem:

@@ -12,7 +12,7 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -36,6 +36,7 @@ from perun.porcelain.run.checkouts import remove_leftovers
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.profile.changes import PerformanceChange
+from perun.profile.measurements import Metric
 from perun.profile.verdict import Thresholds
 
 if TYPE_CHECKING:
@@ -149,12 +150,36 @@ class Measuring:
         self._journal = journal
         self._tell = tell
         self._dice = dice
+        known = journal.known("metric")
+        self._metric = None if known is None else Metric(*known)
 
     def left(self, steps: int) -> float:
         """The seconds for the next step, where about so many follow; 0 where the budget is spent."""
         if self._asked.budget is None:
             return SECONDS
         return max(self._asked.budget - self.spent, 0.0) / (steps + 1)
+
+    def learn(self, versions: Sequence[MinorVersion]) -> None:
+        """Find out what is recorded of the location, by the first of the versions that has it: those that do
+        not have it count nothing there, as a function that leaks nothing.
+
+        :raises PerunError: where none of them has it, or one cannot be built or run.
+        """
+        if not self._wanted.location or self._metric is not None:
+            return
+        for version in versions:
+            with self._instrument() as instrument:
+                try:
+                    reading = instrument.measure(self._copies.folder(version), 0.0, None)
+                except NoSuchLocation:
+                    if version is versions[-1]:
+                        raise
+                    continue
+                except JobFailed as problem:
+                    raise Skipped(f"{version.checksum}: {problem.message}", problem.hint) from None
+            (self._metric,) = reading.values
+            self._journal.keep(list(self._metric), "metric")
+            return
 
     def alone(self, version: MinorVersion) -> float:
         """The number that one run of the version gives.
@@ -251,7 +276,8 @@ class Measuring:
     def _instrument(self) -> Iterator[Instrument]:
         wanted = self._wanted
         if wanted.recorded is not None:
-            yield OneNumber(Collected(self._repo, wanted.case, wanted.recorded, self._version_of), wanted)
+            collected = Collected(self._repo, wanted.case, wanted.recorded, self._version_of)
+            yield OneNumber(collected, wanted, self._metric)
             return
         temporary = self._repo.root / PERUN_FOLDER / "tmp"
         with tempfile.TemporaryDirectory(
@@ -322,7 +348,8 @@ def _compared(data: dict[str, Any]) -> Compared:
 
 def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> JobFailed:
     """The error where an end cannot be built or run. :param end: `good` or `bad`."""
-    message = re.sub(r"^(base|head) \(\w+\): ", "", str(problem))  # as pairs of runs name them
+    # Pairs of runs name the versions in their way.
+    message = re.sub(r"^(?:(?:base|head) \(\w+\)|[0-9a-f]{40,}): ", "", str(problem))
     return JobFailed(
         f"the {end} end, {version.checksum[:7]}, cannot be measured: {message}",
         problem.hint or f"name another {end} version that builds and runs",

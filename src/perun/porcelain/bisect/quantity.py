@@ -61,10 +61,14 @@ def quantity(repo: Repository, case: Case, metric: str, location: str) -> Quanti
 
 
 class OneNumber:
-    """Measures runs by a collector, and takes the one number out of each profile."""
+    """Measures runs by a collector, and takes the one number out of each profile.
 
-    def __init__(self, inner: Collected, wanted: Quantity) -> None:
+    :param metric: of the location, where it is known; then a profile without it counted nothing there.
+    """
+
+    def __init__(self, inner: Collected, wanted: Quantity, metric: Metric | None = None) -> None:
         self.name = inner.name
+        self._metric = metric
         self._inner = inner
         self._wanted = wanted
 
@@ -86,6 +90,9 @@ class OneNumber:
             if self._wanted.recorded.matches(series.metric, collector)
         }
         metric = chosen(found, self._wanted.location)
+        known = self._metric
+        if known is not None and known.exact and (metric is None or _counted(metric) != known):
+            return reading._replace(values={known: 0.0})
         if metric is None:
             raise _missing(self._wanted, found)
         return reading._replace(values={_counted(metric): found[metric]})

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.profile.format.grouping import Group
-from perun.profile.memory import is_summary
+from perun.profile.memory import is_release, is_summary
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -22,8 +23,11 @@ OUTSIDE: Final = "(outside of the project)"
 """What no function of the project called, such as the start-up of a program."""
 
 
+_UNKNOWN: Final = ("unreachable", "unknown", "??")
+
+
 class Place(NamedTuple):
-    """A function as profiles name it. :param source: a base name or a path; may be empty."""
+    """A function as profiles name it. :param source: the base name of its file; may be empty."""
 
     name: str
     source: str = ""
@@ -64,16 +68,56 @@ def instructions(profile: Profile, is_own: IsOwn) -> dict[Place, Spent]:
     return {place: Spent(amount, parts[place], callers[place]) for place, amount in amounts.items()}
 
 
-def memory(profile: Profile) -> dict[str, dict[Place, float]]:
-    """By metric (`allocated`, `peak` ...) the sum of each function; that of the program has an empty name."""
-    found: dict[str, dict[Place, float]] = defaultdict(dict)
+def totals(profile: Profile) -> dict[str, float]:
+    """What the program as a whole allocates, by metric (`allocated`, `peak` ...)."""
+    found = {}
     for group in profile.groups():
-        if is_summary(group.constants):
-            uid = group.constants["uid"]
-            place = Place(str(flatten(uid.get("function", ""))), str(flatten(uid.get("source", ""))))
-            if not place.name:
-                place = Place("")
-            found[str(group.constants["subtype"])][place] = sum(_numbers(group, "amount"))
+        if is_summary(group.constants) and "function" not in group.constants["uid"]:
+            found[str(group.constants["subtype"])] = sum(_numbers(group, "amount"))
+    return found
+
+
+class Allocated(NamedTuple):
+    """What a function allocates with one allocator; `lines` are those of its calls."""
+
+    lines: tuple[int, ...] = ()
+    allocations: float = 0.0
+    allocated: float = 0.0
+    leaked: float = 0.0
+    peak: float = 0.0
+    temporary: float = 0.0
+
+
+FIELDS: Final[Mapping[str, str]] = {
+    "allocations": "count",
+    "allocated": "amount",
+    "leaked": "leaked",
+    "peak": "peak",
+    "temporary": "temporary",
+}
+"""The fields of resources by metric."""
+
+
+def memory(profile: Profile, is_own: IsOwn) -> dict[tuple[Place, str], Allocated]:
+    """What each function of the project allocates, by the allocator; with what libraries do for it.
+
+    What no function of the project calls for counts for the innermost function that is known.
+    """
+    found: dict[tuple[Place, str], Allocated] = {}
+    for group in profile.groups():
+        kind = str(flatten(group.constants.get("subtype", "")))
+        if is_summary(group.constants) or is_release(group.constants):
+            continue
+        sums = [sum(_numbers(group, name)) for name in FIELDS.values()]
+        trace = group.constants.get("trace") or [group.constants.get("uid", "")]
+        own = next((record for record in trace if is_own(place_of(record))), trace[0])
+        key = place_of(own), kind
+        old = found.get(key, Allocated())
+        line = own.get("line") if isinstance(own, Mapping) else None
+        lines = {*old.lines, line} if isinstance(line, int) and line > 0 else set(old.lines)
+        found[key] = Allocated(
+            tuple(sorted(lines)), *(before + more for before, more in zip(old[1:], sums, strict=True))
+        )
     return found
 
 
@@ -82,7 +126,8 @@ def place_of(record: Any) -> Place:
     if not isinstance(record, Mapping):
         return Place(str(flatten(record)))
     name = str(flatten(record.get("function", ""))) or str(flatten(record))
-    return Place(name, str(flatten(record.get("source", ""))))
+    source = str(flatten(record.get("source", "")))
+    return Place(name, "" if source in _UNKNOWN else PurePosixPath(source).name)
 
 
 def _stacks(group: Group) -> Iterator[tuple[list[Place], float]]:
@@ -102,34 +147,3 @@ def _numbers(group: Group, name: str) -> list[float]:
     column: Any = group.columns.get(name)
     values = [group.constants.get(name, 0)] * group.size if column is None else list(column)
     return [float(value) if isinstance(value, (int, float)) else 0.0 for value in values]
-
-
-class SiteTotals(NamedTuple):
-    """What was allocated at one place, whatever its line; `lines` are those it had."""
-
-    lines: tuple[int, ...]
-    blocks: float
-    allocated: float
-    leaked: float
-
-
-def sites(profile: Profile) -> dict[tuple[Place, str], SiteTotals]:
-    """The places that allocate, by their function and the allocator."""
-    found: dict[tuple[Place, str], SiteTotals] = {}
-    for group in profile.groups():
-        kind = str(flatten(group.constants.get("subtype", "")))
-        uid = group.constants.get("uid")
-        if is_summary(group.constants) or not isinstance(uid, Mapping) or kind in _RELEASES:
-            continue
-        key = place_of(uid), kind
-        line = uid.get("line")
-        old = found.get(key, SiteTotals((), 0, 0, 0))
-        lines = {*old.lines, line} if isinstance(line, int) and line > 0 else set(old.lines)
-        sums = [sum(_numbers(group, name)) for name in ("count", "amount", "leaked")]
-        found[key] = SiteTotals(
-            tuple(sorted(lines)), *(a + b for a, b in zip(old[1:], sums, strict=True))
-        )
-    return found
-
-
-_RELEASES: Final = frozenset({"free", "delete", "delete[]"})

@@ -133,12 +133,17 @@ class FunctionChange(NamedTuple):
 
 
 class OtherFile(NamedTuple):
-    """A file of the diff that no function of the report is in. :param kind: `build`, `source`, `data`."""
+    """A file of the diff that no function of the report is in.
+
+    :param kind: `build`, `source`, `data`. :param lines: that changed, the first ones, of a file that says
+        how the program is built: flags change all functions.
+    """
 
     path: str
     kind: str
     added: int
     removed: int
+    lines: tuple[Line, ...] = ()
 
 
 class CaseReport(NamedTuple):

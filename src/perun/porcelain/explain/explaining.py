@@ -13,7 +13,7 @@ from perun.plugin.params import nearest
 from perun.porcelain.compare.sides import prepared
 from perun.porcelain.explain import costs, flames, growing
 from perun.porcelain.explain.collecting import Gathered, Measuring, ProfilePair, SizedPair, stored
-from perun.porcelain.explain.costs import OUTSIDE, Place, Spent
+from perun.porcelain.explain.costs import OUTSIDE, Allocated, Place, Spent
 from perun.porcelain.explain.data import (
     CaseReport,
     Cost,
@@ -35,6 +35,8 @@ MOVED: Final = 0.1
 _OF_FUNCTIONS: Final = ("leaked", "peak", "allocated", "allocations", "temporary")
 """What is told of memory, the most important first."""
 _UNITS: Final[Mapping[str, str]] = {"leaked": "B", "peak": "B", "allocated": "B"}
+_LEAST_PART: Final = 0.02
+"""Part of the change of a function below which what libraries do for it is not told."""
 _MOST_PARTS: Final = 4
 
 
@@ -138,6 +140,7 @@ class _Case:
         self._pages = pages
         self._unseen = list(found.unseen)
         self._costs: dict[Place, list[Cost]] = {}
+        self._names: dict[str, set[Place]] = {}
         self._libraries: dict[Place, tuple[Part, ...]] = {}
         self._callers: dict[Place, tuple[set[str], set[str]]] = {}
         self._sites: dict[Place, list[Site]] = {}
@@ -160,7 +163,7 @@ class _Case:
         self._look_at_sources()
         changed = [self._function(place) for place in self._places()]
         kept = [one for one in changed if self._is_told(one)]
-        kept = _with_moved(kept)
+        kept = with_moved(kept, self._totals)
         kept.sort(key=lambda one: (-one.score, one.location))
         pages = flames.graphs(self._repo, pairs, self._unseen) if self._pages else ()
         return CaseReport(
@@ -183,7 +186,7 @@ class _Case:
         ]  # fmt: skip
 
     def _is_told(self, one: FunctionChange) -> bool:
-        if one.growth is not None and one.growth.changed:
+        if self._options.location or (one.growth is not None and one.growth.changed):
             return True
         return any(abs(cost.share) >= self._options.threshold for cost in one.costs)
 
@@ -197,39 +200,59 @@ class _Case:
             if old.amount != new.amount:
                 cost = Cost("instructions", "instr", old.amount, new.amount, whole[0])
                 self._costs.setdefault(place, []).append(cost)
-                self._libraries[place] = _parts(old.parts, new.parts)
+                self._libraries[place] = _parts(old.parts, new.parts, abs(new.amount - old.amount))
+            self._names.setdefault(place.name, set()).add(place)
             callers = [{one.name for one in spent.callers} for spent in (old, new)]
             self._callers[place] = callers[0], callers[1]
 
     def _memory(self, pair: ProfilePair) -> None:
-        before, after = (costs.memory(profile) for profile in pair[:2])
-        program = Place("")
+        before, after = (costs.totals(profile) for profile in pair[:2])
         for metric in _OF_FUNCTIONS:
-            old, new = before.get(metric, {}), after.get(metric, {})
-            unit = _UNITS.get(metric, "")
-            whole = old.get(program, 0.0)
-            if program in old or program in new:
-                self._totals.append(Cost(metric, unit, whole, new.get(program, 0.0), whole))
-            for place in dict.fromkeys([*old, *new]):
-                amounts = old.get(place, 0.0), new.get(place, 0.0)
-                if place != program and amounts[0] != amounts[1]:
-                    self._costs.setdefault(place, []).append(
-                        Cost(metric, unit, *amounts, whole or before.get("allocated", {}).get(program, 0.0))
-                    )
-        self._compare_sites(pair)
-
-    def _compare_sites(self, pair: ProfilePair) -> None:
-        old, new = (costs.sites(profile) for profile in pair[:2])
-        nothing = costs.SiteTotals((), 0, 0, 0)
+            if metric in before or metric in after:
+                whole = before.get(metric, 0.0)
+                self._totals.append(
+                    Cost(metric, _UNITS.get(metric, ""), whole, after.get(metric, 0.0), whole)
+                )
+        old, new = (
+            {(self._known(place), kind): one for (place, kind), one in side.items()}
+            for side in (costs.memory(profile, self._is_own) for profile in pair[:2])
+        )
+        for place in dict.fromkeys(place for place, _ in [*old, *new]):
+            for metric in _OF_FUNCTIONS:
+                amounts = _sum(old, place, metric), _sum(new, place, metric)
+                if amounts[0] != amounts[1]:
+                    whole = before.get(metric, 0.0) or before.get("allocated", 0.0)
+                    cost = Cost(metric, _UNITS.get(metric, ""), *amounts, whole)
+                    self._costs.setdefault(place, []).append(cost)
         for place, allocator in dict.fromkeys([*old, *new]):
-            a, b = (side.get((place, allocator), nothing) for side in (old, new))
-            self._seen_lines[place] = a.lines, b.lines
-            if a[1:] != b[1:]:
-                lines = ", ".join(map(str, b.lines or a.lines))
-                self._sites.setdefault(place, []).append(
-                    Site(f"{place.source}:{lines}" if lines else place.source, allocator,
-                         (a.blocks, b.blocks), (a.allocated, b.allocated), (a.leaked, b.leaked))
-                )  # fmt: skip
+            self._compare_site(place, allocator, old.get((place, allocator)), new.get((place, allocator)))
+
+    def _known(self, place: Place) -> Place:
+        """The place by which instructions name the function, where memory does not know its source."""
+        if place.source:
+            return place
+        same = self._names.get(place.name, set())
+        return next(iter(same)) if len(same) == 1 else place
+
+    def _is_own(self, place: Place) -> bool:
+        return self._sources.is_own(self._known(place))
+
+    def _compare_site(
+        self, place: Place, allocator: str, before: Allocated | None, after: Allocated | None
+    ) -> None:
+        a, b = before or Allocated(), after or Allocated()
+        known = self._seen_lines.get(place, ((), ()))
+        self._seen_lines[place] = (*known[0], *a.lines), (*known[1], *b.lines)
+        if a[1:] != b[1:]:
+            lines = ", ".join(map(str, b.lines or a.lines))
+            site = Site(
+                f"{place.source}:{lines}" if lines else place.source or place.name,
+                allocator,
+                (a.allocations, b.allocations),
+                (a.allocated, b.allocated),
+                (a.leaked, b.leaked),
+            )
+            self._sites.setdefault(place, []).append(site)
 
     def _timed(self, pair: ProfilePair) -> None:
         for place, cost in growing.timed(self._repo, pair):
@@ -284,6 +307,11 @@ class _Case:
         return tuple(sorted(after - before)), tuple(sorted(before - after))
 
 
+def _sum(side: Mapping[tuple[Place, str], Allocated], place: Place, metric: str) -> float:
+    """What a function allocates by all allocators."""
+    return sum(float(getattr(one, metric)) for (where, _), one in side.items() if where == place)
+
+
 def _rank(cost: Cost) -> int:
     """What runs comes first, then memory, bytes before numbers."""
     return _OF_FUNCTIONS.index(cost.metric) + 1 if cost.metric in _OF_FUNCTIONS else 0
@@ -298,29 +326,32 @@ def _static_callers(graph: CallGraph, place: Place) -> set[str] | None:
             if caller in graph.functions}  # fmt: skip
 
 
-def _parts(old: Mapping[Place, float], new: Mapping[Place, float]) -> tuple[Part, ...]:
-    """The library functions whose costs changed, the largest change first."""
+def _parts(old: Mapping[Place, float], new: Mapping[Place, float], change: float) -> tuple[Part, ...]:
+    """The library functions that make up a change, the largest one first."""
     found = [
         Part(f"{place.source}:{place.name}" if place.source else place.name,
              old.get(place, 0.0), new.get(place, 0.0))
         for place in dict.fromkeys([*old, *new])
-        if old.get(place, 0.0) != new.get(place, 0.0)
+        if abs(new.get(place, 0.0) - old.get(place, 0.0)) > _LEAST_PART * change
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda part: -abs(part.after - part.before))[:_MOST_PARTS])
 
 
-def _with_moved(changed: Sequence[FunctionChange]) -> list[FunctionChange]:
-    """The same, those marked whose changes cancel each other: the cost moved, and is no more than before."""
+def with_moved(changed: Sequence[FunctionChange], totals: Sequence[Cost]) -> list[FunctionChange]:
+    """The same, those marked whose changes cancel each other while the program as a whole costs the same: the
+    cost moved from one to the other."""
     deltas = {
         one.location: cost.after - cost.before
         for one in changed
         for cost in one.costs
         if cost.metric == "instructions" and one.name != OUTSIDE
     }
+    whole = sum(abs(cost.after - cost.before) for cost in totals if cost.metric == "instructions")
     moved: dict[str, list[str]] = {}
     for name, delta in deltas.items():
         for other, opposite in deltas.items():
-            if delta > 0 > opposite and abs(delta + opposite) <= MOVED * min(delta, -opposite):
+            smaller = min(delta, -opposite)
+            if smaller > 0 and max(abs(delta + opposite), whole) <= MOVED * smaller:
                 moved.setdefault(name, []).append(other)
                 moved.setdefault(other, []).append(name)
     return [one._replace(moved_with=tuple(moved.get(one.location, ()))) for one in changed]

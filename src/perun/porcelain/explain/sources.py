@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perun.plugin.api import FileDiff, MinorVersion
 from perun.porcelain.explain import debug_lines
@@ -16,6 +17,12 @@ from perun.porcelain.explain.data import Line, OtherFile
 from perun.porcelain.explain.debug_lines import DebugLines
 from perun.porcelain.explain.functions import Range, defined_by, functions_of, words_of
 from perun.porcelain.repository import Repository
+
+MOST_SOURCES: Final = 100
+"""Files that are read to find functions of a program without debug information."""
+MOST_LINES: Final = 20
+"""Changed lines that are told of a file which says how the program is built."""
+_LIBRARY: Final = re.compile(r"^(?:std|__gnu_cxx|__cxxabiv1)::|^operator (?:new|delete)|^_start$|^\(")
 
 
 class Found(NamedTuple):
@@ -43,6 +50,8 @@ class _Version:
         self._texts: dict[str, str] = {}
         self._functions: dict[str, list[Range]] = {}
         self.debug: DebugLines = debug_lines.NONE
+        self.programs: set[str] = set()
+        self.changed: set[str] = set()
 
     @cached_property
     def paths(self) -> dict[str, list[str]]:
@@ -86,11 +95,16 @@ class _Version:
         return (candidates[0], None) if len(candidates) == 1 else ("", None)
 
     def candidates(self, place: Place) -> list[str]:
-        """The files that the source of a place may mean; those that end as it does first."""
-        wanted = place.source.lstrip("./")
-        found = self.paths.get(PurePosixPath(wanted).name, []) if wanted else []
-        exact = [path for path in found if path == wanted or path.endswith(f"/{wanted}")]
-        return exact or found
+        """The files that the source of a place may mean."""
+        if place.source in self.programs:
+            return self._some_sources
+        return self.paths.get(place.source, []) if place.source else []
+
+    @cached_property
+    def _some_sources(self) -> list[str]:
+        """Where functions are looked for whose source is not known: changed files first, and not too many."""
+        every = [path for paths in self.paths.values() for path in paths if kind_of(path) == "source"]
+        return sorted(every, key=lambda path: path not in self.changed)[:MOST_SOURCES]
 
 
 class Sources:
@@ -109,7 +123,9 @@ class Sources:
         self._sides = _Version(repo, base), _Version(repo, head)
         self.program_names = {path.name for path in programs if path is not None}
         self._lines = {(one.old, one.new): list(lines_of(one)) for one in self.diff}
-        for side, program in zip(self._sides, programs, strict=True):
+        for number, (side, program) in enumerate(zip(self._sides, programs, strict=True)):
+            side.changed = {one[number] for one in self.diff}
+            side.programs = self.program_names
             if program is not None:
                 side.debug = debug_lines.read(program, set(side.paths))
 
@@ -120,10 +136,9 @@ class Sources:
 
     def is_own(self, place: Place) -> bool:
         """Whether the function is one of the project: of one of its files, or of its program itself."""
-        if not place.source:
-            return False
-        name = PurePosixPath(place.source).name
-        return name in self.program_names or any(name in side.paths for side in self._sides)
+        if place.source in self.program_names:
+            return not _LIBRARY.search(_head_of(place.name))
+        return bool(place.source) and any(place.source in side.paths for side in self._sides)
 
     def is_inlined(self, place: Place) -> bool:
         """Whether one of the versions has no code of the function, as all its calls are inlined."""
@@ -185,15 +200,29 @@ class Sources:
         for one in self.diff:
             path = one.new or one.old
             if path not in told:
-                marks = [line.mark for line in self._lines[one.old, one.new]]
-                found.append(OtherFile(path, kind_of(path), marks.count("+"), marks.count("-")))
+                changed = [line for line in self._lines[one.old, one.new] if line.mark != " "]
+                marks = [line.mark for line in changed]
+                kind = kind_of(path)
+                lines = tuple(changed[:MOST_LINES]) if kind == "build" else ()
+                found.append(OtherFile(path, kind, marks.count("+"), marks.count("-"), lines))
         return sorted(found, key=lambda other: (other.kind != "build", other.kind, other.path))
 
 
 def is_named(name: str, wanted: str) -> bool:
     """Whether a function of a source is the one that a profile names, maybe with class and parameters."""
     plain = wanted.partition("(")[0].partition("<")[0].strip()
-    return name in (plain, wanted) or plain.split("::")[-1] == name or plain.split(".")[-1] == name
+    return name in (plain, wanted) or plain.endswith((f"::{name}", f".{name}", f" {name}"))
+
+
+def _head_of(name: str) -> str:
+    """The name of a function of C++ without its parameters, those of templates, and the type of its value."""
+    plain, depth = "", 0
+    for char in name.replace("operator<<", "operator").replace("operator<", "operator"):
+        if char == "(" and not depth:
+            break
+        depth += (char == "<") - (char == ">")
+        plain += char if not depth and char != ">" else ""
+    return plain.strip().rpartition(" ")[2] if "operator " not in plain else plain.strip()
 
 
 def _wider(by_text: Range, by_debug: Range | None) -> Range:
