@@ -22,6 +22,10 @@ COMMANDS = {
         "perun.cli.commands.changes:changes",
         "Find the versions that changed the level of what was measured.",
     ),
+    "explain": (
+        "perun.cli.commands.explain:explain",
+        "Say why a version costs more: functions, and lines of the diff.",
+    ),
     "ack": ("perun.cli.commands.ack:ack", "Acknowledge a change of performance, which fails nothing then."),
     "collect": ("perun.cli.commands.collect:collect", "Measure one command with one collector."),
     "bench": ("perun.cli.commands.bench:bench", "Measure commands now, and keep the times by commit."),

@@ -47,8 +47,20 @@ def text_beside(module: str, name: str) -> str:
     return Path(module).with_name(name).read_text("utf-8")
 
 
+def frame(document: str, title: str) -> str:
+    """An element that shows a whole document of :func:`page` within another page, apart from its texts and
+    scripts; that page must be told of it, by its parameter `frames`."""
+    return f'<iframe sandbox="allow-scripts" title="{escape(title)}" srcdoc="{escape(document)}"></iframe>'
+
+
 def page(
-    *, title: str, body: str, style: str = "", scripts: Sequence[str] = (), evaluates: bool = False
+    *,
+    title: str,
+    body: str,
+    style: str = "",
+    scripts: Sequence[str] = (),
+    evaluates: bool = False,
+    frames: Sequence[str] = (),
 ) -> str:
     """A whole HTML document.
 
@@ -58,15 +70,18 @@ def page(
     :param style: CSS.
     :param scripts: JavaScript, run in this order after the body is parsed; each is an element of its own.
     :param evaluates: allow the scripts to make code from text (`eval`), as BokehJS does.
+    :param frames: documents of this function that the body shows by :func:`frame`: a frame may run what both
+        policies allow, so their scripts are allowed here, too.
     """
     scripts = [_ENDS_SCRIPT.sub("\\\\x3c", script) for script in scripts]
+    policy = escape(_policy(scripts, evaluates, frames))
     style = _ENDS_STYLE.sub("\\\\3c ", style)
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en">',
         "<head>",
         '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(scripts, evaluates))}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         '<link rel="icon" href="data:,">',
@@ -88,8 +103,11 @@ def encodable(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-def _policy(scripts: Sequence[str], evaluates: bool) -> str:
+def _policy(scripts: Sequence[str], evaluates: bool, frames: Sequence[str]) -> str:
     allowed = [f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
+    for document in frames:  # the policy stands before all text of others
+        allowed += re.findall(r"'sha256-[\w+/=]+'", html.unescape(document.partition("<title>")[0]))
+    allowed = list(dict.fromkeys(allowed))
     if evaluates:
         allowed.append("'unsafe-eval'")
     return "; ".join(

@@ -492,6 +492,21 @@ class Vcs(ABC):
         """Why older versions are not here, and how to get them; empty if the history is whole."""
         return ""
 
+    def difference(self, first: str, second: str) -> list[FileDiff] | None:
+        """What the second version has in place of the first one; None where the system cannot tell."""
+        return None
+
+    def source(self, minor_version: str, path: str) -> bytes | None:
+        """The content of a file of a version; None where there is none, or the system cannot tell.
+
+        :param path: relative to the top of the repository, as of :meth:`difference`.
+        """
+        return None
+
+    def files(self, minor_version: str) -> list[str]:
+        """The paths of all files of a version, as of :meth:`difference`; none where it cannot tell."""
+        return []
+
     def working_copy(self, folder: Path) -> WorkingCopy:
         """A second working directory at `folder` that does not touch the user's.
 
@@ -503,6 +518,19 @@ class Vcs(ABC):
             f"{self.type} cannot measure other versions beside the working directory",
             "use --in-place to check them out in the working directory itself",
         )
+
+
+class FileDiff(NamedTuple):
+    """What two versions differ by in one file.
+
+    :param old: and :param new: its path in either version, relative to the top of the repository; empty
+        where it is not there. :param patch: the hunks as `git diff` writes them; empty of a binary file, or
+        of one that is too large.
+    """
+
+    old: str
+    new: str
+    patch: str
 
 
 class WorkingCopy(Protocol):

@@ -26,10 +26,10 @@ from perun.process.finding import find_executable
 from perun.process.guarding import guard
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
+from perun.process.threads import INTERRUPTIONS
 
 TIMEOUT: Final = "timeout"
 INTERRUPTED: Final = "interrupted"
-_INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 _WANTS_TERMINAL: Final = (signal.SIGTTIN, signal.SIGTTOU)
 _OUTPUT_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -137,7 +137,7 @@ class Execution:
         early, interruption, has_ended = "", None, False
         try:
             # While these are held back no exception can come between the start and knowing whom to kill.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+            signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
             with _bound_to(self._core):
                 start = perf_counter_ns()
                 pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
@@ -154,7 +154,7 @@ class Execution:
                 early = early or TIMEOUT
                 stop(pid, engine=bool(self._engine), grace=self._grace)
             # An interruption between the end of the process and this would lose its status.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+            signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
             if self._engine:
                 kill_left_behind(pid)
             if self._end_group:

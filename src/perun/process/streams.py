@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from perun.errors import JobFailed
+from perun.process import threads
 from perun.process.command import Command
 from perun.process.ending import GRACE
 
@@ -84,7 +85,7 @@ def copied(kept: int) -> Iterator[int]:
     """
     source, sink = os.pipe2(os.O_CLOEXEC)
     copier = threading.Thread(target=_copy, args=(source, kept), daemon=True)
-    copier.start()
+    threads.start(copier)
     try:
         yield sink
     finally:

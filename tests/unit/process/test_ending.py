@@ -39,7 +39,8 @@ def interrupted_once_there_is(file: Path) -> Iterator[None]:
     def interrupt() -> None:
         while not file.exists():
             time.sleep(0.005)
-        os.kill(os.getpid(), signal.SIGINT)
+        # As the system does where no other thread takes the signal.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
     thread.start()

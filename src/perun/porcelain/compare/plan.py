@@ -132,6 +132,7 @@ def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
     """The configurations that are measured: each once, whatever collectors the matrix has for it.
 
     :raises UsageError: where there are arguments or a workload, and no command.
+    :raises PerunError: where the job matrix is wrong, or empty and no command is named.
     """
     if wanted.cmd:
         jobs = combine_units(

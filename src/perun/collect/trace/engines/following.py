@@ -15,6 +15,7 @@ from typing import Final, Self
 
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import PerunError
+from perun.process import threads
 
 ASK: Final = "ask"
 ANSWER: Final = "answer"
@@ -54,7 +55,7 @@ class Following:
             os.mkfifo(self._folder / name, 0o600)
         # Opened for both directions, which waits for nobody.
         self._ask, self._answer = (os.open(self._folder / name, os.O_RDWR) for name in (ASK, ANSWER))
-        self._thread.start()
+        threads.start(self._thread)
         return self
 
     def __exit__(

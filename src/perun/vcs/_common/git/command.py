@@ -25,6 +25,7 @@ from types import FrameType
 from typing import IO, Final, NamedTuple
 
 from perun.errors import VersionControlError
+from perun.process import threads
 
 _REPOSITORY_LOCAL: Final = frozenset(
     {
@@ -206,7 +207,7 @@ class GitCommand:
         stderr_pieces: list[bytes] = []
         # Read aside: git would stand still at a full pipe of warnings while we wait for its output.
         reader = threading.Thread(target=_read_to_end, args=(process.stderr, stderr_pieces), daemon=True)
-        reader.start()
+        threads.start(reader)
         try:
             while piece := process.stdout.read(_CHUNK):
                 yield piece

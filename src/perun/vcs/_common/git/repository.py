@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from perun.errors import VersionControlError
-from perun.plugin.api import MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
+from perun.plugin.api import FileDiff, MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.vcs._common.git import history
 from perun.vcs._common.git.command import GitCommand, Purpose
 from perun.vcs._common.git.history import is_checksum
@@ -190,6 +190,23 @@ class GitVcs(Vcs):
         from perun.vcs._common.git import inplace
 
         inplace.checkout(self._work_git, self._checksum(minor_version))
+
+    def difference(self, first: str, second: str) -> list[FileDiff] | None:
+        """What `git diff` tells, renamed files being one."""
+        from perun.vcs._common.git import difference
+
+        return difference.between(self._git, self._checksum(first), self._checksum(second))
+
+    def source(self, minor_version: str, path: str) -> bytes | None:
+        """The content of a file of a commit, as git keeps it."""
+        answer = self._git.attempt("cat-file", "blob", f"{self._checksum(minor_version)}:{path}")
+        return None if answer.code else answer.stdout
+
+    def files(self, minor_version: str) -> list[str]:
+        """The paths of all files of a commit."""
+        options = ("-r", "-z", "--full-tree", "--name-only")
+        answer = self._git.ask("ls-tree", *options, self._checksum(minor_version))
+        return [name for name in answer.split("\0") if name]
 
     def working_copy(self, folder: Path) -> WorkingCopy:
         """A linked working tree at `folder`; see :class:`~perun.vcs._common.git.worktree.GitWorkingCopy`."""

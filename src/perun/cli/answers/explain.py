@@ -1,0 +1,200 @@
+"""What `perun explain` answers: text, JSON (`perun.explain/1`), and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from perun import atomic
+from perun.cli.answers.data import write_json
+from perun.cli.answers.explain_page import page_of
+from perun.cli.answers.measured import SHORT
+from perun.cli.session import Session
+from perun.cli.table import one_line, width
+from perun.errors import UsageError
+from perun.plugin.api import MinorVersion
+from perun.porcelain.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
+from perun.porcelain.explain.report import certainty, place, ratio, sentence
+from perun.profile.amounts import percent, readable_pair
+from perun.wording import listed, plural
+
+MOST_LINES: Final = 40
+"""Lines of the diff of one function that are printed on a terminal; the page has all."""
+_MARKS: Final = {"+": "green", "-": "red"}
+
+
+def answer(session: Session, found: Explanation) -> None:
+    """Print it, the worst function of each configuration first."""
+    head, base = found.head, found.base
+    name = session.paint(head.checksum[:SHORT], "yellow")
+    session.say(
+        f"{name} {one_line(head.subject)} ({one_line(head.author)}), against {base.checksum[:SHORT]}"
+    )
+    for note in found.notes:
+        session.note(f"note: {one_line(note)}")
+    for case in found.cases:
+        session.say()
+        _case(session, case)
+    if found.others:
+        session.say()
+        session.say("also in the diff:")
+        for other in found.others:
+            session.say(f"  {one_line(other.path)} ({other.kind}): +{other.added} -{other.removed}")
+    if found.stored:
+        session.note(f"stored {plural(found.stored, 'profile')} of the two versions")
+
+
+def _case(session: Session, case: CaseReport) -> None:
+    session.say(session.paint(one_line(case.name), "bold"))
+    for cost in case.totals:
+        if cost.before or cost.after:
+            session.say(f"  in all, {_cost(session, cost)}")
+    if not case.functions:
+        session.say("  no function costs more or less than before")
+    for one in case.functions:
+        session.say()
+        _function(session, one)
+    if case.smaller:
+        session.say()
+        count = plural(case.smaller, "function")
+        session.say(f"  {count} changed by less; see them with: --threshold 0.001%")
+    for reason in case.unseen:
+        session.note(f"not seen: {one_line(reason)}")
+
+
+def _function(session: Session, one: FunctionChange) -> None:
+    colour = "red" if one.score > 0 else "green"
+    session.say(f"  {session.paint(one_line(sentence(one)), colour)}")
+    for cost in one.costs:
+        session.say(f"    {_cost(session, cost)}")
+    for part in one.libraries:
+        before, after = readable_pair(part.before, part.after, "instr")
+        session.say(f"      of these in {one_line(part.name)}: {before} -> {after}")
+    if one.growth is not None:
+        session.say(f"    growth: {one_line(one.growth.before)} -> {one_line(one.growth.after)}")
+    for site in one.sites:
+        session.say(f"    {one_line(_site(site))}")
+    for text, names in (("new callers", one.new_callers), ("no longer called by", one.gone_callers)):
+        if names:
+            session.say(f"    {text}: {one_line(listed(names, 5))}")
+    if one.inlined:
+        session.say("    it is inlined in one version: there its cost is that of its callers")
+    for path, line in one.near:
+        session.say(f"    {one_line(path)}")
+        _diff(session, [line])
+    if one.lines:
+        session.say(f"    {one_line(place(one))}")
+        _diff(session, one.lines)
+
+
+def _cost(session: Session, cost: Cost) -> str:
+    before, after = readable_pair(cost.before, cost.after, cost.unit)
+    share = f", {percent(cost.share)} of the program" if cost.before != cost.whole else ""
+    if cost.before == cost.after:
+        return f"{cost.metric}: {after}, as before"
+    colour = "red" if cost.after > cost.before else "green"
+    changed = session.paint(f"{ratio(cost)} [{certainty(cost)}]", colour)
+    return f"{cost.metric}: {before} -> {after}, {changed}{share}"
+
+
+def _site(site: Site) -> str:
+    def pair(name: str, values: tuple[float, float], unit: str) -> str:
+        before, after = readable_pair(*values, unit)
+        return f"{name} {before} -> {after}" if before != after else f"{name} {after}"
+
+    parts = [pair("blocks", site.blocks, ""), pair("allocated", site.allocated, "B")]
+    if any(site.leaked):
+        parts.append(pair("leaked", site.leaked, "B"))
+    return f"{site.allocator} in {site.place}: {', '.join(parts)}"
+
+
+def _diff(session: Session, lines: Sequence[Line]) -> None:
+    room = max(width(str(max(line.old, line.new))) for line in lines)
+    for line in lines[:MOST_LINES]:
+        numbers = f"{line.old or '':>{room}} {line.new or '':>{room}}"
+        text = session.paint(line.mark + one_line(line.text), _MARKS.get(line.mark, ""))
+        session.say(f"      {numbers} {text}")
+    if len(lines) > MOST_LINES:
+        more = plural(len(lines) - MOST_LINES, "line")
+        session.say(f"      and {more} more; the page has all: --output FILE")
+
+
+def write_data(session: Session, found: Explanation) -> None:
+    """Write it as JSON, schema `perun.explain/1`."""
+    write_json(
+        session.out,
+        {
+            "schema": "perun.explain/1",
+            "base": _version(found.base),
+            "head": _version(found.head),
+            "stored": found.stored,
+            "notes": list(found.notes),
+            "configurations": [_case_data(case) for case in found.cases],
+            "others": [other._asdict() for other in found.others],
+        },
+    )
+
+
+def _version(version: MinorVersion) -> dict[str, Any]:
+    return {key: getattr(version, key) for key in ("checksum", "date", "author", "subject")}
+
+
+def _case_data(case: CaseReport) -> dict[str, Any]:
+    return {
+        "command": case.name,
+        "totals": [_cost_data(cost) for cost in case.totals],
+        "functions": [_function_data(one) for one in case.functions],
+        "smaller": case.smaller,
+        "unseen": list(case.unseen),
+    }
+
+
+def _cost_data(cost: Cost) -> dict[str, Any]:
+    return {
+        "metric": cost.metric,
+        "unit": cost.unit,
+        "before": cost.before,
+        "after": cost.after,
+        "ratio": cost.ratio,
+        "exact": cost.exact,
+        "interval": None if cost.exact else [cost.low, cost.high],
+        "share": cost.share,
+    }
+
+
+def _function_data(one: FunctionChange) -> dict[str, Any]:
+    return {
+        "location": one.location,
+        "function": one.name,
+        "source": one.source,
+        "path": one.path,
+        "lines": [one.first, one.last] if one.first else None,
+        "sentence": sentence(one),
+        "costs": [_cost_data(cost) for cost in one.costs],
+        "libraries": [part._asdict() for part in one.libraries],
+        "sites": [site._asdict() for site in one.sites],
+        "growth": one.growth._asdict() if one.growth else None,
+        "new_callers": list(one.new_callers),
+        "gone_callers": list(one.gone_callers),
+        "moved_with": list(one.moved_with),
+        "inlined": one.inlined,
+        "changed_lines": one.changed_lines,
+        "diff": [line._asdict() for line in one.lines],
+        "near": [{"path": path, **line._asdict()} for path, line in one.near],
+    }
+
+
+def write_page(path: Path, found: Explanation) -> None:
+    """Write the page to a file, whose old content is there until the new one is whole.
+
+    :raises UsageError: if the file cannot be written.
+    """
+    try:
+        with atomic.writing(path) as file:
+            file.write(page_of(found).encode("utf-8", "surrogateescape"))
+    except OSError as problem:
+        raise UsageError(
+            f"--output: cannot write {path}: {problem.strerror}",
+            "name a file in a folder that you may write to",
+        ) from None

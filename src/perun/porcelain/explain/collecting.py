@@ -1,0 +1,253 @@
+"""The profiles of both sides: those that are registered, and new ones of what is missing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.callgraph.files import from_values
+from perun.callgraph.stored import graph_name
+from perun.errors import DamagedStore, PerunError, ProfileError
+from perun.plugin.api import NoProfile, Report, Run
+from perun.porcelain import saving
+from perun.porcelain.check.comparable import differences
+from perun.porcelain.compare.plan import Case, Side
+from perun.porcelain.compare.sides import Folders
+from perun.porcelain.explain.plan import Plan, with_workload
+from perun.porcelain.repository import Repository
+from perun.porcelain.run import collecting
+from perun.porcelain.run.jobs import Unit, make_unit
+from perun.porcelain.run.pre_run import environment
+from perun.porcelain.run.statistics import VersionStatistics
+from perun.process.finding import find_executable
+from perun.profile.head import Configuration
+from perun.profile.incomplete import text_of as why_incomplete
+
+if TYPE_CHECKING:
+    from perun.callgraph.graph import CallGraph
+    from perun.profile.factory import Profile
+    from perun.profile.helpers import ProfileInfo
+
+COUNTING: Final = ("instructions", "memory")
+"""The collectors whose counts repeat, the one that tells most first."""
+
+
+class ProfilePair(NamedTuple):
+    """The profiles of one collector. :param new: whether they were measured now."""
+
+    base: Profile
+    head: Profile
+    new: bool = False
+
+
+class SizedPair(NamedTuple):
+    """Profiles of one collector with the size of the input of each."""
+
+    base: Sequence[tuple[float, Profile]]
+    head: Sequence[tuple[float, Profile]]
+
+
+class Gathered(NamedTuple):
+    """What is known of one configuration.
+
+    :param pairs: by collector. :param sized: instructions over several sizes, None where there are none.
+    :param graphs: the static call graphs, None where they are not known. :param unseen:
+        what is missing, and why.
+    """
+
+    case: Case
+    pairs: dict[str, ProfilePair]
+    sized: SizedPair | None
+    graphs: tuple[CallGraph, CallGraph] | None
+    unseen: list[str]
+
+
+def stored(repo: Repository, plan: Plan, case: Case, collects: bool) -> Gathered:
+    """What is registered of both sides.
+
+    :param collects: whether what is missing can be measured: then incomplete profiles, and pairs of different
+        conditions, are left out; else they are taken, and said so.
+    """
+    found = Gathered(case, {}, None, None, [])
+    sides = [_registered(repo, side, case) for side in plan.sides]
+    for collector in sorted(sides[0].keys() & sides[1].keys()):
+        try:
+            base, head = (repo.store.objects.get(side[collector].checksum) for side in sides)
+        except (ProfileError, DamagedStore) as problem:
+            found.unseen.append(problem.message)
+            continue
+        doubts = [f"the profile of the {side.name} is incomplete: {why}"
+                  for side, one in zip(plan.sides, (base, head), strict=True)
+                  if (why := why_incomplete(one))]  # fmt: skip
+        doubts += [f"{one.name} was {one.baseline} before and {one.target} after"
+                   for one in differences(base, head)]  # fmt: skip
+        if doubts and collects and collector in COUNTING:
+            continue
+        found.unseen.extend(f"{collector}: {doubt}" for doubt in doubts)
+        found.pairs[collector] = ProfilePair(base, head)
+    if not collects:
+        for collector in COUNTING:
+            if collector not in found.pairs:
+                found.unseen.append(f"{collector}: no profile of both versions is registered")
+    return found
+
+
+def _registered(repo: Repository, side: Side, case: Case) -> dict[str, ProfileInfo]:
+    """The newest profile of each collector; of those of the same time the one without postprocessors."""
+    newest: dict[str, ProfileInfo] = {}
+    infos = [entry.info() for entry in repo.store.indexes.read(side.version.checksum)]
+    for info in sorted(infos, key=lambda one: (one.time, -len(one.configuration.postprocessors))):
+        own = info.configuration
+        wanted = Configuration.of(own.collector, case.job.cmd, case.job.args, case.job.workload, ())
+        if own._replace(postprocessors=()) == wanted:
+            newest[own.collector] = info
+    return newest
+
+
+class Measuring:
+    """Measures what is missing in the working copies of both sides, and stores it at the end.
+
+    :ivar stored: how many profiles were stored.
+    """
+
+    def __init__(self, repo: Repository, plan: Plan, folders: Folders, report: Report) -> None:
+        self.stored = 0
+        self._repo = repo
+        self._plan = plan
+        self._folders = folders
+        self._report = report
+        self._made: list[tuple[Side, Profile]] = []
+
+    def complete(self, found: Gathered, sizes: Sequence[str]) -> Gathered:
+        """The same with what was missing; what cannot be measured is said in `unseen`.
+
+        :param sizes: workloads over which instructions are counted, too.
+        """
+        python = self._is_python(found.case)
+        for collector in COUNTING:
+            if collector not in found.pairs:
+                pair = self._both(found, found.case, collector, python)
+                if pair is not None:
+                    found.pairs[collector] = pair
+        found = found._replace(sized=self._sized(found, sizes, python))
+        if not python:
+            found = found._replace(graphs=self._graphs(found))
+        return found
+
+    def store(self) -> None:
+        """Register the new profiles, those of both sides together."""
+        if not self._made:
+            return
+        now = int(time.time())
+        wanted = [
+            saving.Wanted(profile, side.version.checksum, True, now + number // 2 - len(self._made) // 2)
+            for number, (side, profile) in enumerate(self._made)
+        ]
+        saving.save_together(self._repo, wanted)
+        self.stored, self._made = len(wanted), []
+
+    def program(self, case: Case, side: Side) -> Path | None:
+        """The file that the command runs, where it is in the working copy of the side."""
+        folder = self._folders[side.name][0]
+        run = Run(case.job.cmd, case.job.args, case.workload, folder, environment(self._repo))
+        try:
+            path = Path(find_executable(run.command().argv[0], folder, run.environ)).resolve()
+        except PerunError:
+            return None
+        return path if path.is_relative_to(folder.resolve()) else None
+
+    def _is_python(self, case: Case) -> bool:
+        folder = self._folders["head"][0]
+        run = Run(case.job.cmd, case.job.args, case.workload, folder, environment(self._repo))
+        name = os.path.basename(run.command().argv[0])
+        if name.startswith("python"):
+            return True
+        path = self.program(case, self._plan.head)
+        if path is None:
+            return False
+        with path.open("rb") as file:
+            first = file.read(200).partition(b"\n")[0]
+        return first.startswith(b"#!") and b"python" in first
+
+    def _unit(self, case: Case, collector: str, python: bool) -> Unit:
+        """The collector as the job matrix has it, else with its defaults."""
+        for unit in case.collectors:
+            if unit.name == collector:
+                return unit
+        params = {"python": True} if python else {}
+        return make_unit(self._repo, "collect", collector, params, "perun explain")
+
+    def _both(self, found: Gathered, case: Case, collector: str, python: bool) -> ProfilePair | None:
+        pair = []
+        for side in self._plan.sides:
+            try:
+                unit = self._unit(case, collector, python)
+                pair.append(self._collect(case, unit, side, found.unseen))
+            except PerunError as problem:
+                hint = f" ({problem.hint})" if problem.hint else ""
+                found.unseen.append(f"{collector}: {side} cannot be measured: {problem.message}{hint}")
+                return None
+        self._made += zip(self._plan.sides, pair, strict=True)
+        return ProfilePair(pair[0], pair[1], new=True)
+
+    def _collect(self, case: Case, unit: Unit, side: Side, notes: list[str]) -> Profile:
+        job = replace(case.job, collector=unit)
+
+        def report(activity: str, done: int, total: int) -> None:
+            self._report(f"{unit.name} of the {side.name}: {activity}", done, total)
+
+        def note(text: str) -> None:
+            if f"{unit.name}: {text}" not in notes:
+                notes.append(f"{unit.name}: {text}")
+
+        report("starting", 0, 0)
+        return collecting.collect(
+            self._repo, job, side.version, self._folders[side.name][0], report, note
+        )
+
+    def _sized(self, found: Gathered, sizes: Sequence[str], python: bool) -> SizedPair | None:
+        """Instructions over the sizes; they are of this answer alone."""
+        if not sizes:
+            return None
+        sides: list[list[tuple[float, Profile]]] = []
+        for side in self._plan.sides:
+            try:
+                unit = self._unit(found.case, COUNTING[0], python)
+                sides.append(
+                    [
+                        (float(text), self._collect(with_workload(found.case, text), unit, side, []))
+                        for text in sizes
+                    ]
+                )
+            except PerunError as problem:
+                found.unseen.append(f"growth: {side} cannot be measured: {problem.message}")
+                return None
+        return SizedPair(*sides)
+
+    def _graphs(self, found: Gathered) -> tuple[CallGraph, CallGraph] | None:
+        """The static call graphs of both builds, which the collector `trace` extracts."""
+        graphs: list[Any] = []
+        for side in self._plan.sides:
+            program = self.program(found.case, side)
+            if program is None:
+                found.unseen.append(
+                    "callers: the program is none that was built here, so its calls are those that were seen"
+                )
+                return None
+            try:
+                unit = make_unit(self._repo, "collect", "trace", {"only_extract_cg": True}, "perun explain")
+                with suppress(NoProfile):
+                    self._collect(found.case, unit, side, [])
+                values = VersionStatistics(self._repo, side.version).load(graph_name("trace", str(program)))
+                graphs.append(from_values(values or {}))
+            except PerunError as problem:
+                found.unseen.append(f"callers: no call graph of the {side}: {problem.message}")
+                return None
+        return graphs[0], graphs[1]
+
+

@@ -1,0 +1,173 @@
+"""What `perun explain` answers with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from perun.plugin.api import MinorVersion
+
+
+class Cost(NamedTuple):
+    """What one function, or the whole program, costs by one metric before and after.
+
+    :param metric: `instructions`, `time`, or of memory `allocated`, `allocations`, `peak`, `leaked` ...
+    :param before: and :param after: in `unit`; 0 where it was not measured there.
+    :param low: and :param high: the interval of the ratio; None where the metric is counted exactly.
+    :param whole: what the program costs by this metric before.
+    """
+
+    metric: str
+    unit: str
+    before: float
+    after: float
+    whole: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is counted, and repeats."""
+        return self.low is None
+
+    @property
+    def ratio(self) -> float | None:
+        """After by before; None where there was nothing before."""
+        return self.after / self.before if self.before else None
+
+    @property
+    def share(self) -> float:
+        """How much more it is, as a part of the whole program before; negative where it is less."""
+        return (self.after - self.before) / (self.whole or max(self.before, self.after) or 1.0)
+
+
+class Part(NamedTuple):
+    """What a function spends in a function of a library, or of instructions below one of its callers."""
+
+    name: str
+    before: float
+    after: float
+
+
+class Site(NamedTuple):
+    """A place that allocates. :param place: `words.c:58`. :param allocator: e.g. `malloc`."""
+
+    place: str
+    allocator: str
+    blocks: tuple[float, float]
+    allocated: tuple[float, float]
+    leaked: tuple[float, float]
+
+
+class Line(NamedTuple):
+    """A line of a diff.
+
+    :param mark: `+`, `-`, or a blank of one that did not change. :param old: and :param new: its number on
+        either side, 0 where it is not there.
+    """
+
+    mark: str
+    old: int
+    new: int
+    text: str
+
+
+class Growth(NamedTuple):
+    """How the cost of a function grows with the input. :param changed: whether the order is surely another.
+
+    :param before: and :param after: formulas. :param rule: why it is so.
+    """
+
+    changed: bool
+    worse: bool
+    before: str
+    after: str
+    rule: str
+
+
+class FunctionChange(NamedTuple):
+    """A function whose cost changed.
+
+    :param name: of the function. :param source: as profiles name it, may be empty.
+    :param path: in the repository, empty if it is not found there. :param first: its first line and
+        :param last: the last one in `path`, of the newer version that has it; 0 if not known.
+    :param costs: that changed: what it executes, then memory. :param libraries: of the library functions
+        that it calls, which are part of its own. :param lines: of the diff within it.
+    :param near: changed lines outside of functions that define what it uses, each with its file.
+    :param new_callers: and :param gone_callers: by the call graphs.
+    :param moved_with: other functions whose changes cancel this one.
+    """
+
+    name: str
+    source: str
+    path: str
+    first: int
+    last: int
+    costs: tuple[Cost, ...]
+    libraries: tuple[Part, ...] = ()
+    sites: tuple[Site, ...] = ()
+    growth: Growth | None = None
+    new_callers: tuple[str, ...] = ()
+    gone_callers: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
+    near: tuple[tuple[str, Line], ...] = ()
+    moved_with: tuple[str, ...] = ()
+    inlined: bool = False
+
+    @property
+    def location(self) -> str:
+        """`words.c:unique`."""
+        return f"{self.source}:{self.name}" if self.source else self.name
+
+    @property
+    def changed_lines(self) -> int:
+        """How many lines of it were added or removed."""
+        return sum(line.mark != " " for line in self.lines)
+
+    @property
+    def score(self) -> float:
+        """How much worse it is: the largest part of the program by any of its costs; negative if better."""
+        shares = [cost.share for cost in self.costs if cost.metric != "temporary"]
+        grows = 1.0 if self.growth and self.growth.changed and self.growth.worse else 0.0
+        worst = max(shares, default=0.0)
+        return (worst if worst > 0 else min(shares, default=0.0)) + grows
+
+
+class OtherFile(NamedTuple):
+    """A file of the diff that no function of the report is in. :param kind: `build`, `source`, `data`."""
+
+    path: str
+    kind: str
+    added: int
+    removed: int
+
+
+class CaseReport(NamedTuple):
+    """What is found of one configuration.
+
+    :param name: the command with its arguments and workload. :param totals: costs of the whole program.
+    :param functions: worst first. :param smaller: how many functions changed by too little to be told.
+    :param flames: pages of differential flame graphs, by title.
+    :param unseen: what could not be seen, and why.
+    """
+
+    name: str
+    totals: tuple[Cost, ...]
+    functions: tuple[FunctionChange, ...]
+    smaller: int
+    flames: tuple[tuple[str, str], ...]
+    unseen: tuple[str, ...]
+
+
+class Explanation(NamedTuple):
+    """The whole answer.
+
+    :param stored: how many new profiles were stored. :param notes: about the versions.
+    :param others: files of the diff without a function of the report.
+    """
+
+    base: MinorVersion
+    head: MinorVersion
+    cases: tuple[CaseReport, ...]
+    others: tuple[OtherFile, ...]
+    stored: int
+    notes: tuple[str, ...]

@@ -1,0 +1,326 @@
+"""`perun explain`: which functions cost more in a version than in the one before, and which lines did it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from perun.errors import JobFailed, UsageError
+from perun.plugin.api import Report, silent
+from perun.plugin.params import nearest
+from perun.porcelain.compare.sides import prepared
+from perun.porcelain.explain import costs, flames, growing
+from perun.porcelain.explain.collecting import Gathered, Measuring, ProfilePair, SizedPair, stored
+from perun.porcelain.explain.costs import OUTSIDE, Place, Spent
+from perun.porcelain.explain.data import (
+    CaseReport,
+    Cost,
+    Explanation,
+    FunctionChange,
+    Growth,
+    Part,
+    Site,
+)
+from perun.porcelain.explain.plan import ExplainOptions, Plan
+from perun.porcelain.explain.sources import Sources
+from perun.porcelain.repository import Repository
+
+if TYPE_CHECKING:
+    from perun.callgraph.graph import CallGraph
+
+MOVED: Final = 0.1
+"""Two changes cancel where their sum is at most this part of either."""
+_OF_FUNCTIONS: Final = ("leaked", "peak", "allocated", "allocations", "temporary")
+"""What is told of memory, the most important first."""
+_UNITS: Final[Mapping[str, str]] = {"leaked": "B", "peak": "B", "allocated": "B"}
+_MOST_PARTS: Final = 4
+
+
+def explain(
+    repo: Repository, planned: Plan, options: ExplainOptions, report: Report = silent, *, pages: bool = False
+) -> Explanation:
+    """Measure what is missing of both versions, and say what changed, worst first.
+
+    :param report: gets what is done. :param pages: also make the differential flame graphs.
+    :raises PerunError: where a side cannot be prepared, nothing can be measured, or no function has the
+        location; what was measured is stored then.
+    """
+    found = [stored(repo, planned, case, options.collects) for case in planned.cases]
+    sides = prepared(repo, planned.sides, 1, report) if options.collects else nullcontext(None)
+    count = 0
+    with sides as folders:
+        measuring = Measuring(repo, planned, folders, report) if folders is not None else None
+        if measuring is not None:
+            found = [measuring.complete(one, options.sizes) for one in found]
+            measuring.store()
+            count = measuring.stored
+        _require_some(found)
+        reports, told, sources = [], set[str](), None
+        for one in found:
+            programs = _programs(measuring, planned, one)
+            sources = Sources(repo, planned.base.version, planned.head.version, programs)
+            one = one._replace(sized=one.sized or _generated(found, one))
+            reports.append(_Case(repo, one, sources, options, pages).report())
+        for case in reports:
+            told |= {function.path for function in case.functions if function.lines}
+            told |= {path for function in case.functions for path, _ in function.near}
+        others = sources.others(told) if sources is not None else []
+    if options.location and not any(case.functions for case in reports):
+        raise UsageError(*_unknown_location(options.location, found))
+    return Explanation(
+        planned.base.version, planned.head.version, tuple(reports), tuple(others), count, planned.notes
+    )
+
+
+def _programs(measuring: Measuring | None, planned: Plan, found: Gathered) -> list[Path | None]:
+    if measuring is None:
+        return [None, None]
+    return [measuring.program(found.case, side) for side in planned.sides]
+
+
+def _require_some(found: Sequence[Gathered]) -> None:
+    """:raises JobFailed: where nothing is known of any configuration."""
+    if not any(one.pairs for one in found):
+        reasons = [reason for one in found for reason in one.unseen]
+        raise JobFailed(
+            ": ".join(["nothing is known of both versions", *reasons[:1]]),
+            "correct that, or name another command with -c; perun doctor shows what can be measured here",
+        )
+
+
+def _generated(found: Sequence[Gathered], one: Gathered) -> SizedPair | None:
+    """The instructions of all workloads of the same generator, where it knows their sizes."""
+    job = one.case.job
+    if job.generated is None:
+        return None
+    sized: dict[float, ProfilePair] = {}
+    for other in found:
+        generated = other.case.job.generated
+        same = (other.case.job.cmd, other.case.job.args) == (job.cmd, job.args)
+        if generated and same and generated.generator == job.generated.generator:
+            amount = generated.inputs[0].amount
+            if isinstance(amount, (int, float)) and "instructions" in other.pairs:
+                sized[float(amount)] = other.pairs["instructions"]
+    if len(sized) < 3:
+        return None
+    ordered = sorted(sized.items())
+    return SizedPair(
+        [(size, pair.base) for size, pair in ordered], [(size, pair.head) for size, pair in ordered]
+    )
+
+
+def _unknown_location(wanted: str, found: Sequence[Gathered]) -> tuple[str, str]:
+    """What to say of a location that no report has, and the hint."""
+    names: set[str] = set()
+    for one in found:
+        for pair in one.pairs.values():
+            for profile in pair[:2]:
+                for group in profile.groups():
+                    names.add(costs.place_of(group.constants.get("uid", "")).name)
+    if any(wanted.rpartition(":")[2] in name for name in names):
+        return f"what {wanted} costs did not change", "leave out the location to see what did"
+    names.discard("")
+    return f"no profile of the two versions has a function {wanted!r}", nearest(wanted, names)
+
+
+class _Case:
+    """The report of one configuration."""
+
+    def __init__(
+        self, repo: Repository, found: Gathered, sources: Sources, options: ExplainOptions, pages: bool
+    ) -> None:
+        self._repo = repo
+        self._found = found
+        self._sources = sources
+        self._options = options
+        self._pages = pages
+        self._unseen = list(found.unseen)
+        self._costs: dict[Place, list[Cost]] = {}
+        self._libraries: dict[Place, tuple[Part, ...]] = {}
+        self._callers: dict[Place, tuple[set[str], set[str]]] = {}
+        self._sites: dict[Place, list[Site]] = {}
+        self._seen_lines: dict[Place, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._growth: dict[Place, Growth] = {}
+        self._totals: list[Cost] = []
+
+    def report(self) -> CaseReport:
+        """What is found of it."""
+        pairs = self._found.pairs
+        for collector, pair in pairs.items():
+            if collector == "instructions":
+                self._instructions(pair)
+            elif collector == "memory":
+                self._memory(pair)
+            else:
+                self._timed(pair)
+        if self._found.sized is not None:
+            self._growth = growing.growth(self._repo, self._found.sized, self._sources.is_own)
+        self._look_at_sources()
+        changed = [self._function(place) for place in self._places()]
+        kept = [one for one in changed if self._is_told(one)]
+        kept = _with_moved(kept)
+        kept.sort(key=lambda one: (-one.score, one.location))
+        pages = flames.graphs(self._repo, pairs, self._unseen) if self._pages else ()
+        return CaseReport(
+            str(self._found.case.job),
+            tuple(self._totals),
+            tuple(kept),
+            len(changed) - len(kept),
+            tuple(pages),
+            tuple(dict.fromkeys(self._unseen)),
+        )
+
+    def _places(self) -> list[Place]:
+        places = dict.fromkeys([*self._costs, *self._growth])
+        wanted = self._options.location
+        if not wanted:
+            return list(places)
+        return [
+            place for place in places
+            if wanted in (place.name, f"{place.source}:{place.name}") or wanted in place.name
+        ]  # fmt: skip
+
+    def _is_told(self, one: FunctionChange) -> bool:
+        if one.growth is not None and one.growth.changed:
+            return True
+        return any(abs(cost.share) >= self._options.threshold for cost in one.costs)
+
+    def _instructions(self, pair: ProfilePair) -> None:
+        before, after = (costs.instructions(profile, self._sources.is_own) for profile in pair[:2])
+        whole = [sum(spent.amount for spent in side.values()) for side in (before, after)]
+        self._totals.append(Cost("instructions", "instr", whole[0], whole[1], whole[0]))
+        nothing = Spent(0.0, {}, {})
+        for place in dict.fromkeys([*before, *after]):
+            old, new = before.get(place, nothing), after.get(place, nothing)
+            if old.amount != new.amount:
+                cost = Cost("instructions", "instr", old.amount, new.amount, whole[0])
+                self._costs.setdefault(place, []).append(cost)
+                self._libraries[place] = _parts(old.parts, new.parts)
+            callers = [{one.name for one in spent.callers} for spent in (old, new)]
+            self._callers[place] = callers[0], callers[1]
+
+    def _memory(self, pair: ProfilePair) -> None:
+        before, after = (costs.memory(profile) for profile in pair[:2])
+        program = Place("")
+        for metric in _OF_FUNCTIONS:
+            old, new = before.get(metric, {}), after.get(metric, {})
+            unit = _UNITS.get(metric, "")
+            whole = old.get(program, 0.0)
+            if program in old or program in new:
+                self._totals.append(Cost(metric, unit, whole, new.get(program, 0.0), whole))
+            for place in dict.fromkeys([*old, *new]):
+                amounts = old.get(place, 0.0), new.get(place, 0.0)
+                if place != program and amounts[0] != amounts[1]:
+                    self._costs.setdefault(place, []).append(
+                        Cost(metric, unit, *amounts, whole or before.get("allocated", {}).get(program, 0.0))
+                    )
+        self._compare_sites(pair)
+
+    def _compare_sites(self, pair: ProfilePair) -> None:
+        old, new = (costs.sites(profile) for profile in pair[:2])
+        nothing = costs.SiteTotals((), 0, 0, 0)
+        for place, allocator in dict.fromkeys([*old, *new]):
+            a, b = (side.get((place, allocator), nothing) for side in (old, new))
+            self._seen_lines[place] = a.lines, b.lines
+            if a[1:] != b[1:]:
+                lines = ", ".join(map(str, b.lines or a.lines))
+                self._sites.setdefault(place, []).append(
+                    Site(f"{place.source}:{lines}" if lines else place.source, allocator,
+                         (a.blocks, b.blocks), (a.allocated, b.allocated), (a.leaked, b.leaked))
+                )  # fmt: skip
+
+    def _timed(self, pair: ProfilePair) -> None:
+        for place, cost in growing.timed(self._repo, pair):
+            if place is None:
+                self._totals.append(cost)
+            else:
+                self._costs.setdefault(place, []).append(cost)
+
+    def _look_at_sources(self) -> None:
+        sources = self._sources
+        if not sources.knows:
+            self._unseen.append("lines: the version control of this project tells no differences")
+        if self._found.graphs is not None and not sources.has_debug_lines:
+            self._unseen.append(
+                "lines: the program has no debug information, so functions are found by the text of sources; "
+                "compile with -g"
+            )
+        for name in sources.inlined_between()[:5]:
+            self._unseen.append(
+                f"inlining: {name} is inlined in one version only: there its cost is that of its callers"
+            )
+
+    def _function(self, place: Place) -> FunctionChange:
+        found = self._sources.find(place, self._seen_lines.get(place, ((), ())))
+        new, gone = self._caller_changes(place)
+        return FunctionChange(
+            place.name,
+            place.source,
+            found.path,
+            found.range.first if found.range else 0,
+            found.range.last if found.range else 0,
+            tuple(sorted(self._costs.get(place, []), key=_rank)),
+            self._libraries.get(place, ()),
+            tuple(self._sites.get(place, ())),
+            self._growth.get(place),
+            new,
+            gone,
+            found.lines,
+            found.near,
+            inlined=self._sources.is_inlined(place),
+        )
+
+    def _caller_changes(self, place: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """New and gone callers: by the machine code of both builds, else as they were seen."""
+        before, after = self._callers.get(place, (set(), set()))
+        if self._found.graphs is not None:
+            sides = [_static_callers(graph, place) for graph in self._found.graphs]
+            if None not in sides:
+                before, after = (side or set() for side in sides)
+        if not before or not after:  # the function itself is new, or gone
+            return (), ()
+        return tuple(sorted(after - before)), tuple(sorted(before - after))
+
+
+def _rank(cost: Cost) -> int:
+    """What runs comes first, then memory, bytes before numbers."""
+    return _OF_FUNCTIONS.index(cost.metric) + 1 if cost.metric in _OF_FUNCTIONS else 0
+
+
+def _static_callers(graph: CallGraph, place: Place) -> set[str] | None:
+    """The callers of a function; None where the graph does not have it."""
+    names = [one.name for one in graph.functions.values() if place.name in (one.uid, one.symbol, one.name)]
+    if not names:
+        return None
+    return {graph.functions[caller].uid or caller for name in names for caller in graph.callers(name)
+            if caller in graph.functions}  # fmt: skip
+
+
+def _parts(old: Mapping[Place, float], new: Mapping[Place, float]) -> tuple[Part, ...]:
+    """The library functions whose costs changed, the largest change first."""
+    found = [
+        Part(f"{place.source}:{place.name}" if place.source else place.name,
+             old.get(place, 0.0), new.get(place, 0.0))
+        for place in dict.fromkeys([*old, *new])
+        if old.get(place, 0.0) != new.get(place, 0.0)
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda part: -abs(part.after - part.before))[:_MOST_PARTS])
+
+
+def _with_moved(changed: Sequence[FunctionChange]) -> list[FunctionChange]:
+    """The same, those marked whose changes cancel each other: the cost moved, and is no more than before."""
+    deltas = {
+        one.location: cost.after - cost.before
+        for one in changed
+        for cost in one.costs
+        if cost.metric == "instructions" and one.name != OUTSIDE
+    }
+    moved: dict[str, list[str]] = {}
+    for name, delta in deltas.items():
+        for other, opposite in deltas.items():
+            if delta > 0 > opposite and abs(delta + opposite) <= MOVED * min(delta, -opposite):
+                moved.setdefault(name, []).append(other)
+                moved.setdefault(other, []).append(name)
+    return [one._replace(moved_with=tuple(moved.get(one.location, ()))) for one in changed]
