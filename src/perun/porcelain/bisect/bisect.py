@@ -131,9 +131,9 @@ class _Bisection:
         wanted = quantity(repo, case_of(repo, asked), asked.metric, asked.location)
         self._what = str(wanted)
         read = history.read(repo, asked.bad, lambda done, total: watcher.tell("reading what is stored"))
-        known, counted = stored_values(read, wanted, class_of(describe_machine(repo)))
+        known, metric = stored_values(read, wanted, class_of(describe_machine(repo)))
         measuring = Measuring(repo, asked, wanted, built, journal, watcher.tell, dice)
-        self._judge = ByCost(measuring, known, counted)
+        self._judge = ByCost(measuring, known, metric)
 
     def run(self) -> Bisected:
         """The answer: the ends, the search, the confirmation, and the way into a merge."""

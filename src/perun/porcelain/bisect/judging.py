@@ -14,6 +14,7 @@ from perun.porcelain.bisect.data import Like, Ratio, Seen
 from perun.porcelain.bisect.measuring import Compared, Measuring, Skipped, quotient, unusable_end
 from perun.porcelain.bisect.scripting import Script
 from perun.profile.changes import PerformanceChange
+from perun.profile.measurements import Metric
 from perun.profile.verdict import DEFAULTS
 
 NEAR: Final = 0.25
@@ -77,28 +78,33 @@ class Judge(ABC):
 class ByCost(Judge):
     """By the cost of versions beside that of the ends.
 
-    :param known: stored values by checksum; :param counted: whether these are counts.
+    :param known: stored values by checksum; :param metric: what they are, None where there are none.
     """
 
-    def __init__(self, measuring: Measuring, known: Mapping[str, float], counted: bool) -> None:
+    def __init__(self, measuring: Measuring, known: Mapping[str, float], metric: Metric | None) -> None:
         self._measuring = measuring
         self._known = known
-        self._counted = counted
+        self._metric = metric
+        self._counted = metric is not None and metric.exact
+        self._unit = ""
         self._uses_stored = False
 
     def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
         """By stored counts; else measured side by side."""
         self._good, self._bad = good, bad
         pair = self._known.get(good.checksum), self._known.get(bad.checksum)
-        if self._counted and pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
+        old, new = pair
+        if self._metric and self._counted and old is not None and new is not None and old != new:
             self._exact = True
-            self._costs = pair[0], pair[1]
+            self._costs = old, new
             share = quotient(*self._costs)
             self._uses_stored = True
-            return Ends(Ratio(share, share, share, self._costs))
+            self._unit = self._metric.unit
+            ratio = Ratio(share, share, share, self._costs, self._unit)
+            return Ends(ratio, "", self._metric.larger_is_better, self._metric.type)
         found = self._measured_ends(good, bad)
         self._exact = found.exact
-        self._costs = found.ratio.costs
+        self._costs, self._unit = found.ratio.costs, found.ratio.unit
         ends = Ends(found.ratio, "", found.larger_is_better, found.kind)
         if found.change in _GREW + _SHRANK:
             return ends
@@ -159,7 +165,7 @@ class ByCost(Judge):
         like, near = (Like.BAD, self._bad) if share > 0.5 else (Like.GOOD, self._good)
         cost = self._costs[like is Like.BAD]
         ratio = quotient(cost, value)
-        return Seen(version, like, how, Ratio(ratio, ratio, ratio, (cost, value)), near.checksum)
+        return Seen(version, like, how, Ratio(ratio, ratio, ratio, (cost, value), self._unit), near.checksum)
 
     def _beside(self, version: MinorVersion, end: MinorVersion, steps: int) -> Seen:
         """By the ratio to the end: the limit is half of the way to the other end, on logarithms."""
@@ -187,7 +193,7 @@ class ByCost(Judge):
             if self._exact:
                 costs = measuring.alone(parent), measuring.alone(child)
                 share = quotient(*costs)
-                ratio = Ratio(share, share, share, costs)
+                ratio = Ratio(share, share, share, costs, self._unit)
                 same = (share > 1) == (bad > good) and share != 1
                 return Confirmation(ratio, "" if same else "measured again, the two do not differ so")
             found = measuring.pairs(parent, child, DEFAULTS, measuring.left(0), "confirm")

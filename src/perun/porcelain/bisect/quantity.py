@@ -134,8 +134,9 @@ def _missing(wanted: Quantity, there: Collection[Metric]) -> NoSuchLocation:
     )
 
 
-def stored_values(read: History, wanted: Quantity, machine: str) -> tuple[dict[str, float], bool]:
-    """What is stored of the quantity: its value by the checksum of the version, and whether it is counted.
+def stored_values(read: History, wanted: Quantity, machine: str) -> tuple[dict[str, float], Metric | None]:
+    """What is stored of the quantity: its value by the checksum of the version, and what it is, None where
+    nothing is stored.
 
     :param machine: the class of this machine: times of others say nothing here.
     """
@@ -146,9 +147,9 @@ def stored_values(read: History, wanted: Quantity, machine: str) -> tuple[dict[s
             rows.setdefault(metric, []).append(number)
     metric = chosen(rows, wanted.location)
     if metric is None:
-        return {}, False
+        return {}, None
     exact = all(read.keys[number].exact for number in rows[metric])
-    return _by_version(read, rows[metric]), exact
+    return _by_version(read, rows[metric]), metric._replace(exact=exact)
 
 
 def _metric_of(key: SeriesKey, wanted: Quantity, machine: str) -> Metric | None:
