@@ -15,7 +15,7 @@ from perun.collect.bounds.expression import INFINITY, ONE, Expression
 from perun.collect.bounds.invariants import Invariants
 from perun.collect.bounds.isolating import nests
 from perun.collect.bounds.lowering import lower
-from perun.collect.bounds.lowering.effects import effects_of
+from perun.collect.bounds.lowering.summaries import effects_of
 from perun.collect.bounds.paths import System, TooManyPaths, paths
 from perun.collect.bounds.program import LoopInfo, Program
 from perun.collect.bounds.slicing import sliced

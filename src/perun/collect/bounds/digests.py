@@ -15,7 +15,8 @@ from perun.collect.bounds import cache
 from perun.collect.bounds.answer import FunctionBounds
 from perun.collect.bounds.found import SourceBounds
 from perun.collect.bounds.front import Function, Unit
-from perun.collect.bounds.lowering.effects import Effects, effects_of
+from perun.collect.bounds.lowering.effects import Effects
+from perun.collect.bounds.lowering.summaries import effects_of
 
 
 def digester(unit: Unit, options: object) -> Callable[[Function], str]:

@@ -1,6 +1,6 @@
 // class: O(1)
 // why: a remainder of 8 is 7 at most
-int remainder_of_eight(int n) {
+int remainder_(int n) {
     int k = n % 8;
     while (k > 0)
         k--;

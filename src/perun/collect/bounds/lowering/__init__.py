@@ -18,6 +18,7 @@ from perun.collect.bounds.lowering.graph import Graph
 from perun.collect.bounds.lowering.places import Places
 from perun.collect.bounds.lowering.scope import mentions
 from perun.collect.bounds.lowering.statements import Statements
+from perun.collect.bounds.lowering.summaries import copied_fields
 from perun.collect.bounds.program import Edge, Program
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def lower(
     only then all globals and fields are known that a call early in the text may change.
     """
     mentioned = mentions(function.node.body)
+    mentioned.fields |= copied_fields(function, unit, mentioned)
     places = Places(unit, mentioned, effects)
     _built(function, places, costly)
     again = Places(unit, mentioned, effects)

@@ -1,15 +1,8 @@
-"""What functions of a unit may change when they are called: globals and fields, through the calls they
-make."""
+"""What is known of functions that are called: those of the C library, and what others may change."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from perun.collect.bounds.lowering.scope import mentions
-
-if TYPE_CHECKING:
-    from perun.collect.bounds.front import Unit
 
 NO_RETURN = frozenset(
     {"exit", "_exit", "_Exit", "quick_exit", "abort", "__assert_fail", "__assert", "longjmp", "siglongjmp",
@@ -40,27 +33,3 @@ class Effects:
     fields: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)
     unknown: bool = False
-
-
-def effects_of(unit: Unit) -> dict[str, Effects]:
-    """The effects of each function of a unit, those of what it calls included."""
-    found: dict[str, Effects] = {}
-    for each in [*unit.functions, *unit.helpers.values()]:
-        read = mentions(each.node.body)
-        written = {*read.assigned, *read.addressed}
-        found[each.name] = Effects(written, set(read.fields), set(read.calls))
-    changed = True
-    while changed:
-        changed = False
-        for effects in found.values():
-            before = (len(effects.written), len(effects.fields), effects.unknown)
-            for called in list(effects.calls):
-                inner = found.get(called)
-                if inner is None:
-                    effects.unknown |= called not in HARMLESS and called not in NO_RETURN
-                    continue
-                effects.written |= inner.written
-                effects.fields |= inner.fields
-                effects.unknown |= inner.unknown
-            changed |= before != (len(effects.written), len(effects.fields), effects.unknown)
-    return found

@@ -13,7 +13,7 @@ from perun.collect.bounds.lowering.arithmetic import Arithmetic
 from perun.collect.bounds.lowering.effects import NO_RETURN, STRANGE
 from perun.collect.bounds.lowering.graph import Graph
 from perun.collect.bounds.lowering.places import Places
-from perun.collect.bounds.lowering.scope import Variable
+from perun.collect.bounds.lowering.scope import Variable, filled
 from perun.collect.bounds.lowering.types import INT, OTHER, SIZE, Type, folded, number_of
 from perun.collect.bounds.program import Location
 
@@ -238,6 +238,8 @@ class Expressions:
         """Assign a value to what an expression names."""
         while isinstance(target, c_ast.Cast):
             target = target.expr
+        if not isinstance(target, c_ast.ID):
+            self.graph.havoc(self.places.changed_as_whole(target))
         if isinstance(target, c_ast.ID):
             found = self.places.named(target.name)
             if isinstance(found, Variable):
@@ -318,6 +320,8 @@ class Expressions:
         if name in self._costly:
             given = zip(self._costly[name], (each.linear for each in arguments), strict=False)
             self.graph.call(name, [(parameter, value) for parameter, value in given if parameter])
+        for each in filled(node):
+            self.graph.havoc(self.places.changed_as_whole(each))
         self.graph.havoc(self.places.changed_by_call(node))
         if name in NO_RETURN:
             self.graph.at = None

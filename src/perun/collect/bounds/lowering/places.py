@@ -167,6 +167,13 @@ class Places:
             return {key for key in self.addressed if self._is_variable(key)} | self._exposed_fields()
         return {key for key, each in self.fields.items() if field in each.fields}
 
+    def changed_as_whole(self, target: Any) -> set[str]:
+        """Fields that a store into a place changes because it is a structure."""
+        kind = self.type_of(target)
+        if kind.kind not in ("structure", "array"):
+            return set()
+        return {key for name in self.types.field_names(kind) for key in self.changed_by_store(name)}
+
     def _exposed_fields(self) -> set[str]:
         return {
             key for key, each in self.fields.items()

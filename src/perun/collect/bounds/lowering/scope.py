@@ -59,6 +59,10 @@ class Mentions:
     addressed: set[str] = field(default_factory=set)
     fields: set[str] = field(default_factory=set)
     """Fields that are assigned."""
+    wholes: list[Any] = field(default_factory=list)
+    """What is assigned through pointers or filled by the C library: it may be a structure."""
+    declared: list[Any] = field(default_factory=list)
+    """The local declarations."""
     calls: set[str] = field(default_factory=set)
     """Functions that are called by name; "" for a call through a pointer."""
     labels: bool = False
@@ -97,8 +101,10 @@ def _read(body: Any, found: Mentions) -> None:
             _assigned(node.lvalue, found, times)
         elif isinstance(node, c_ast.UnaryOp) and node.op in ("++", "p++", "--", "p--"):
             _assigned(node.expr, found, times)
-        elif isinstance(node, c_ast.Decl) and isinstance(node.name, str) and node.init is not None:
-            found.assigned[node.name] = found.assigned.get(node.name, 0) + times
+        elif isinstance(node, c_ast.Decl) and isinstance(node.name, str):
+            found.declared.append(node)
+            if node.init is not None:
+                found.assigned[node.name] = found.assigned.get(node.name, 0) + times
         elif isinstance(node, c_ast.UnaryOp) and node.op == "&":
             name = root(node.expr)
             if name is not None and not _through(node.expr):
@@ -107,6 +113,7 @@ def _read(body: Any, found: Mentions) -> None:
                 found.addressed.add(f".{node.expr.field.name}")
         elif isinstance(node, c_ast.FuncCall):
             found.calls.add(node.name.name if isinstance(node.name, c_ast.ID) else "")
+            found.wholes += filled(node)
         inside = again or isinstance(node, LOOPS)
         work.extend((child, inside) for _, child in node.children())
 
@@ -126,6 +133,23 @@ def _assigned(target: Any, found: Mentions, times: int) -> None:
         found.assigned[target.name] = found.assigned.get(target.name, 0) + times
     elif isinstance(target, c_ast.StructRef):
         found.fields.add(target.field.name)
+    if not isinstance(target, c_ast.ID):
+        found.wholes.append(target)
+
+
+def filled(call: c_ast.FuncCall) -> list[Any]:
+    """What a call of the C library fills with bytes: `*a` of `memset(a, 0, n)`."""
+    at = _FILLING.get(call.name.name) if isinstance(call.name, c_ast.ID) else None
+    if at is None or call.args is None or len(call.args.exprs) <= at:
+        return []
+    pointer = call.args.exprs[at]
+    while isinstance(pointer, c_ast.Cast):
+        pointer = pointer.expr
+    return [c_ast.UnaryOp("*", pointer)]
+
+
+_FILLING = {"memset": 0, "memcpy": 0, "memmove": 0, "bzero": 0, "fread": 0, "read": 1}
+"""Functions of the C library that write what an argument points to, and the index of that."""
 
 
 def unknown_variable(name: str) -> Variable:

@@ -138,6 +138,18 @@ class Types:
                 return kind if width is None else Type("integer", width, kind.signed)
         return OTHER
 
+    def field_names(self, structure: Type, depth: int = 0) -> set[str]:
+        """The fields of a structure, with those of structures in it."""
+        if structure.kind == "array" and structure.target is not None:
+            return self.field_names(structure.target, depth)
+        found: set[str] = set()
+        declared = self._structures.get(structure.tag) if structure.kind == "structure" else None
+        for each in getattr(declared, "decls", None) or [] if depth <= _DEPTH else []:
+            if isinstance(getattr(each, "name", None), str):
+                found.add(each.name)
+            found |= self.field_names(self.of(each), depth + 1)
+        return found
+
     def _named(self, names: list[str], depth: int) -> Type:
         if _NOT_INTEGERS & set(names):
             return OTHER
