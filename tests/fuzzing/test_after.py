@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,14 @@ def test_one_of_each_family_comes_before_its_relatives(tmp_path: Path) -> None:
         hang_timeout=1,
     )  # fmt: skip
     assert [one.file for one in understood.results if one.growth] == ["a", "c"]
+
+
+def test_names_of_seeds_need_not_be_utf8(tmp_path: Path) -> None:
+    campaign = campaigns.folder_of(tmp_path)
+    (seed,) = campaign.seeds
+    named = replace(campaign, seeds=(replace(seed, name=os.fsdecode(b"\xff\xfe.c")),))
+    results.save(tmp_path, named)
+    assert [one.name for one in results.load(tmp_path).seeds] == ["??.c"]
 
 
 def test_what_does_not_behave_so_again_is_left_as_it_is(tmp_path: Path) -> None:
