@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import campaigns
@@ -23,6 +25,29 @@ def test_the_best_results_get_their_smallest_form_and_their_growth(tmp_path: Pat
     assert slow.growth["text"].startswith("quadratic in the number of spaces")
     assert slow.growth["minimizing"]["before"] == len(campaigns.SLOW_INPUT)
     assert results.load(tmp_path) == campaign
+
+
+def test_one_of_each_family_comes_before_its_relatives(tmp_path: Path) -> None:
+    campaign = campaigns.folder_of(tmp_path)
+    slow = campaign.of_kind(SLOW)[0]
+    family = ("T.1", "T.2", "T.3", "T.4")
+    found = []
+    for name, rules in (("a", family), ("b", (*family, "S.1")), ("c", ("S.2", *family)), ("d", family)):
+        (tmp_path / name).write_bytes((tmp_path / slow.file).read_bytes())
+        found.append(replace(slow, file=name, rules=rules))
+    understood = understand(
+        tmp_path, replace(campaign, results=tuple(found)), counting_programs.trim, best=2, max_size=500,
+        hang_timeout=1,
+    )  # fmt: skip
+    assert [one.file for one in understood.results if one.growth] == ["a", "c"]
+
+
+def test_names_of_seeds_need_not_be_utf8(tmp_path: Path) -> None:
+    campaign = campaigns.folder_of(tmp_path)
+    (seed,) = campaign.seeds
+    named = replace(campaign, seeds=(replace(seed, name=os.fsdecode(b"\xff\xfe.c")),))
+    results.save(tmp_path, named)
+    assert [one.name for one in results.load(tmp_path).seeds] == ["??.c"]
 
 
 def test_what_does_not_behave_so_again_is_left_as_it_is(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,13 +73,29 @@ def understand(
 
 
 def _best(campaign: Campaign, most: int) -> Iterator[Result]:
-    """The best of each kind in turns: slow, hang, fault, slow, hang ..."""
-    queues = [list(campaign.of_kind(kind)) for kind in (SLOW, HANG, FAULT)]
+    """The best of each kind in turns: slow, hang, fault, slow, hang ...; near relatives of these last."""
+    queues = [_relatives_last(campaign.of_kind(kind)) for kind in (SLOW, HANG, FAULT)]
     while most > 0 and any(queues):
         for queue in filter(None, queues):
             if most > 0:
                 yield queue.pop(0)
                 most -= 1
+
+
+def _relatives_last(results: Sequence[Result]) -> list[Result]:
+    """One of each family first: those that came from the same input by a few more rules say the same."""
+    first: list[Result] = []
+    others: list[Result] = []
+    for result in results:
+        (others if any(_are_related(result, one) for one in first) else first).append(result)
+    return first + others
+
+
+def _are_related(one: Result, other: Result) -> bool:
+    """Whether they have the same seed and most of their rules, from the beginning."""
+    pairs = zip(one.rules, other.rules, strict=False)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return one.seed == other.seed and common > max(len(one.rules), len(other.rules)) / 2
 
 
 def _prefixed(report: Callable[[str], None] | None, start: str) -> Callable[[str], None]:

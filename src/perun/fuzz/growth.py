@@ -41,9 +41,9 @@ _DOUBLINGS: Final = 3
 """Doublings of the size after which patterns that rise much less than another are left out."""
 _MUCH_LESS: Final = 1 / 32
 """Share of the highest rise below which a pattern is left out."""
-_STEEP: Final = 0.85
-"""Share of the highest factor of the last doubling that a pattern has to have: of one that costs much but is
-linear and one that costs less but is quadratic, the quadratic one matters."""
+_AS_STEEP: Final = 0.25
+"""How much less the exponent of the last doubling may be than the highest one: of a pattern that costs much
+but is linear and one that costs less but is quadratic, the quadratic one matters."""
 _ENDED: Final = 4
 """Patterns that hang or fail at the same size, of which the cheapest one by itself is taken."""
 _LONGEST_LOOK: Final = 2.0
@@ -237,7 +237,7 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> list[Pat
     size, doublings = max(32, min(length, work.size // 64)), 0
     costs: dict[Pattern, int] = {}
     rises: dict[Pattern, int] = {}
-    factors: dict[Pattern, float] = {}
+    exponents: dict[Pattern, float] = {}
     remaining = list(patterns)
     while remaining and work.left > end:
         ended: list[Pattern] = []
@@ -253,7 +253,8 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> list[Pat
             before = costs.get(pattern)
             if before is not None:
                 rises[pattern] = ran.total - before if ran.total > MIN_RISE * before else 0
-                factors[pattern] = ran.total / max(before, 1)
+                longer = pattern.largest(size) / pattern.largest(size // 2)
+                exponents[pattern] = math.log(max(ran.total, 1) / max(before, 1)) / math.log(longer)
             costs[pattern] = ran.total
         if ended:
             # The others hang with what is around their part, whatever that is.
@@ -268,8 +269,9 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> list[Pat
         if 2 * size > work.size:
             break
         size, doublings = 2 * size, doublings + 1
-    steepest = max((factors[pattern] for pattern in remaining if rises.get(pattern)), default=0.0)
-    found = [one for one in remaining if rises.get(one) and factors[one] >= _STEEP * steepest]
+    rising = [pattern for pattern in remaining if rises.get(pattern)]
+    steepest = max((exponents[pattern] for pattern in rising), default=0.0)
+    found = [pattern for pattern in rising if exponents[pattern] >= steepest - _AS_STEEP]
     highest = max((rises[pattern] for pattern in found), default=0)
     best = [pattern for pattern in found if rises[pattern] >= _SIMPLER * highest]
     return sorted(best, key=lambda pattern: len(pattern.input(1)))[:_TRIED]

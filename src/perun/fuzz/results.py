@@ -211,7 +211,9 @@ def save(folder: Path, campaign: Campaign) -> Path:
     :raises OSError: if that cannot be done.
     """
     path = folder / FILE
-    atomic.write(path, json.dumps(as_json(campaign), indent=1, ensure_ascii=False).encode() + b"\n")
+    # Names of files may be no UTF-8; they are shown only, their copies have names of their own.
+    text = json.dumps(as_json(campaign), indent=1, ensure_ascii=False)
+    atomic.write(path, text.encode("utf-8", "replace") + b"\n")
     return path
 
 

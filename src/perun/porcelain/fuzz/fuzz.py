@@ -41,6 +41,9 @@ _FOR_TESTS: Final = (0.1, 60.0)
 """Share of the time that is kept for measuring at the end, and seconds of it at most."""
 _FOR_ALL_TESTS: Final = (0.2, 180.0)
 """... where nothing is measured before."""
+_FOR_UNDERSTANDING: Final = (0.15, 0.25, 10.0, 120.0)
+"""Share of the time to minimise and model results; the larger share of a short campaign, as a result takes
+seconds, and how many seconds that gives at most; seconds at most."""
 
 
 def unwatched(event: Event) -> None:
@@ -214,7 +217,9 @@ class _Session:
         )
 
     def _for_understanding(self) -> float:
-        return min(0.15 * self._options.seconds, 120.0) if self._options.minimize else 0.0
+        share, short, least, most = _FOR_UNDERSTANDING
+        seconds = self._options.seconds
+        return min(max(share * seconds, min(short * seconds, least)), most) if self._options.minimize else 0.0
 
     def _random(self) -> random.Random:
         """The dice of the search; a resumed one goes on with others than it began with."""
