@@ -160,7 +160,7 @@ def measured(
         ours, all_ = (Measured(slower[which]) for which in (pipeline, WHOLE))
         yield Row(f"trace 300 functions, {pipeline}: slow-down", ours, all_, "traced whole", None, "x")
     for pipeline, count in right.items():
-        least = len(names) if pipeline != WHOLE else None
+        least = len(names) if pipeline == "basic" else None
         whole = f"{right[WHOLE]} traced whole"
         yield Count(f"check names the slower function, {pipeline}", count, len(names), least, others=whole)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypedDict
 
+from perun.callgraph.collecting import no_search_for_cycles
 from perun.callgraph.graph import KINDS, UNKNOWN, Call, CallGraph, Fingerprints, Function
 from perun.errors import ProfileError
 
@@ -95,7 +96,8 @@ def from_values(values: object) -> CallGraph:
         file = msgspec.convert(values, _File)
         if file["callgraph"] != _FORMAT:
             raise ValueError(f"its format is {file['callgraph']}, and not {_FORMAT}")
-        return _graph(file)
+        with no_search_for_cycles():
+            return _graph(file)
     except (msgspec.MsgspecError, ValueError, IndexError) as problem:
         raise _unreadable(problem) from None
 

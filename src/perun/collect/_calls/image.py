@@ -6,7 +6,6 @@ program has tens of thousands of symbols and relocations.
 
 from __future__ import annotations
 
-import gc
 import re
 import struct
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from perun.callgraph.collecting import no_search_for_cycles
 from perun.callgraph.graph import CallGraph
 from perun.callgraph.image import Area, Image, Symbol
 from perun.callgraph.machine.extract import extract
@@ -58,14 +58,8 @@ def static_graph(path: str | Path, earlier: CallGraph | None = None) -> CallGrap
     """
     prints = [one.fingerprints for one in earlier.functions.values()] if earlier is not None else []
     known = {one.strict: one.color for one in prints if one.strict}
-    # Millions of small objects without cycles are made, among which cycles would be sought again and again.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with no_search_for_cycles():
         return extract(read_image(path), known)
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def read_image(path: str | Path) -> Image:
