@@ -30,6 +30,9 @@ _REPLACED: Final = (
     (re.compile(r"(Maybe |Severe |Total )?(Degradation|Optimization)|Unknown|No Change"), "VERDICT"),
     (re.compile(r" \[N( !!N)?\]$| [-+]+$"), ""),
     (re.compile(r"(?<=compared: ).*"), "..."),
+    # Two profiles of one second; and what the load of the machine leaves without an interval.
+    (re.compile(r"(?<=N)(\(N\))?\.?perf\b"), "perf"),
+    (re.compile(r"(?<=N %) \[N N\]"), ""),
     (re.compile(r"\s+"), " "),
 )
 _QUICKLY: Final = {"perun bench ": "--runs 5 ", "perun compare ": "--max-pairs 10 --budget 10 "}

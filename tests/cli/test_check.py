@@ -523,6 +523,7 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
                 "factor": pytest.approx(135.29 / 60677.98),
                 "percent": pytest.approx(100 * (135.29 / 60677.98 - 1)),
                 "percent_interval": None,
+                "acknowledged": None,
                 "parts": [],
             }
         ],
