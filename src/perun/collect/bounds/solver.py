@@ -7,6 +7,7 @@ what is not decided within them is not entailed.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 from typing import Any
 
@@ -137,7 +138,10 @@ class Solver:
         solver.add(*(term(fact) >= 0 for fact in facts))
         if goal is not None:
             solver.add(term(goal) < 0)
-        return bool(solver.check() == z3.unsat)
+        found = bool(solver.check() == z3.unsat)
+        # The solver puts back the handler of Ctrl-C so that it ends no wait any more.
+        signal.siginterrupt(signal.SIGINT, True)
+        return found
 
 
 def _has_factors(rows: Iterable[Linear]) -> bool:
