@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import signal
-import threading
 
 import pytest
 
@@ -77,27 +74,3 @@ def test_elimination_agrees_with_all_small_values() -> None:
                 all(row.constant + sum(f * 9 * p["xyz".index(n)] for n, f in row.terms) >= 0 for row in rows)
                 for p in grid
             ), rows
-
-
-def test_ctrl_c_still_ends_a_wait_after_the_solver_was_asked() -> None:
-    """z3 has a handler of its own while it works, and puts back ours in another way."""
-    signal.siginterrupt(signal.SIGINT, False)  # what z3 leaves behind, at times
-    Solver()._contradictory([X.times(2) - Y.times(3), Y.times(5) - X.times(3), X - 7], None)
-    reader, writer = os.pipe()
-
-    def interrupt() -> None:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        if not gone.wait(30):
-            os.write(writer, b"nobody was interrupted")
-
-    gone = threading.Event()
-    thread = threading.Thread(target=interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            thread.start()
-            os.read(reader, 1)
-    finally:
-        gone.set()
-        thread.join()
-        os.close(reader)
-        os.close(writer)
