@@ -112,13 +112,17 @@ def text_of(configuration: Configuration) -> str:
     return " ".join(filter(None, (configuration.cmd, configuration.args, configuration.workload)))
 
 
-def _is_chosen(one: Wanted, pattern: str, metric: str) -> bool:
-    if metric.lower() not in one.metric.lower():
-        return False
-    text = f"{one.configuration.collector} {text_of(one.configuration)}"
+def matches(text: str, pattern: str) -> bool:
+    """Whether the text contains the pattern or, where that has `*`, `?` or `[`, a part of it matches."""
     if any(character in pattern for character in "*?["):
         return fnmatchcase(text, f"*{pattern}*")
     return pattern in text
+
+
+def _is_chosen(one: Wanted, pattern: str, metric: str) -> bool:
+    if metric.lower() not in one.metric.lower():
+        return False
+    return matches(f"{one.configuration.collector} {text_of(one.configuration)}", pattern)
 
 
 def _points(values: Iterable[tuple[MinorVersion, Measured]]) -> list[Point]:

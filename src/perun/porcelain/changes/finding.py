@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from typing import Final
 
 from perun.errors import ProfileNotFound
@@ -15,7 +14,7 @@ from perun.porcelain.changes.detecting import detect
 from perun.porcelain.changes.events import by_version
 from perun.porcelain.changes.remembered import Remembered
 from perun.porcelain.repository import Repository
-from perun.porcelain.trend import text_of
+from perun.porcelain.trend import matches, text_of
 from perun.store import known_steps
 from perun.store.known_steps import KnownStep
 from perun.wording import listed
@@ -86,7 +85,7 @@ def _matching(read: History, pattern: str) -> History:
 
     measured = [number for number, row in enumerate(np.isfinite(read.values)) if row.any()]
     texts = {number: _text(read.keys[number]) for number in measured}
-    rows = [number for number, text in texts.items() if _matches(text, pattern)]
+    rows = [number for number, text in texts.items() if matches(text, pattern)]
     if texts and not rows:
         raise ProfileNotFound(
             f"no series matches {pattern!r}", f"there are: {listed(sorted(texts.values()), 5)}"
@@ -96,9 +95,3 @@ def _matching(read: History, pattern: str) -> History:
 
 def _text(key: SeriesKey) -> str:
     return f"{key.configuration.collector} {text_of(key.configuration)} {key.location}"
-
-
-def _matches(text: str, pattern: str) -> bool:
-    if any(character in pattern for character in "*?["):
-        return fnmatchcase(text, f"*{pattern}*")
-    return pattern in text

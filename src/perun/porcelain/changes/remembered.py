@@ -2,7 +2,7 @@
 
 They hold for a series as long as its values are those they were found in, with a few new ones behind them
 that look like the last level. A level is not left before several versions have left it, so such a series
-cannot have changed; whether the new values look so is decided for all series at once.
+cannot have changed.
 """
 
 from __future__ import annotations
