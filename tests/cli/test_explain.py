@@ -94,7 +94,7 @@ def test_the_commit_of_five_percent_names_the_macro_that_the_function_uses(histo
 def test_the_leak_and_what_is_stored_is_used_again(history, tmp_path):
     explain, commits, _ = history
     page = tmp_path / "why.html"
-    answer = explain(commits.leak, *WORDS, "--json")
+    answer = explain(commits.leak, *WORDS, "--collect", "instructions,memory", "--json")
     function = first(answer)
     assert function["function"] == "label"
     leaked = cost(function, "leaked")
