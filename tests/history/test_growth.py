@@ -24,6 +24,7 @@ from perun.porcelain.bisect.data import Asked, Bisected
 from perun.porcelain.explain.data import CaseReport
 from perun.porcelain.explain.explaining import explain
 from perun.porcelain.explain.plan import ExplainOptions, plan
+from perun.porcelain.explain.report import sentence
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
 from traced import counted
@@ -54,7 +55,7 @@ int main(int count, char **arguments)
 {
   size_t most = count > 1 ? (size_t)atoi(arguments[1]) : 160;
   int *values = malloc(most * sizeof *values);
-  for (size_t n = 10; n <= most; n += 10) {
+  for (size_t n = 10; n <= most; n += %s) {
     fill(values, n);
     tidy(values, n);
   }
@@ -77,19 +78,20 @@ collectors:
     params:
       pattern: '(?P<name>steps): (?P<value>[0-9]+)'
 """
-HISTORY = [LINEAR, LINEAR, THRICE, THRICE, QUADRATIC]
+HISTORY = [(LINEAR, 10), (LINEAR, 10), (THRICE, 10), (THRICE, 10), (QUADRATIC, 10), (QUADRATIC, 5)]
+"""Of each commit the body of `tidy`, and the distance of the sizes that it is called with."""
 
 
 class Project:
-    """A repository whose commits have these bodies of the function `tidy`."""
+    """A repository whose commits are those of :data:`HISTORY`."""
 
     def __init__(self, folder: Path, options: str = "") -> None:
         self.folder = folder
         self.commits: list[str] = []
         folder.mkdir()
         self.git("init", "--quiet", "--initial-branch=main")
-        for number, body in enumerate(HISTORY):
-            (folder / "tidy.c").write_text(PROGRAM % body)
+        for number, what in enumerate(HISTORY):
+            (folder / "tidy.c").write_text(PROGRAM % what)
             (folder / "number").write_text(str(number))
             self.git("add", ".")
             who = ("-c", "user.name=Jane Doe", "-c", "user.email=j@example.org")
@@ -141,7 +143,7 @@ def test_the_commit_that_changed_the_order_by_the_sizes_of_calls(made: Project) 
 def test_the_time_of_a_function(made: Project) -> None:
     found = made.bisect(0, 2, metric="complexity", location="tidy")
     assert found.first is not None and found.first.subject == "Commit 2" and found.confirmed
-    assert found.ratio is not None and 2 < found.ratio.value < 3
+    assert found.ratio is not None and 2 < found.ratio.value < 3.5
 
 
 SIZES = ("20", "40", "80", "160", "320")
@@ -198,6 +200,19 @@ def test_explaining_records_the_calls_of_what_is_suspected(made: Project) -> Non
     # What was recorded is stored, and used again.
     again = made.explain(4, collects=False)
     assert again.functions[0].growth == tidy.growth
+
+
+def test_how_often_it_is_called(made: Project) -> None:
+    """Its instructions changed, and none of its lines."""
+    if shutil.which("valgrind") is None:
+        pytest.skip("there is no valgrind, which counts instructions; as root: apt-get install valgrind")
+    case = made.explain(5, location="tidy", what=("instructions", "calls"))
+    (tidy,) = case.functions
+    assert tidy.changed_lines == 0
+    calls = next(cost for cost in tidy.costs if cost.metric == "calls")
+    assert (calls.before, calls.after, calls.exact) == (16, 31, True)
+    assert "it is called 1.94x as often [exact], 16 -> 31" in sentence(tidy)
+    assert tidy.growth is None or not tidy.growth.changed
 
 
 def test_explaining_within_a_budget(made: Project) -> None:

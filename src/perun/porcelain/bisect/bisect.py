@@ -16,7 +16,7 @@ from perun.porcelain.bisect.choosing import Bounds, bounds, middle
 from perun.porcelain.bisect.data import Asked, Bisected, Like, Ratio, Seen
 from perun.porcelain.bisect.journal import Journal
 from perun.porcelain.bisect.judging import ByCost, ByScript, Ends, Judge
-from perun.porcelain.bisect.measuring import Copies, Measuring, copies
+from perun.porcelain.bisect.measuring import Copies, Measuring, UnusableEnd, copies
 from perun.porcelain.bisect.path import merged, path
 from perun.porcelain.bisect.quantity import quantity, stored_values
 from perun.porcelain.bisect.scripting import Script
@@ -72,8 +72,8 @@ def bisect(
         try:
             with copies(repo, watcher.tell) as built:
                 found = _Bisection(repo, asked, journal, built, watcher, dice or random.Random()).run()
-        except PerunError:
-            if journal.is_empty:
+        except PerunError as problem:
+            if journal.is_empty or isinstance(problem, UnusableEnd):
                 journal.end()
             raise
         if found.why != _SPENT:

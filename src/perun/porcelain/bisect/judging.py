@@ -12,7 +12,14 @@ from perun.errors import JobFailed, PerunError
 from perun.models.growth.comparison import APART as ORDERS_APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.data import Like, Ratio, Seen
-from perun.porcelain.bisect.measuring import Compared, Measuring, Skipped, quotient, unusable_end
+from perun.porcelain.bisect.measuring import (
+    Compared,
+    Measuring,
+    Skipped,
+    UnusableEnd,
+    quotient,
+    unusable_end,
+)
 from perun.porcelain.bisect.scripting import Script
 from perun.profile.changes import PerformanceChange
 from perun.profile.measurements import Metric
@@ -231,11 +238,14 @@ class ByScript(Judge):
         for version, name in ((good, "good"), (bad, "bad")):
             try:
                 is_bad = self._script.is_bad(version)
-            except (Skipped, JobFailed) as problem:
-                raise unusable_end(problem, name, version) from None
+            except Skipped as problem:
+                raise UnusableEnd(
+                    f"the {name} end, {version.checksum[:7]}, cannot be judged: {problem}",
+                    f"name another {name} version, one that builds and that --script can judge",
+                ) from None
             if is_bad != (name == "bad"):
                 said = "bad" if is_bad else "good"
-                raise JobFailed(
+                raise UnusableEnd(
                     f"--script says that the {name} end, {version.checksum[:7]}, is {said}",
                     "name other versions, or correct the script: it exits with 0 for good, with 1 to 127 for "
                     "bad, but with 125 for a version that cannot be judged",

@@ -371,11 +371,15 @@ def _compared(data: dict[str, Any]) -> Compared:
     )
 
 
-def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> JobFailed:
+class UnusableEnd(JobFailed):
+    """An end that cannot be built or run, or is not what it is named: there is nothing to go on with."""
+
+
+def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> UnusableEnd:
     """The error where an end cannot be built or run. :param end: `good` or `bad`."""
     # Pairs of runs name the versions in their way.
     message = re.sub(r"^(?:(?:base|head) \(\w+\)|[0-9a-f]{40,}): ", "", str(problem))
-    return JobFailed(
+    return UnusableEnd(
         f"the {end} end, {version.checksum[:7]}, cannot be measured: {message}",
         problem.hint or f"name another {end} version that builds and runs",
     )

@@ -97,7 +97,7 @@ def _require_some(found: Sequence[Gathered]) -> None:
     if not any(one.pairs for one in found):
         reasons = [reason for one in found for reason in one.unseen]
         raise JobFailed(
-            ": ".join(["nothing is known of both versions", *reasons[:1]]),
+            ": ".join(filter(None, ("nothing is known of both versions", "; ".join(reasons)))),
             "correct that, or name another command with -c; perun doctor shows what can be measured here",
         )
 
