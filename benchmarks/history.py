@@ -30,6 +30,8 @@ workloads: ["400"]
 collectors:
   - name: instructions
   - name: memory
+profiles:
+  register_after_run: true
 execute:
   pre_run: [make]
 """
