@@ -8,6 +8,6 @@ A remote needs no server of Perun's own. It is a set of named pieces of bytes be
 - `registers/SHA-256`: who registered, or removed, which profiles (:mod:`perun.remote.register`);
 - `heads/NAME`: small pieces that change, by compare-and-swap.
 
-Packs and registers are named after their content and never change, so writers cannot overwrite each other, and the
-profiles of a remote are the union of its registers (:mod:`perun.remote.union`).
+Packs and registers are named after their content and never change, so writers cannot overwrite each other,
+and the profiles of a remote are the union of its registers (:mod:`perun.remote.union`).
 """

@@ -5,21 +5,15 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
-from perun.errors import PerunError
+from perun.errors import RemoteError
 
 _KEY: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,127}(/[a-z0-9][a-z0-9._-]{0,127}){0,3}")
 MAX_HEAD: Final = 1 << 20
 """Bytes that a head has at most."""
 MAX_PIECE: Final = 1 << 31
 """Bytes of the largest piece that is read: the limit of a single profile, and some room."""
-
-
-class RemoteError(PerunError):
-    """The remote cannot be reached, refuses, or holds what Perun does not understand."""
-
-    exit_code = 14
 
 
 class MissingPiece(RemoteError):
@@ -70,7 +64,8 @@ class Remote(ABC):
 
     @abstractmethod
     def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
-        """Make `data` the content of a head if that is `expected` now (None: if there is none), and tell whether.
+        """Make `data` the content of a head if that is `expected` now (None: if there is none), and tell
+        whether.
 
         Of several that expect the same, one succeeds.
         """
@@ -82,6 +77,12 @@ class Remote(ABC):
     def close(self) -> None:  # noqa: B027 - most need none
         """Give back connections."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     def too_large(self, key: str, limit: int) -> RemoteError:
         """The error for a piece that is larger than what is accepted."""
         return RemoteError(
@@ -92,7 +93,9 @@ class Remote(ABC):
 
     def missing(self, key: str) -> MissingPiece:
         """The error for a piece that is not there."""
-        return MissingPiece(f"{self.url}: there is no {key}", "`perun fsck --remote` tells what else is missing")
+        return MissingPiece(
+            f"{self.url}: there is no {key}", "`perun fsck --remote` tells what else is missing"
+        )
 
 
 def checked(key: str) -> str:
@@ -106,5 +109,8 @@ def checked(key: str) -> str:
 
 
 def is_key(key: str) -> bool:
-    """Whether a piece can have this name: parts of small letters, digits, `.`, `-` and `_`, none of them `..`."""
+    """Whether a piece can have this name:
+
+    parts of small letters, digits, `.`, `-` and `_`, none of them `..`.
+    """
     return _KEY.fullmatch(key) is not None

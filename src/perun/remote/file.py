@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from perun import atomic
+from perun.errors import RemoteError
 from perun.regular import TooLarge, open_regular, read_regular
-from perun.remote.contract import MAX_HEAD, MAX_PIECE, Listed, Remote, RemoteError, checked, is_key
+from perun.remote.contract import MAX_HEAD, MAX_PIECE, Listed, Remote, checked, is_key
 
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 _LOCK: Final = ".lock"
@@ -30,7 +31,10 @@ class FileRemote(Remote):
         return f"file://{self.folder}"
 
     def put(self, key: str, data: bytes) -> bool:
-        """As the interface describes it: the whole file gets its name by a link, which fails where there is one."""
+        """As the interface describes it:
+
+        the whole file gets its name by a link, which fails where there is one.
+        """
         path = self.folder / checked(key)
         with self._naming(key, "written"):
             if path.exists():
@@ -50,7 +54,8 @@ class FileRemote(Remote):
         except OSError as problem:
             if problem.errno not in _NO_LINKS:
                 raise
-            # A file system without links. Two writers may both take a piece for new, which has one content only.
+            # A file system without links. Two writers may both take a piece for new, which has one content
+            # only.
             with self._locked():
                 if path.exists():
                     return False
@@ -82,7 +87,11 @@ class FileRemote(Remote):
     def list(self, prefix: str) -> Iterator[Listed]:
         """As the interface describes it; what else somebody put into the folder is passed over."""
         found = []
-        with self._naming(prefix, "listed"), suppress(FileNotFoundError), os.scandir(self.folder / prefix) as entries:
+        with (
+            self._naming(prefix, "listed"),
+            suppress(FileNotFoundError),
+            os.scandir(self.folder / prefix) as entries,
+        ):
             for entry in entries:
                 key = prefix + entry.name
                 if is_key(key) and entry.is_file(follow_symlinks=False):
@@ -136,5 +145,7 @@ def _next_step(number: int | None) -> str:
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "see that you may write there; `perun pull` needs to read only"
     if number in (errno.ENOSPC, errno.EDQUOT):
-        return "make room there, e.g. with `perun gc --remote`, and push again: what was sent is not sent again"
+        return (
+            "make room there, e.g. with `perun gc --remote`, and push again: what was sent is not sent again"
+        )
     return "see that the folder is there and can be reached"

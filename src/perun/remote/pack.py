@@ -1,8 +1,8 @@
 """Packs: the objects of many profiles in one piece, so that a request carries more than one.
 
-A pack is `perun-pack 1`, a line feed, the count of its objects (little-endian, 32 bits), then for each object its
-SHA-1 (20 bytes) and its size (64 bits), and at last the objects as they are in the store (compressed), in this
-order. Its name is the SHA-256 of all that.
+A pack is `perun-pack 1`, a line feed, the count of its objects (little-endian, 32 bits), then for each object
+its SHA-1 (20 bytes) and its size (64 bits), and at last the objects as they are in the store (compressed), in
+this order. Its name is the SHA-256 of all that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from perun.remote.contract import RemoteError
+from perun.errors import RemoteError
 
 FOLDER: Final = "packs/"
 TARGET: Final = 8 << 20
@@ -53,7 +53,10 @@ def packed(objects: Sequence[tuple[str, bytes]]) -> Pack:
 
 
 def grouped(objects: Iterable[tuple[str, bytes]], target: int = TARGET) -> Iterator[list[tuple[str, bytes]]]:
-    """The objects in groups, each a pack: a group ends with the object that makes it `target` bytes or more."""
+    """The objects in groups, each a pack:
+
+    a group ends with the object that makes it `target` bytes or more.
+    """
     group: list[tuple[str, bytes]] = []
     size = 0
     for checksum, data in objects:
@@ -77,7 +80,8 @@ def unpacked(name: str, data: bytes) -> Iterator[tuple[str, Place]]:
             "see `perun fsck --remote`; whoever pushed it can push it again",
         )
     malformed = RemoteError(
-        f"{name[:12]} is no pack, or one of a newer Perun", "see that this Perun is as new as that of the others"
+        f"{name[:12]} is no pack, or one of a newer Perun",
+        "install the Perun that the others of the team have",
     )
     if not data.startswith(_MAGIC) or len(data) < len(_MAGIC) + _COUNT.size:
         raise malformed

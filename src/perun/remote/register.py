@@ -1,15 +1,15 @@
 """Registers: pieces that say which profiles were registered at a remote, or removed; they never change.
 
-A register is text. Its first line is a JSON object: the version of the format, when it was written (seconds since
-1970), and random digits, so that no two are alike. Each other line is a JSON array::
+A register is text. Its first line is a JSON object: the version of the format, when it was written (seconds
+since 1970), and random digits, so that no two are alike. Each other line is a JSON array::
 
     ["+", minor version, checksum, time, file's time, name, pack, start, size]
     ["-", minor version, checksum, time, name, [registers]]
 
-The first registers a profile: its object is in the pack. The second removes what these registers have registered,
-and nothing else: who registers the same anew, before or after, registers it. So registers have no order, and the
-profiles of a remote are the same for everybody who has the same set of them (observed-remove set: Shapiro et al.,
-*Conflict-free replicated data types*, 2011). Its name is the SHA-256 of its content.
+The first registers a profile: its object is in the pack. The second removes what these registers have
+registered, and nothing else: who registers the same anew, before or after, registers it. So registers have no
+order, and the profiles of a remote are the same for everybody who has the same set of them (observed-remove
+set: Shapiro et al., *Conflict-free replicated data types*, 2011). Its name is the SHA-256 of its content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from perun.remote.contract import RemoteError
+from perun.errors import RemoteError
 from perun.remote.pack import Place
 
 FOLDER: Final = "registers/"
@@ -126,7 +126,9 @@ def _malformed(name: str, why: str) -> RemoteError:
 
 
 def _entry(minor: Any, checksum: Any, time: Any, name: Any) -> Entry:
-    return Entry(_matching(_MINOR, minor), _matching(_CHECKSUM, checksum), _number(time, _NEWEST), _file_name(name))
+    return Entry(
+        _matching(_MINOR, minor), _matching(_CHECKSUM, checksum), _number(time, _NEWEST), _file_name(name)
+    )
 
 
 def _place(values: Sequence[Any]) -> Place:

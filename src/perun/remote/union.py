@@ -27,7 +27,7 @@ class Union:
             self._removed.setdefault(gone.entry, set()).update(gone.registers)
 
     def __iter__(self) -> Iterator[Added]:
-        """The profiles that are registered; of what several registers say of one, that of the first by name."""
+        """The profiles that are registered, each as the first of its registers, by name, says."""
         for entry, saying in self._added.items():
             if left := saying.keys() - self._removed.get(entry, ()):
                 yield saying[min(left)]
@@ -36,7 +36,10 @@ class Union:
         return bool(self.saying(entry))
 
     def saying(self, entry: Entry) -> tuple[str, ...]:
-        """The registers by which the profile is registered: what a removal names, in the order of their names."""
+        """The registers by which the profile is registered:
+
+        what a removal names, in the order of their names.
+        """
         return tuple(sorted(self._added.get(entry, {}).keys() - self._removed.get(entry, ())))
 
     def was_removed(self, entry: Entry) -> bool:
