@@ -95,7 +95,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the names in the folder: else a rename or link may be lost with the power, though never half done."""
+    """Flush the names in the folder: else a rename may be lost with the power, though never half done."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

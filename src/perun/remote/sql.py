@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from perun.errors import RemoteError
 from perun.remote.contract import MAX_PIECE, Listed, Remote, checked, is_key
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Table
+    from sqlalchemy import Connection, Engine, Row, Select, Table
 
 T = TypeVar("T")
 
@@ -111,11 +112,8 @@ class SqlRemote(Remote):
         after = prefix
         while True:
             asked = sql.select(key, size).where(key > after, key.startswith(prefix, autoescape=True))
-            rows = self._reading(
-                prefix,
-                lambda connection, asked=asked: connection.execute(asked.order_by(key).limit(_AT_ONCE)).all(),
-                [],
-            )
+            page = asked.order_by(key).limit(_AT_ONCE)
+            rows: Sequence[Row[Any]] = self._reading(prefix, partial(_all, page), ())
             yield from (Listed(name, length) for name, length in rows if is_key(name))
             if len(rows) < _AT_ONCE:
                 return
@@ -196,6 +194,10 @@ class SqlRemote(Remote):
                 "see that the database is there, that you may use it, and that its password is where the "
                 "driver looks for it",
             ) from None
+
+
+def _all(asked: Select[Any], connection: Connection) -> Sequence[Row[Any]]:
+    return connection.execute(asked).all()
 
 
 def _leave_transactions(connection: Any, _record: object) -> None:
