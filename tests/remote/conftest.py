@@ -27,7 +27,8 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("postgresql")
     tools = SERVERS[-1].parent
     # The server refuses to run as root.
-    as_user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
+    nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+    as_user = nobody if os.geteuid() == 0 else []
     if as_user:
         for parent in (folder, *folder.parents[:3]):
             parent.chmod(parent.stat().st_mode | 0o011)

@@ -37,7 +37,7 @@ COMMANDS = {
     "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
     "remote": (
         "perun.cli.commands.remote:remote",
-        "List, add and remove the places where a team keeps profiles.",
+        "List, add and remove the places where the team keeps its profiles.",
     ),
     "push": ("perun.cli.commands.remote:push", "Send registered profiles to a remote."),
     "pull": ("perun.cli.commands.remote:pull", "Fetch the profiles that others have sent to a remote."),

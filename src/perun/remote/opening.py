@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 from perun.errors import PluginError, UsageError
 from perun.extras import install_command
 from perun.remote.contract import Remote
+from perun.remote.file import FileRemote
+from perun.remote.sql import SqlRemote
 
 KINDS = {
     "file:///srv/perf": "a folder that all can reach",
@@ -25,12 +27,8 @@ def opened(url: str) -> Remote:
     """
     parts = urlsplit(checked_url(url))
     if parts.scheme == "file":
-        from perun.remote.file import FileRemote
-
         return FileRemote(Path(unquote(parts.path)))
     try:
-        from perun.remote.sql import SqlRemote
-
         return SqlRemote(url)
     except ModuleNotFoundError as problem:
         raise PluginError(

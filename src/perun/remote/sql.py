@@ -11,7 +11,7 @@ from perun.errors import RemoteError
 from perun.remote.contract import MAX_PIECE, Listed, Remote, checked, is_key
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Row, Select, Table
+    from sqlalchemy import Connection, Engine, Select, Table
 
 T = TypeVar("T")
 
@@ -113,8 +113,8 @@ class SqlRemote(Remote):
         while True:
             asked = sql.select(key, size).where(key > after, key.startswith(prefix, autoescape=True))
             page = asked.order_by(key).limit(_AT_ONCE)
-            rows: Sequence[Row[Any]] = self._reading(prefix, partial(_all, page), ())
-            yield from (Listed(name, length) for name, length in rows if is_key(name))
+            rows: Sequence[Any] = self._reading(prefix, partial(_all, page), ())
+            yield from (Listed(name, size) for name, size in rows if is_key(name))
             if len(rows) < _AT_ONCE:
                 return
             after = rows[-1][0]
@@ -196,7 +196,7 @@ class SqlRemote(Remote):
             ) from None
 
 
-def _all(asked: Select[Any], connection: Connection) -> Sequence[Row[Any]]:
+def _all(asked: Select[Any], connection: Connection) -> Sequence[Any]:
     return connection.execute(asked).all()
 
 

@@ -1,4 +1,4 @@
-"""Packs, registers and their union: what is written is read, nothing hostile passes, order does not matter."""
+"""Packs, registers and their union: what is written is read, nothing hostile passes, in any order."""
 
 from __future__ import annotations
 
@@ -121,7 +121,9 @@ REGISTERS = st.lists(st.tuples(st.lists(FEW, max_size=3), st.lists(FEW, max_size
 
 
 @given(REGISTERS, st.randoms(use_true_random=False))
-def test_the_union_does_not_depend_on_order(pairs: list[tuple[list[Entry], list[Entry]]], random: object) -> None:
+def test_the_union_does_not_depend_on_order(
+    pairs: list[tuple[list[Entry], list[Entry]]], random: object
+) -> None:
     """Each writer knows what the ones before it said, as one who pulled; then all meet in any order."""
     known = Union()
     registers: list[tuple[str, Register]] = []

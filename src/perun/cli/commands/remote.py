@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from pathlib import Path
 
 import click
 
 from perun.cli.answers import sharing as answers
 from perun.cli.session import Session
+from perun.porcelain.repository import open_repository
+from perun.porcelain.sharing import remotes, transfer
+from perun.porcelain.sharing.selecting import versions_of
 
 
 def _complete_remote(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    import os
-    from pathlib import Path
-
-    from perun.porcelain.repository import open_repository
-    from perun.porcelain.sharing.remotes import remotes
-
     try:
-        names = [one.name for one in remotes(open_repository(Path.cwd(), dict(os.environ)))]
+        names = [one.name for one in remotes.remotes(open_repository(Path.cwd(), dict(os.environ)))]
     except Exception:
         return []
     return [name for name in names if name.startswith(incomplete)]
@@ -41,9 +40,7 @@ def remote(ctx: click.Context) -> None:
 @click.pass_obj
 def list_(session: Session, as_json: bool = False) -> None:
     """List the remotes."""
-    from perun.porcelain.sharing.remotes import remotes
-
-    answers.remotes(session, remotes(session.repository), as_json=as_json)
+    answers.remotes(session, remotes.remotes(session.repository), as_json=as_json)
 
 
 @remote.command()
@@ -61,8 +58,6 @@ def add(session: Session, name: str, url: str) -> None:
     perun remote add team postgresql://db.example.org/perf
     perun remote add mine sqlite:////home/me/perf.db
     """
-    from perun.porcelain.sharing import remotes
-
     one = remotes.add(session.repository, name, url)
     session.say(f"added the remote {one.name}; send what is registered with: perun push {one.name}")
 
@@ -72,8 +67,6 @@ def add(session: Session, name: str, url: str) -> None:
 @click.pass_obj
 def remove(session: Session, name: str) -> None:
     """Forget the remote NAME; what it holds stays."""
-    from perun.porcelain.sharing import remotes
-
     one = remotes.remove(session.repository, name)
     session.say(f"removed the remote {one.name}; what is at {one.url} stays")
 
@@ -104,15 +97,12 @@ def push(
     have; without it, the profiles of all versions are sent. What is there already is not sent, and an
     interrupted push goes on where it ended. Exit code 14 if the remote refuses.
     """
-    from perun.porcelain.sharing import transfer
-    from perun.porcelain.sharing.remotes import open_remote
-    from perun.porcelain.sharing.selecting import versions_of
-
     repo = session.repository
     minors = versions_of(repo, versions)
-    with open_remote(repo, name) as remote, session.progress(0, "sending", enabled=not as_json) as bar:
-        progress = partial(bar.update, "")
-        done = transfer.push(repo, remote, minors, again=again, dry_run=dry_run, progress=progress)
+    progress = session.progress(0, "sending", enabled=not as_json)
+    with remotes.open_remote(repo, name) as remote, progress as bar:
+        told = partial(bar.update, "")
+        done = transfer.push(repo, remote, minors, again=again, dry_run=dry_run, progress=told)
         url = remote.url
     return answers.transferred(session, done, url, "push", dry_run=dry_run, as_json=as_json)
 
@@ -127,13 +117,10 @@ def pull(session: Session, name: str | None, versions: str | None, dry_run: bool
     have; without it, the profiles of all versions are fetched. What is fetched is verified, and is data only:
     no configuration, plugin or hook comes with it. Nothing here is removed.
     """
-    from perun.porcelain.sharing import transfer
-    from perun.porcelain.sharing.remotes import open_remote
-    from perun.porcelain.sharing.selecting import versions_of
-
     repo = session.repository
     minors = versions_of(repo, versions)
-    with open_remote(repo, name) as remote, session.progress(0, "fetching", enabled=not as_json) as bar:
+    progress = session.progress(0, "fetching", enabled=not as_json)
+    with remotes.open_remote(repo, name) as remote, progress as bar:
         done = transfer.pull(repo, remote, minors, dry_run=dry_run, progress=partial(bar.update, ""))
         url = remote.url
     return answers.transferred(session, done, url, "pull", dry_run=dry_run, as_json=as_json)
