@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # See that programs are there that some tests need; install Debian's where that may be.
 #
-# Usage: tools/install_tools.sh chromium|tracers|strange|arm64
+# Usage: tools/install_tools.sh chromium|tracers|strange|arm64|servers
 # Never fails: without them these tests are skipped, and say so.
 set -euo pipefail
 
@@ -51,6 +51,11 @@ strange)
     any musl-gcc && any_file /usr/lib/*/libjemalloc.so.2 && any_file /usr/lib/*/libtcmalloc_minimal.so.4 &&
       any_file /usr/lib/*/libmimalloc.so.2*
   }
+  ;;
+servers)
+  purpose="the tests of remotes in a database"
+  packages=(postgresql)
+  found() { any_file /usr/lib/postgresql/*/bin/pg_ctl; }
   ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"

@@ -14,7 +14,7 @@ import pytest
 from perun.remote.contract import Remote
 from perun.remote.opening import opened
 
-KINDS = ("file", "sqlite", "postgresql")
+KINDS = ("file", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
 
 
@@ -23,7 +23,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The start of URLs of databases of a server of our own, which listens on no network."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     if not SERVERS:
-        pytest.skip("PostgreSQL is not installed (postgresql)")
+        pytest.skip("PostgreSQL is not installed: tools/install_tools.sh servers")
     folder = tmp_path_factory.mktemp("postgresql")
     tools = SERVERS[-1].parent
     # The server refuses to run as root.
@@ -41,11 +41,12 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     run(str(tools / "initdb"), "--no-sync", "--auth=trust", f"--username={user}", "-D", str(data))
     options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
-    run(str(tools / "pg_ctl"), "-w", "-t", "300", "-D", str(data), "-l", str(folder / "log"), "-o", options, "start")
+    control = [str(tools / "pg_ctl"), "-w", "-t", "300", "-D", str(data)]
+    run(*control, "-l", str(folder / "log"), "-o", options, "start")
     try:
         yield f"postgresql:///NAME?host={folder}&user={user}"
     finally:
-        run(str(tools / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        run(*control, "-m", "immediate", "stop")
 
 
 @pytest.fixture
