@@ -63,7 +63,7 @@ arm64)
   found() { any aarch64-linux-gnu-gcc && any qemu-aarch64; }
   ;;
 *)
-  echo "usage: $0 chromium|tracers|strange|arm64" >&2
+  echo "usage: $0 chromium|tracers|strange|arm64|servers" >&2
   exit 2
   ;;
 esac
