@@ -298,6 +298,12 @@ def test_a_folder_that_is_not_empty(fuzz, project):
     assert [one.name for one in (project.path / "out").iterdir()] == ["mine"]
 
 
+def test_a_folder_that_cannot_be_made(perun, project, fuzzed):
+    failed = perun("fuzz", "-b", fuzzed, "-w", "seeds", "-o", "/proc/results", check=False)
+    assert failed.code == 2
+    assert "--output-dir /proc/results cannot be made there" in failed.err
+
+
 def test_a_disk_without_room(command, environment, fuzzed, project):
     """A limit of the size of files refuses as a full disk does."""
     limited = ["sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *command, "fuzz"]
