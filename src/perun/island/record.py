@@ -1,7 +1,7 @@
 """Reads the recording of one process: the calls of its threads, and their files and sockets.
 
-`layout` says what is in the file. What a killed process leaves is read up to the last slot that it wrote. Times are
-nanoseconds of CLOCK_MONOTONIC; what is not known is -1.
+`layout` says what is in the file. What a killed process leaves is read up to the last slot that it wrote.
+Times are nanoseconds of CLOCK_MONOTONIC; what is not known is -1.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Recording:
         self.notes: list[str] = []
         if head.lost or head.lost_files:
             self.notes.append(
-                f"{counted(head.lost, 'call')} could not be recorded: there was no room for the recording on the disk"
+                f"{counted(head.lost, 'call')} could not be recorded: the disk had no room for the recording"
             )
         self.complete = bool(head.ended) and not self.notes
         self.islands: list[str] = scan.islands()
@@ -57,7 +57,7 @@ class Recording:
         self.objects: list[Object] = scan.objects()
 
     def of_thread(self, number: int) -> Iterator[Call]:
-        """The calls of one thread in the order of their starts, in constant memory; concurrent ones by their ends.
+        """The calls of one thread by their starts, concurrent ones by their ends, in constant memory.
 
         :raises DamagedRecording: where the file changed meanwhile.
         """
@@ -78,7 +78,7 @@ class Recording:
 def read(path: Path) -> Recording:
     """The recording of one process.
 
-    :raises DamagedRecording: where the file is none, or says impossible things. :raises OSError: where it cannot be
-        read, e.g. as there is none.
+    :raises DamagedRecording: where the file is none, or says impossible things. :raises OSError: where it
+        cannot be read, e.g. as there is none.
     """
     return Recording(path)
