@@ -1,4 +1,1 @@
-"""Island: what a Python program uses, call by call, and where its time went.
-
-Importing this imports nothing else.
-"""
+"""Island: what a Python program uses, call by call, and where its time goes."""

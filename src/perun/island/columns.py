@@ -1,0 +1,102 @@
+"""The calls of a recording as one numpy array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.island import layout
+
+if TYPE_CHECKING:
+    from perun.island.scan import Scan
+
+Table = NDArray[np.void]
+SLOT: Final = np.dtype(
+    [("start", "u8"), ("end", "u8"), ("amount", "i8"), ("api", "u2"), ("flags", "u2"), ("object", "u4")]
+)
+"""As `layout.SLOT`."""
+DTYPE: Final = np.dtype(
+    [
+        *(
+            ("thread", "i4"),
+            ("island", "i4"),
+            ("api", "u2"),
+            ("start", "i8"),
+            ("end", "i8"),
+            ("object", "i4"),
+        ),
+        *(("amount", "i8"), ("physical", "i8"), ("expected", "i8"), ("arrived", "i8"), ("flags", "u2")),
+    ]
+)
+"""The fields of `recorded.Call`."""
+_TEXTS: Final = (layout.NOTE_OBJECT, layout.NOTE_THREAD, layout.NOTE_ISLAND)
+
+
+def is_text(slots: Table) -> NDArray[np.bool_]:
+    """Which slots hold text that belongs to the note before it."""
+    text = np.zeros(len(slots), np.bool_)
+    end = 0
+    for place in np.flatnonzero(np.isin(slots["api"], _TEXTS)).tolist():
+        if place >= end:
+            end = place + 1 - (-max(int(slots["amount"][place]), 0) // layout.SLOT.size)
+            text[place + 1 : end] = True
+    return text
+
+
+def table(scan: Scan, islands: list[int]) -> Table:
+    """All calls, by thread and start.
+
+    :param islands: the island in which each thread begins.
+    :raises DamagedRecording: where the file changed meanwhile.
+    """
+    parts = [_of_thread(scan, number, islands[number]) for number in sorted(scan.chunks)]
+    return np.concatenate(parts) if parts else np.zeros(0, DTYPE)
+
+
+def _of_thread(scan: Scan, number: int, island: int) -> Table:
+    with scan._opened() as file:
+        pieces = [scan.array(file, chunk) for chunk in scan.chunks[number]]
+    slots = np.concatenate([piece[~is_text(piece)] for piece in pieces])
+    calls = slots[(slots["api"] > 0) & (slots["api"] < len(layout.APIS))]
+    calls = calls[np.argsort(calls["start"], kind="stable")]
+    made = np.zeros(len(calls), DTYPE)
+    made["thread"] = number
+    for name in ("api", "start", "amount"):
+        made[name] = calls[name]
+    made["end"] = np.where(calls["end"], calls["end"].astype(np.int64), -1)
+    made["flags"] = calls["flags"] & ~np.uint16(layout.PHYSICAL)
+    made["physical"] = np.where(calls["flags"] & layout.PHYSICAL, calls["amount"], 0)
+    made["object"] = _positions(scan, calls["object"])
+    made["island"] = _islands(slots, calls["start"], island)
+    made["expected"] = made["arrived"] = -1
+    for note, name in ((layout.NOTE_EXPECTED, "expected"), (layout.NOTE_ARRIVED, "arrived")):
+        at, notes = _notes(slots, calls["start"], note)
+        np.maximum.at(made[name], at, notes["end"].astype(np.int64))
+    at, notes = _notes(slots, calls["start"], layout.NOTE_PHYSICAL)
+    np.add.at(made["physical"], at, notes["amount"])
+    return made
+
+
+def _notes(slots: Table, starts: NDArray[np.uint64], note: int) -> tuple[NDArray[np.intp], Table]:
+    """Positions of the calls that notes of one kind are about, and the notes."""
+    notes = slots[slots["api"] == note]
+    at = np.searchsorted(starts, notes["start"], "right") - 1
+    fits = (at >= 0) & (len(starts) > 0)
+    fits[fits] = starts[at[fits]] == notes["start"][fits]
+    return at[fits], notes[fits]
+
+
+def _positions(scan: Scan, numbers: NDArray[np.uint32]) -> NDArray[np.int32]:
+    known = np.array(sorted(scan.positions), np.uint32)
+    if not len(known):
+        return np.full(len(numbers), -1, np.int32)
+    at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    return np.where(known[at] == numbers, at, -1).astype(np.int32)
+
+
+def _islands(slots: Table, starts: NDArray[np.uint64], island: int) -> NDArray[np.int32]:
+    entered = slots[slots["api"] == layout.NOTE_ENTERED]
+    numbers = np.concatenate([np.array([island], np.int64), entered["object"].astype(np.int64)])
+    return numbers[np.searchsorted(entered["start"], starts, "right")].astype(np.int32)

@@ -1,0 +1,66 @@
+"""Patching modules when the program imports them: one that it does not need is not loaded for the recorder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+Patch = Callable[[Any], None]
+
+
+class Patching:
+    """A finder before all others, which finds nothing itself: it has the loader of a module patch it.
+
+    :param patches: of each module what is done when it has been executed; at once where it is loaded.
+    """
+
+    def __init__(self, patches: dict[str, Patch]) -> None:
+        self._patches = {}
+        for name, patch in patches.items():
+            if name in sys.modules:
+                patch(sys.modules[name])
+            else:
+                self._patches[name] = patch
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def remove(self) -> None:
+        """Patch nothing any more."""
+        self._patches.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """What the other finders say, with a loader that patches the module; as the protocol of finders has it."""
+        if name not in self._patches:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                self._prepare(spec, name)
+                return spec
+        return None
+
+    def _prepare(self, spec: ModuleSpec, name: str) -> None:
+        loader = spec.loader
+        execute = getattr(loader, "exec_module", None)
+        if loader is None or execute is None:
+            return
+
+        def exec_module(module: Any) -> None:
+            try:
+                del loader.exec_module  # type: ignore[union-attr]
+            except AttributeError:
+                pass
+            execute(module)
+            patch = self._patches.pop(name, None)
+            if patch is not None:
+                patch(module)
+
+        try:
+            loader.exec_module = exec_module  # type: ignore[method-assign]
+        except (AttributeError, TypeError):
+            return  # a loader of Python's own modules, which is one for all: `sys.modules` has these already

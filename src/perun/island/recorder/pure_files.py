@@ -1,0 +1,149 @@
+"""Files for the recorder in Python: `open` makes them of classes that derive from Python's own.
+
+A derived class, not an object around the file: what C code, `isinstance` and the program's own classes ask of a file is
+answered by the file itself, and there is nothing that could keep an unclosed file, and its buffer, alive.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from time import monotonic_ns as now
+from typing import Any
+
+from .. import layout
+from .pure import PureRecorder, wrapped
+from .rules import Limited, Rule
+
+_pack = layout.SLOT.pack_into
+_FULL = 1 << 14
+
+
+def classes(recorder: PureRecorder, methods: list[tuple[type, str, Rule]]) -> dict[type, type]:
+    """For each class of a file a derived one, whose methods are recorded as the rules say.
+
+    :param methods: class, name of a method, and its rule.
+    """
+    derived: dict[type, type] = {}
+    for base in (io.FileIO, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper):
+        body: dict[str, Any] = {
+            "__slots__": (),
+            "__module__": base.__module__,
+            "__qualname__": base.__qualname__,
+        }
+        for owner, name, rule in methods:
+            if not issubclass(base, owner) or owner is io.IOBase and base is io.FileIO:
+                continue
+            limited = recorder.limited(rule.api)
+            fast = name == "write" and base is not io.FileIO and limited == Limited()
+            make = _fast_write if fast else wrapped
+            body[name] = make(recorder, getattr(base, name), rule, limited)
+        derived[base] = type(base.__name__, (base,), body)
+    return derived
+
+
+def _fast_write(recorder: PureRecorder, original: Any, rule: Rule, _: Limited) -> Callable[..., Any]:
+    """As `wrapped`, for the call that programs make most often."""
+    api, numbers = rule.api, recorder._kinds
+    slow = wrapped(recorder, original, rule, Limited())
+
+    def write(self: Any, data: Any, /) -> Any:
+        try:
+            thread = recorder.local.thread
+            number = numbers[id(self)][0]
+        except (AttributeError, KeyError):
+            return slow(self, data)
+        at = thread.at
+        if thread.top or thread.ignoring or at == _FULL:
+            return slow(self, data)
+        thread.top = number
+        thread.at = at + 32
+        start = now()
+        try:
+            amount = original(self, data)
+        except BaseException:
+            thread.top = 0
+            thread.rewrite(thread.base, at, layout.SLOT.pack(start, now(), 0, api, layout.RAISED, number))
+            raise
+        thread.top = 0
+        end = now()
+        _pack(thread.buffer, at, start, end, amount, api, 0, number)
+        if thread.physical:
+            thread.add(start, start, thread.physical, layout.NOTE_PHYSICAL, 0, number)
+            thread.physical = 0
+        if end > thread.due:
+            thread.spill()
+        return amount
+
+    write.__qualname__ = original.__qualname__
+    write.__doc__ = original.__doc__
+    return write
+
+
+def opener(original: Any, derived: dict[type, type]) -> Callable[..., Any]:
+    """A function like `open` that makes files of the derived classes.
+
+    What it does is what the documentation of `io` says of `open`. Wrong arguments go to the original, which refuses
+    them in its own words.
+    """
+    raw_file, text_file = derived[io.FileIO], derived[io.TextIOWrapper]
+
+    def open(  # noqa: A001
+        file: Any,
+        mode: Any = "r",
+        buffering: Any = -1,
+        encoding: Any = None,
+        errors: Any = None,
+        newline: Any = None,
+        closefd: Any = True,
+        opener: Any = None,
+    ) -> Any:
+        kind = _kind_of(mode, buffering, encoding, errors, newline)
+        if kind is None:
+            return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        flags, base = kind
+        result = raw = raw_file(file, flags, closefd, opener)
+        try:
+            size = buffering
+            line_buffering = buffering == 1 or buffering < 0 and raw.isatty()
+            if line_buffering or buffering < 0:
+                size = _buffer_size(raw)
+            if buffering == 0:
+                return result
+            result = buffer = derived[base](raw, size)
+            if "b" in mode:
+                return result
+            encoding = io.text_encoding(encoding) if hasattr(io, "text_encoding") else encoding
+            result = text_file(buffer, encoding, errors, newline, line_buffering)
+            result.mode = mode
+            return result
+        except BaseException:
+            result.close()
+            raise
+
+    return open
+
+
+def _kind_of(mode: Any, buffering: Any, encoding: Any, errors: Any, newline: Any) -> tuple[str, type] | None:
+    """Flags for `FileIO` and the class of the buffer; `None` for what `open` refuses or warns of."""
+    if not isinstance(mode, str) or not isinstance(buffering, int):
+        return None
+    letters = set(mode)
+    binary = "b" in letters
+    if letters - set("axrwb+t") or len(mode) > len(letters) or binary and "t" in letters:
+        return None
+    if len(letters & set("xrwa")) != 1 or buffering < -1:
+        return None
+    if binary and (encoding is not None or errors is not None or newline is not None or buffering == 1):
+        return None
+    if not binary and buffering == 0:
+        return None
+    flags = "".join(letter for letter in mode if letter not in "bt")
+    base = io.BufferedRandom if "+" in mode else io.BufferedReader if "r" in mode else io.BufferedWriter
+    return flags, base
+
+
+def _buffer_size(raw: Any) -> int:
+    size = getattr(os.fstat(raw.fileno()), "st_blksize", 0)
+    return size if size > 1 else io.DEFAULT_BUFFER_SIZE
