@@ -119,8 +119,8 @@ def test_a_call_that_never_returned_lasts_to_the_end_of_the_thread() -> None:
 
 def test_what_a_damaged_recording_says_counts_no_time_twice() -> None:
     calls = [
-        call("file.read", -5, 3), call("file.read", 2, 4), call("file.read", 3.5, 1), call("file.read", 9, 20),
-        call("file.read", 30, 40),
+        call("file.read", -5, 3), call("file.read", 2, 4), call("file.read", 3.5, 1),
+        call("file.read", 9, 20), call("file.read", 30, 40),
     ]  # fmt: skip
     found = of(calls, (0, 10), stops((1, 2.5), (9.5, 30)))
     assert parts(found) == found.live
@@ -146,7 +146,8 @@ class Plan(NamedTuple):
 
 
 KINDS = (
-    ("file.write", ""), ("file.read", ""), ("time.sleep", ""), ("lock.acquire", ""), ("socket.recv", "tcprecv"),
+    ("file.write", ""), ("file.read", ""), ("time.sleep", ""), ("lock.acquire", ""),
+    ("socket.recv", "tcprecv"),
 )  # fmt: skip
 
 
