@@ -1,7 +1,7 @@
 """Reads the recording of one process: the calls of its threads, and their files and sockets.
 
-`layout` says what is in the file. What a killed process leaves is read up to the last slot that it wrote. Times are
-nanoseconds of CLOCK_MONOTONIC; what is not known is -1.
+`layout` says what is in the file. What a killed process leaves is read up to the last slot that it wrote.
+Times are nanoseconds of CLOCK_MONOTONIC; what is not known is -1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perun.island.scan import DamagedRecording, Scan, folded
 from perun.wording import counted
 
 if TYPE_CHECKING:
-    from perun.island.columns import Table
+    from perun.island.columns import Islands, Table, Times
 
 __all__ = ["Call", "DamagedRecording", "Object", "Recording", "Thread", "read"]
 
@@ -57,7 +57,8 @@ class Recording:
         self.objects: list[Object] = scan.objects()
 
     def of_thread(self, number: int) -> Iterator[Call]:
-        """The calls of one thread in the order of their starts, in constant memory; concurrent ones by their ends.
+        """The calls of one thread in the order of their starts, in constant memory; concurrent ones by their
+        ends.
 
         :raises DamagedRecording: where the file changed meanwhile.
         """
@@ -67,6 +68,14 @@ class Recording:
     def calls(self) -> Iterator[Call]:
         """The calls of all threads merged by their starts, in constant memory."""
         return merge(*(self.of_thread(thread.number) for thread in self.threads), key=attrgetter("start"))
+
+    def entered(self, number: int) -> tuple[Times, Islands]:
+        """When a thread entered an island other than that of its begin [ns], and the numbers of these; numpy
+        arrays.
+        """
+        from perun.island.columns import entered
+
+        return entered(self._scan, number)
 
     def columns(self) -> Table:
         """All calls as a numpy array with the fields of `Call` (`columns.DTYPE`), by thread and start."""
@@ -78,7 +87,7 @@ class Recording:
 def read(path: Path) -> Recording:
     """The recording of one process.
 
-    :raises DamagedRecording: where the file is none, or says impossible things. :raises OSError: where it cannot be
-        read, e.g. as there is none.
+    :raises DamagedRecording: where the file is none, or says impossible things. :raises OSError: where it
+        cannot be read, e.g. as there is none.
     """
     return Recording(path)
