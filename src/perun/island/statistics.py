@@ -84,8 +84,8 @@ class Consumption(NamedTuple):
 
 def of_process(
     number: int, recording: Recording, ended: int, stops: Stops, rule: str
-) -> tuple[list[Usage], list[ThreadTime]]:
-    """The rows and the lives of the threads of one process.
+) -> tuple[list[Usage], list[ThreadTime], Stops]:
+    """The rows and the lives of the threads of one process, and its stops as its calls tell them more exactly.
 
     :param number: its position in the run. :param ended: when it ended, ns. :param stops: when it was
         stopped.
@@ -112,7 +112,7 @@ def of_process(
         by_rule = {rule: (stopped + outside) / SECOND for rule, stopped in found.by_rule.items()}
         ambiguous = int(found.calls.ambiguous.sum()) / SECOND
         lives.append(ThreadTime(number, name, born, died, by_rule[rule], ambiguous, by_rule))
-    return rows, lives
+    return rows, lives, stops
 
 
 def life_of(thread: Thread, ended: int) -> tuple[int, int]:

@@ -22,7 +22,8 @@ SOCKET = Object(2, "tcp", "example.org:80", 1, 0, -1, {})
 def accounted(
     made: HandMade, ended: float = 10, stops: Stops = NO_STOPS, rule: str = "exact"
 ) -> tuple[list[Usage], list[ThreadTime]]:
-    return statistics.of_process(0, cast("Recording", made), ns(ended), stops, rule)
+    rows, lives, _ = statistics.of_process(0, cast("Recording", made), ns(ended), stops, rule)
+    return rows, lives
 
 
 def stops(*pairs: tuple[float, float]) -> Stops:
