@@ -1,9 +1,9 @@
 """How this project is built: by meson-python, whose wheels get the tag that fits what is in them.
 
 What is native here are programs, and libraries that are loaded into programs, which know nothing of Python's
-interface, and one extension module, which knows its stable part only. meson-python tags a wheel with native files
-beside its modules for one version of Python; one wheel does for all. Without the extension module, which is not built
-where the headers of Python are missing, it does for Pythons other than CPython, too.
+interface, and one extension module, which knows its stable part only. meson-python tags a wheel with native
+files beside its modules for one version of Python; one wheel does for all. Without the extension module,
+which is not built where the headers of Python are missing, it does for Pythons other than CPython, too.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """What a recording holds: its binary layout, and the calls that are recorded.
 
-Both sides import this: the recorder inside of a measured program, whose Python may have no Perun, and `record`, which
-reads. So it needs nothing but the standard library, and imports nothing of Perun. `recorder/native/layout.h` says the
-same to the C compiler; a test compares the two.
+Both sides import this: the recorder inside of a measured program, whose Python may have no Perun, and
+`record`, which reads. So it needs nothing but the standard library, and imports nothing of Perun.
+`recorder/native/layout.h` says the same to the C compiler; a test compares the two.
 
-A file is a header and then chunks. A chunk belongs to one thread: a header and slots. A slot is taken when a call
-begins, with an end of 0, and completed when it returns; so a killed program leaves the calls in which it was.
+A file is a header and then chunks. A chunk belongs to one thread: a header and slots. A slot is taken when a
+call begins, with an end of 0, and completed when it returns; so a killed program leaves the calls in which it
+was.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ MAGIC = b"PERUNISL"
 VERSION = 1
 HEADER_SIZE = 4096
 HEADER = Struct("=8sIIIIQqQQqqqq")
-"""Magic, version; process, its parent; chunks that could not be made; when recording began [ns, CLOCK_MONOTONIC]; ns to
-add for CLOCK_REALTIME; when it ended (0: killed, or replaced by `exec`); calls without a record; rchar and wchar of
-/proc/self/io at the begin, and at the end (-1 before)."""
+"""Magic, version; process, its parent; chunks that could not be made; when recording began [ns,
+CLOCK_MONOTONIC]; ns to add for CLOCK_REALTIME; when it ended (0: killed, or replaced by `exec`); calls
+without a record; rchar and wchar of /proc/self/io at the begin, and at the end (-1 before)."""
 
 CHUNK_MAGIC = 0x4B4E4843
 CHUNK = Struct("=IIIIQQQQQQ")
-"""Magic, bytes with this header; number of the thread, number of the chunk in it; thread of the system; when the next
-two were read; CPU time of the thread [ns]; time it waited for a CPU [ns], all bits set where unknown; when the thread
-ended, 0 before; unused."""
+"""Magic, bytes with this header; number of the thread, number of the chunk in it; thread of the system; when
+the next two were read; CPU time of the thread [ns]; time it waited for a CPU [ns], all bits set where
+unknown; when the thread ended, 0 before; unused."""
 CHUNK_ALIGNMENT = 4096
 CHUNK_SIZES = (1 << 14, 1 << 16, 1 << 18)
 """Bytes of the first, the second and all other chunks of a thread."""
@@ -49,7 +50,7 @@ NOTE_EXPECTED = 0xFF01
 NOTE_ARRIVED = 0xFF02
 """End: when the data arrived for which the call with the same start waited (TCP)."""
 NOTE_OBJECT = 0xFF10
-"""The object exists since `start`; `amount` bytes of text follow in the next slots. A later one says more of it."""
+"""The object exists since `start`; `amount` bytes of text follow in the next slots. Later ones say more."""
 NOTE_CLOSED = 0xFF11
 """The object was closed at `start`."""
 NOTE_THREAD = 0xFF12
@@ -101,7 +102,6 @@ APIS = (
     Api("time.sleep", "sleep", "sleep", "sleep", "s", False),
     Api("asyncio.sleep", "sleep", "asyncio", "", "s", False),
     Api("random.bytes", "random", "random", "random", "B", False),
-    Api("random.number", "random", "random", "random", "", False),
     Api("thread.start", "thread", "start", "events", "", False),
     Api("thread.join", "wait", "join", "", "", True),
     Api("timer.start", "timer", "start", "events", "", False),

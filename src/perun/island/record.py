@@ -49,7 +49,7 @@ class Recording:
         self.notes: list[str] = []
         if head.lost or head.lost_files:
             self.notes.append(
-                f"{counted(head.lost, 'call')} could not be recorded: there was no room for the recording on the disk"
+                f"{counted(head.lost, 'call')} could not be recorded: the disk had no room for the recording"
             )
         self.complete = bool(head.ended) and not self.notes
         self.islands: list[str] = scan.islands()
@@ -57,8 +57,7 @@ class Recording:
         self.objects: list[Object] = scan.objects()
 
     def of_thread(self, number: int) -> Iterator[Call]:
-        """The calls of one thread in the order of their starts, in constant memory; concurrent ones by their
-        ends.
+        """The calls of one thread by their starts, concurrent ones by their ends, in constant memory.
 
         :raises DamagedRecording: where the file changed meanwhile.
         """

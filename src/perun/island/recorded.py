@@ -58,7 +58,8 @@ class Call(NamedTuple):
     :ivar end: -1 where it had not returned when the process ended.
     :ivar object: position in `Recording.objects`.
     :ivar amount: as the program counts: characters of text files, bytes, ns of sleeps, 1 for counts.
-    :ivar physical: bytes that the process exchanged with the system in it; buffers make it less or more than the amount.
+    :ivar physical: bytes that the process exchanged with the system in it; buffers make it less or more than
+        the amount.
     :ivar expected: the earliest end that the limits allow.
     :ivar arrived: when the data for which a TCP `recv` waited arrived.
     :ivar flags: of `layout`: RAISED, CONCURRENT.

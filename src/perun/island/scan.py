@@ -1,4 +1,4 @@
-"""Scans the file of a recording: its chunks, the texts in it, and the calls of a thread one after the other."""
+"""Scans the file of a recording: its chunks, the texts in it, the calls of a thread one after the other."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Scan:
         return threads
 
     def objects(self) -> list[Object]:
-        """The objects by their numbers; those of a forked process that its parent opened have the parent's names."""
+        """The objects by their numbers; what the parent of a forked process opened has the parent's names."""
         serials: dict[tuple[str, str], int] = {}
         objects = []
         for place, (_, (opened, closed, facts)) in enumerate(sorted(self._texts.items())):
@@ -150,7 +150,7 @@ class Scan:
         return objects
 
     def slots(self, thread: int) -> Iterator[Slot]:
-        """The slots of a thread that are calls or notes without text, in the order in which they were taken."""
+        """The slots of a thread that are calls or notes without text, in the order of their places."""
         chunks = self.chunks.get(thread, [])
         with self._opened() as file:
             for chunk in chunks:
@@ -241,7 +241,7 @@ class Scan:
         with self._opened() as file:
             for slot in layout.SLOT.iter_unpack(self._body(file, chunks[0])[: 64 * layout.SLOT.size]):
                 if slot[3] == layout.NOTE_ENTERED:
-                    return slot[5]
+                    return int(slot[5])
                 if slot[0] and 0 < slot[3] < layout.FIRST_NOTE:
                     break
         return 0
@@ -271,7 +271,8 @@ class Scan:
 def folded(slots: Iterator[Slot], thread: int, positions: dict[int, int], island: int) -> Iterator[Call]:
     """Calls of what the notes say about them.
 
-    Notes follow directly on the end of their call; so it is complete when a slot begins that is later than that.
+    Notes follow directly on the end of their call; so it is complete when a slot begins that is later than
+    that.
     """
     waiting: deque[list[Any]] = deque()
     for start, end, amount, api, flags, number in slots:

@@ -1,7 +1,7 @@
 """Which calls are recorded: a module for each family of them.
 
-`install` replaces functions and methods, so it runs before the program. Modules that the program may not need are
-patched when it imports them.
+`install` replaces functions and methods, so it runs before the program. Modules that the program may not need
+are patched when it imports them.
 """
 
 from __future__ import annotations

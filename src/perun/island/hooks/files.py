@@ -1,7 +1,8 @@
 """Files: what `open` makes, and the standard streams.
 
-In C the methods of the `_io` types are recorded for the files that are known; in Python `open` makes files of derived
-classes. `io.open_code`, by which modules are imported, is left alone, and so are files of `io.FileIO(...)`.
+In C the methods of the `_io` types are recorded for the files that are known; in Python `open` makes files of
+derived classes. `io.open_code`, by which modules are imported, is left alone, and so are files of
+`io.FileIO(...)`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Patching modules when the program imports them: one that it does not need is not loaded for the recorder."""
+"""Patches modules when the program imports them: what it does not need is not loaded for the recorder."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Patching:
                 patch(sys.modules[name])
             else:
                 self._patches[name] = patch
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
         """Patch nothing any more."""
         self._patches.clear()
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """What the other finders say, with a loader that patches the module; as the protocol of finders has it."""
+        """What the other finders say, with a loader that patches the module (protocol of finders)."""
         if name not in self._patches:
             return None
         for finder in sys.meta_path:
@@ -51,10 +51,7 @@ class Patching:
             return
 
         def exec_module(module: Any) -> None:
-            try:
-                del loader.exec_module  # type: ignore[union-attr]
-            except AttributeError:
-                pass
+            vars(loader).pop("exec_module", None)
             execute(module)
             patch = self._patches.pop(name, None)
             if patch is not None:

@@ -22,7 +22,6 @@ from ..recorder.rules import (
     RAW,
     RESULT,
     WAITS,
-    Describe,
     Rule,
 )
 
@@ -59,7 +58,7 @@ def patch_socket(recorder: Recorder, module: Any) -> None:
 
 
 def patch_ssl(recorder: Recorder, module: Any) -> None:
-    """Record the sockets of the module `ssl`: what the program sends and receives, not what is on the wire."""
+    """Record the sockets of the module `ssl`: what the program sends and gets, not what is on the wire."""
     owner = module.SSLSocket
     import socket
 
@@ -73,12 +72,12 @@ def patch_ssl(recorder: Recorder, module: Any) -> None:
 
 
 def patch_select(recorder: Recorder, module: Any) -> None:
-    """Record waiting by `select.select`; objects of `poll` and `epoll` are recorded where `selectors` uses them."""
+    """Record waiting by `select.select`; that by `poll` and `epoll` only where `selectors` uses them."""
     recorder.patch(module, "select", Rule(NUMBERS["wait.poll"], NOTHING, ONLY_LONG | WAITS))
 
 
 def patch_selectors(recorder: Recorder, module: Any) -> None:
-    """Record waiting by the module `selectors`, as the event loop of asyncio does; the amount counts events."""
+    """Record waiting by the module `selectors`, as the loop of asyncio does; the amount counts events."""
     for name in ("SelectSelector", "_PollLikeSelector", "PollSelector", "EpollSelector"):
         owner = getattr(module, name, None)
         if owner is not None and "select" in vars(owner):
@@ -88,8 +87,8 @@ def patch_selectors(recorder: Recorder, module: Any) -> None:
 class _Describing:
     """Names sockets when they are used first.
 
-    The name is that of the peer, or of the own end where the peer connected to it: neither has a number that is
-    another one in each run.
+    The name is that of the peer, or of the own end where the peer connected to it: neither has a number that
+    is another one in each run.
     """
 
     def __init__(self, recorder: Recorder, module: Any) -> None:

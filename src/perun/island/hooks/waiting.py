@@ -14,7 +14,6 @@ from ..recorder.rules import (
     LENGTH_OF_RESULT,
     NANOSECONDS_OF_FIRST,
     NOTHING,
-    OF_SELF,
     ONE,
     ONLY_LONG,
     RAW,
@@ -23,6 +22,7 @@ from ..recorder.rules import (
     Rule,
 )
 
+_START = NUMBERS["thread.start"]
 _ENDS = ("_exit", "abort", "execv", "execve")
 
 
@@ -83,35 +83,48 @@ def patch_locks(recorder: Recorder, module: Any) -> None:
             recorder.patch(module.LockType, name, rule)
 
 
+class _Started:
+    """What a thread runs: the function that it was started with, known to the recorder."""
+
+    def __init__(self, recorder: Recorder, function: Any, ended: Any) -> None:
+        self._recorder = recorder
+        self._function = function
+        self._ended = ended
+        self._parent, self._island = recorder.state()
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        function = self._function
+        name = getattr(getattr(function, "__self__", None), "name", "") or getattr(function, "__name__", "")
+        self._recorder.thread(str(name), self._parent, self._island)
+        try:
+            return function(*arguments, **named)
+        finally:
+            if self._ended:
+                self._ended(_START)
+            self._recorder.thread_ends()
+
+
 def _starting(recorder: Recorder, original: Any) -> Any:
     """A function that starts a thread which is known to the recorder."""
-    number = NUMBERS["thread.start"]
-    limited = recorder.limited(number)
+    limited = recorder.limited(_START)
 
-    def start_new_thread(function: Any, *arguments: Any, **named: Any) -> Any:
+    def start_new_thread(function: Any = None, *arguments: Any, **named: Any) -> Any:
+        if not callable(function):
+            return original(function, *arguments, **named)
         if limited.before:
-            limited.before(number)
-        parent, island = recorder.state()
-        name = getattr(getattr(function, "__self__", None), "name", "") or getattr(function, "__name__", "")
-
-        def run(*words: Any, **options: Any) -> Any:
-            recorder.thread(str(name), parent, island)
-            try:
-                return function(*words, **options)
-            finally:
-                if limited.failed:
-                    limited.failed(number)
-                recorder.thread_ends()
-
+            limited.before(_START)
         start, flags = monotonic_ns(), RAISED
         try:
-            answer = original(run, *arguments, **named)
+            answer = original(_Started(recorder, function, limited.failed), *arguments, **named)
             flags = 0
             return answer
         finally:
-            recorder.event(number, 0, start, monotonic_ns(), 1, flags)
+            recorder.event(_START, 0, start, monotonic_ns(), 1, flags)
             if flags and limited.failed:
-                limited.failed(number)
+                limited.failed(_START)
 
     start_new_thread.__perun__ = True  # type: ignore[attr-defined]
     return start_new_thread
@@ -136,6 +149,3 @@ def patch_asyncio(recorder: Recorder, module: Any) -> None:
     package = sys.modules.get("asyncio")
     if package is not None and getattr(package, "sleep", None) is original:
         recorder.replace(package, "sleep", sleep)
-
-
-_ = OF_SELF

@@ -1,7 +1,7 @@
 """Recording inside of a measured program: in C where that was built, else in Python.
 
-All of this imports nothing but the standard library, and its own package by relative names: it is loaded by its path
-into Pythons that have no Perun. `layout` says what is written, `perun.island.record` reads it.
+All of this imports nothing but the standard library, and its own package by relative names: it is loaded by
+its path into Pythons that have no Perun. `layout` says what is written, `perun.island.record` reads it.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Recorder:
         original = vars(owner)[name] if found else getattr(owner, name, None)
         if original is None:
             return
-        kind = None if isinstance(owner, ModuleType) else owner
+        kind = None if isinstance(owner, ModuleType) else getattr(original, "__objclass__", owner)
         self.replace(owner, name, self.wrapped(original, kind, rule, self.limited(rule.api)))
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
@@ -150,7 +150,7 @@ class Recorder:
         self.text(layout.NOTE_OBJECT, number, start, layout.text(facts))
 
     def thread(self, name: str, parent: int, island: int) -> None:
-        """Name this thread, which the thread with the number `parent` started (-1: none did) in its island."""
+        """Name this thread, which the thread `parent` started (-1: none did) in its island."""
         self.state(island)
         start = monotonic_ns()
         self.text(layout.NOTE_THREAD, parent & 0xFFFFFFFF, start, layout.text({"name": name}))
@@ -204,7 +204,7 @@ class Recorder:
 
 
 def _input_output() -> tuple[int, int]:
-    """Bytes that this process read and wrote by system calls, as the kernel counts; -1 where that is unknown."""
+    """Bytes that this process read and wrote, as the kernel counts; -1 where that is unknown."""
     try:
         descriptor = _open(f"/proc/{os.getpid()}/io", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -222,7 +222,7 @@ _open, _read, _close = os.open, os.read, os.close
 
 
 def real_dictionary(owner: type) -> dict[str, Any] | None:
-    """The dictionary behind `__dict__` of a type that cannot be changed; `None` where this Python has none."""
+    """The dictionary behind `__dict__` of a type that cannot be changed; `None` where there is none."""
     for found in gc.get_referents(vars(owner)):
         if isinstance(found, dict) and found.keys() == vars(owner).keys():
             return found

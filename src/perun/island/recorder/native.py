@@ -1,4 +1,4 @@
-"""The recorder in C (`native/`), loaded by its path: the Python that runs the program may know nothing of Perun."""
+"""The recorder in C (`native/`), loaded by its path: the Python of the program may know nothing of Perun."""
 
 from __future__ import annotations
 

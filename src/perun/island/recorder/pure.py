@@ -1,6 +1,6 @@
-"""The recorder in Python, for where the one in C is not to be had: slower, and the last 0.1 s of a killed program may
-be lost. Methods of Python's own types cannot be replaced from here: files are of classes of their own
-(`pure_files`)."""
+"""The recorder in Python, for where the one in C is not to be had: slower, and the last 0.1 s of a killed
+program may be lost. Methods of Python's own types cannot be replaced from here: files are of classes of their
+own (`pure_files`)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ _open, _read, _pwrite, _close = os.open, os.read, os.pwrite, os.close
 class Thread:
     """What one thread records: a chunk in memory, which is written when it is full or 0.1 s old.
 
-    :ivar top: number of the object of the innermost call that runs, and of `physical` and `nested` those of the call.
+    :ivar top: number of the object of the innermost call that runs, and of `physical` and `nested` those of
+        the call.
     """
 
     def __init__(self, recorder: PureRecorder, number: int) -> None:
@@ -242,7 +243,31 @@ class PureRecorder(Recorder):
 
     def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: Limited) -> Any:
         """As in the base class."""
-        return wrapped(self, original, rule, limited)
+        call = wrapped(self, original, rule, limited)
+        return Function(call, original) if owner is None else call
+
+
+class Function:
+    """Stands in for a built-in function: as an attribute of a class it does not become a method."""
+
+    def __init__(self, call: Callable[..., Any], original: Any) -> None:
+        self._call = call
+        self._original = original
+        self.__wrapped__ = original
+        self.__name__ = original.__name__
+        self.__qualname__ = original.__qualname__
+        self.__module__ = original.__module__
+        self.__doc__ = original.__doc__
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the original, and record that."""
+        return self._call(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return repr(self._original)
+
+    def __reduce__(self) -> str:
+        return str(self.__name__)
 
 
 def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -> Callable[..., Any]:
@@ -371,7 +396,7 @@ def _described(
 ) -> int:
     thread.ignoring += 1
     try:
-        return describe(own, arguments, named, result, start) or 0
+        return int(describe(own, arguments, named, result, start) or 0)
     except Exception:
         return 0
     finally:

@@ -1,7 +1,8 @@
 """Files for the recorder in Python: `open` makes them of classes that derive from Python's own.
 
-A derived class, not an object around the file: what C code, `isinstance` and the program's own classes ask of a file is
-answered by the file itself, and there is nothing that could keep an unclosed file, and its buffer, alive.
+A derived class, not an object around the file: what C code, `isinstance` and the program's own classes ask of
+a file is answered by the file itself, and there is nothing that could keep an unclosed file, and its buffer,
+alive.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from .rules import Limited, Rule
 
 _pack = layout.SLOT.pack_into
 _FULL = 1 << 14
+_DEFAULTS = {
+    **{"file": None, "mode": "r", "buffering": -1, "encoding": None, "errors": None, "newline": None},
+    **{"closefd": True, "opener": None},
+}
+_NAMES = tuple(_DEFAULTS)
 
 
 def classes(recorder: PureRecorder, methods: list[tuple[type, str, Rule]]) -> dict[type, type]:
@@ -33,14 +39,25 @@ def classes(recorder: PureRecorder, methods: list[tuple[type, str, Rule]]) -> di
             "__qualname__": base.__qualname__,
         }
         for owner, name, rule in methods:
-            if not issubclass(base, owner) or owner is io.IOBase and base is io.FileIO:
+            if not issubclass(base, owner) or (owner is io.IOBase and base is io.FileIO):
                 continue
             limited = recorder.limited(rule.api)
             fast = name == "write" and base is not io.FileIO and limited == Limited()
             make = _fast_write if fast else wrapped
             body[name] = make(recorder, getattr(base, name), rule, limited)
+        body["__repr__"] = _repr(base)
         derived[base] = type(base.__name__, (base,), body)
     return derived
+
+
+def _repr(base: Any) -> Callable[[Any], str]:
+    """Some of them show the name of their class without that of its module, where it is a derived one."""
+
+    def show(self: Any) -> str:
+        text: str = base.__repr__(self)
+        return text if text.startswith("<_io.") else f"<_io.{text[1:]}"
+
+    return show
 
 
 def _fast_write(recorder: PureRecorder, original: Any, rule: Rule, _: Limited) -> Callable[..., Any]:
@@ -84,29 +101,25 @@ def _fast_write(recorder: PureRecorder, original: Any, rule: Rule, _: Limited) -
 def opener(original: Any, derived: dict[type, type]) -> Callable[..., Any]:
     """A function like `open` that makes files of the derived classes.
 
-    What it does is what the documentation of `io` says of `open`. Wrong arguments go to the original, which refuses
-    them in its own words.
+    What it does is what the documentation of `io` says of `open`. Wrong arguments go to the original, which
+    refuses them in its own words.
     """
     raw_file, text_file = derived[io.FileIO], derived[io.TextIOWrapper]
 
-    def open(  # noqa: A001
-        file: Any,
-        mode: Any = "r",
-        buffering: Any = -1,
-        encoding: Any = None,
-        errors: Any = None,
-        newline: Any = None,
-        closefd: Any = True,
-        opener: Any = None,
-    ) -> Any:
+    def open(*arguments: Any, **named: Any) -> Any:
+        given = {**dict(zip(_NAMES, arguments)), **named}  # noqa: B905 - Python 3.9 knows no `strict`
+        if "file" not in given or given.keys() - _DEFAULTS.keys() or len(given) < len(arguments) + len(named):
+            return original(*arguments, **named)
+        values = {**_DEFAULTS, **given}
+        file, mode, buffering, encoding, errors, newline, closefd, opener = (values[name] for name in _NAMES)
         kind = _kind_of(mode, buffering, encoding, errors, newline)
         if kind is None:
-            return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
+            return original(*arguments, **named)
         flags, base = kind
         result = raw = raw_file(file, flags, closefd, opener)
         try:
             size = buffering
-            line_buffering = buffering == 1 or buffering < 0 and raw.isatty()
+            line_buffering = buffering == 1 or (buffering < 0 and raw.isatty())
             if line_buffering or buffering < 0:
                 size = _buffer_size(raw)
             if buffering == 0:
@@ -131,7 +144,7 @@ def _kind_of(mode: Any, buffering: Any, encoding: Any, errors: Any, newline: Any
         return None
     letters = set(mode)
     binary = "b" in letters
-    if letters - set("axrwb+t") or len(mode) > len(letters) or binary and "t" in letters:
+    if letters - set("axrwb+t") or len(mode) > len(letters) or (binary and "t" in letters):
         return None
     if len(letters & set("xrwa")) != 1 or buffering < -1:
         return None

@@ -21,7 +21,7 @@ BY_KIND = 8
 CLOSES = 16
 """It closes the object."""
 ALWAYS = 32
-"""`describe` is asked after each call, not only where the object is unknown or the call took at least 1 ms."""
+"""`describe` is asked after each call, not only where the object is unknown or the call took 1 ms."""
 WAITS = 64
 """It may wait long: what was recorded before is written to the file first (by the recorder in Python)."""
 
