@@ -22,7 +22,8 @@ SOCKET = Object(2, "tcp", "example.org:80", 1, 0, -1, {})
 def accounted(
     made: HandMade, ended: float = 10, stops: Stops = NO_STOPS, rule: str = "exact"
 ) -> tuple[list[Usage], list[ThreadTime]]:
-    return statistics.of_process(0, cast("Recording", made), ns(ended), stops, rule)
+    rows, lives, _ = statistics.of_process(0, cast("Recording", made), ns(ended), stops, rule)
+    return rows, lives
 
 
 def stops(*pairs: tuple[float, float]) -> Stops:
@@ -75,7 +76,7 @@ def test_the_rows_of_a_thread_sum_to_its_life(rule: str) -> None:
         call("asyncio.sleep", 2, 9, ns(7), flags=CONCURRENT),
     ]  # fmt: skip
     threads = [main_thread(cpu=ns(0.7), run_queue=ns(0.1)), thread(1, "worker", 1.5, 8, cpu=ns(99))]
-    made = HandMade(calls, threads, islands=("program", "inner"))
+    made = HandMade(calls, threads, islands=("program", "inner"), entered=[(3.5, 1), (7, 0)])
     rows, lives = accounted(made, 10, stops((0.25, 0.5), (1.5, 1.75), (4, 6.5)), rule)
     for life in lives:
         own = [row for row in rows if row.thread == life.name]
@@ -119,13 +120,14 @@ def test_each_island_has_rows_of_its_own() -> None:
         call("file.write", 1, 2, 8), call("file.write", 3, 4, 16, island=1),
         call("file.write", 5, 6, 32, island=0),
     ]  # fmt: skip
-    rows, _ = accounted(HandMade(calls, [main_thread()], islands=("program", "A")), 8, stops((4.5, 5)))
+    made = HandMade(calls, [main_thread()], islands=("program", "A"), entered=[(2.5, 1), (5, 0)])
+    rows, _ = accounted(made, 8, stops((4.5, 5)))
     written = {row.island: row.amount for row in rows if row.subtype == "filewrite"}
     assert written == {"program": 40, "A": 16}
     stopped = {row.island: row.seconds for row in rows if row.type == "stopped"}
     assert stopped == {"A": 0.5}
     between = {row.island: row.seconds for row in rows if row.type == "cpu"}
-    assert between == {"program": 1 + 1 + 2, "A": 0.5}
+    assert between == {"program": 1 + 0.5 + 2, "A": 1}
 
 
 def test_the_table_of_time_consumption_is_that_of_the_document() -> None:
