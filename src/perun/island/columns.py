@@ -74,6 +74,8 @@ def _of_thread(scan: Scan, number: int, island: int) -> Table:
     for note, name in ((layout.NOTE_EXPECTED, "expected"), (layout.NOTE_ARRIVED, "arrived")):
         at, notes = _notes(slots, calls["start"], note)
         np.maximum.at(made[name], at, notes["end"].astype(np.int64))
+    # It is asked for after the call, and told in ms.
+    made["arrived"] = np.minimum(made["arrived"], made["end"])
     at, notes = _notes(slots, calls["start"], layout.NOTE_PHYSICAL)
     np.add.at(made["physical"], at, notes["amount"])
     return made

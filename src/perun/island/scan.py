@@ -287,7 +287,7 @@ def folded(slots: Iterator[Slot], thread: int, positions: dict[int, int], island
                     elif api == layout.NOTE_EXPECTED:
                         call[8] = max(call[8], end)
                     elif api == layout.NOTE_ARRIVED:
-                        call[9] = max(call[9], end)
+                        call[9] = max(call[9], min(end, call[4]))
                     break
             continue
         while waiting and (waiting[0][4] == -1 or waiting[0][4] <= start):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from importlib.machinery import ModuleSpec
-from typing import Any
 
-Patch = Callable[[Any], None]
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from importlib.machinery import ModuleSpec
+    from typing import Any
+
+    from ..recorder.base import Recorder
+
+    Patch = Callable[[Recorder, Any], None]
 
 
 class Patching:
@@ -16,11 +21,12 @@ class Patching:
     :param patches: of each module what is done when it has been executed; at once where it is loaded.
     """
 
-    def __init__(self, patches: dict[str, Patch]) -> None:
-        self._patches = {}
+    def __init__(self, recorder: Recorder, patches: Mapping[str, Patch]) -> None:
+        self._recorder = recorder
+        self._patches: dict[str, Patch] = {}
         for name, patch in patches.items():
             if name in sys.modules:
-                patch(sys.modules[name])
+                patch(recorder, sys.modules[name])
             else:
                 self._patches[name] = patch
         sys.meta_path.insert(0, self)
@@ -55,7 +61,7 @@ class Patching:
             execute(module)
             patch = self._patches.pop(name, None)
             if patch is not None:
-                patch(module)
+                patch(self._recorder, module)
 
         try:
             loader.exec_module = exec_module  # type: ignore[method-assign]
